@@ -1,0 +1,141 @@
+"""Declare sparsity-constrained problems, solve them, and know how good the answer is.
+
+>>> import numpy as np, sparsemodel as sm
+>>> A, b = np.eye(4), np.array([3.0, 0.1, -2.0, 0.0])
+>>> w = sm.Variable(4, name="w")
+>>> problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 2)
+>>> problem.solve().support
+array([0, 2])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sparsemodel._version import __version__
+
+if TYPE_CHECKING:
+    from sparsemodel import backends, datasets
+    from sparsemodel.designs import as_design
+    from sparsemodel.interfaces import (
+        BackendContractError,
+        BackendUnavailableError,
+        CertificateError,
+        DataError,
+        DataTypeError,
+        InfeasibleError,
+        Loss,
+        MissingDependencyError,
+        ModelError,
+        NotSolvedError,
+        SeparableDataError,
+        SparseModelError,
+        UnboundedError,
+        UnsupportedProblemError,
+    )
+    from sparsemodel.modelling import (
+        Parameter,
+        Path,
+        Problem,
+        Solution,
+        Variable,
+        absolute_loss,
+        card,
+        cox_loss,
+        custom_loss,
+        epsilon_insensitive_loss,
+        forbidden_edges,
+        gamma_loss,
+        gaussian_nll,
+        hinge_loss,
+        huber_loss,
+        log_det,
+        logistic_loss,
+        loss_term,
+        minimize,
+        multinomial_loss,
+        norm,
+        offdiag,
+        poisson_loss,
+        quantile_loss,
+        required_edges,
+        ridge,
+        smoothed_hinge_loss,
+        squared_hinge_loss,
+        squared_loss,
+        trace,
+    )
+    from sparsemodel.registry import available_backends
+
+__all__ = [
+    "BackendContractError",
+    "BackendUnavailableError",
+    "CertificateError",
+    "DataError",
+    "DataTypeError",
+    "InfeasibleError",
+    "Loss",
+    "MissingDependencyError",
+    "ModelError",
+    "NotSolvedError",
+    "Parameter",
+    "Path",
+    "Problem",
+    "SeparableDataError",
+    "Solution",
+    "SparseModelError",
+    "UnboundedError",
+    "UnsupportedProblemError",
+    "Variable",
+    "__version__",
+    "absolute_loss",
+    "as_design",
+    "available_backends",
+    "backends",
+    "card",
+    "cox_loss",
+    "custom_loss",
+    "datasets",
+    "epsilon_insensitive_loss",
+    "forbidden_edges",
+    "gamma_loss",
+    "gaussian_nll",
+    "hinge_loss",
+    "huber_loss",
+    "log_det",
+    "logistic_loss",
+    "loss_term",
+    "minimize",
+    "multinomial_loss",
+    "norm",
+    "offdiag",
+    "poisson_loss",
+    "quantile_loss",
+    "required_edges",
+    "ridge",
+    "smoothed_hinge_loss",
+    "squared_hinge_loss",
+    "squared_loss",
+    "trace",
+]
+
+# Names are looked up when they are first used, so that importing the package costs nothing.
+_MODULES = ("backends", "datasets")
+_ROOMS = ("interfaces", "designs", "registry", "modelling")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"sparsemodel.{name}")
+    if name in __all__:
+        for room in _ROOMS:
+            module = import_module(f"sparsemodel.{room}")
+            if hasattr(module, name):
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module 'sparsemodel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
