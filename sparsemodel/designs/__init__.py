@@ -1,0 +1,20 @@
+"""Designs: what owns the storage of ``A`` and multiplies by it."""
+
+from sparsemodel.designs.chunked import ChunkedDesign
+from sparsemodel.designs.coerce import as_design, column_names
+from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.operator import OperatorDesign
+from sparsemodel.designs.sparse import SparseDesign
+
+__all__ = [
+    "ChunkedDesign",
+    "DenseDesign",
+    "OnesDesign",
+    "OperatorDesign",
+    "SparseDesign",
+    "StackedDesign",
+    "TransformedDesign",
+    "as_design",
+    "column_names",
+]

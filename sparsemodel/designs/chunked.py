@@ -1,0 +1,245 @@
+"""A design in a memory-mapped file, read block by block so that it need not fit in memory."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+from sparsemodel.interfaces.design import RestrictedDesign
+
+BLOCK_BYTES = 2**26
+"""Bytes of the file that are looked at together (64 MB): large against a seek, small in memory."""
+
+COLUMN_BYTES = 2**29
+"""Columns of a support are kept in memory as float64 up to this size (512 MB)."""
+
+
+@final
+class ChunkedDesign(Design):
+    """A design over a :class:`numpy.memmap`, by reference and without ever holding all of it.
+
+    Products read the file once, front to back, in blocks of ``block_bytes``; the operating system
+    is asked for the next block while one is multiplied, and to take each back afterwards, so the
+    resident memory stays near two blocks whatever the size of the file. float64 and float32 are
+    multiplied as they are, other types are converted a block at a time; sums over blocks are in
+    float64.
+
+    Parameters
+    ----------
+    array
+        Two-dimensional, of real numbers. In row-major files the columns of a support are
+        gathered in one reading (half a pass) and then kept; column-major files are read column by
+        column, which makes supports cheap and rows dear.
+    block_bytes, column_bytes
+        Sizes of what is held in memory. Supports whose columns exceed ``column_bytes`` are not
+        gathered: every product with them reads the file.
+
+    Notes
+    -----
+    ``bytes_read`` counts what products and gathers have looked at; divided by the size of the
+    file it is the number of readings, two of which make a pass.
+    """
+
+    def __init__(
+        self,
+        array: NDArray[Any],
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        column_bytes: int = COLUMN_BYTES,
+    ) -> None:
+        self._a = array
+        self._block_bytes = block_bytes
+        self._column_bytes = column_bytes
+        self._by_columns = abs(array.strides[0]) < abs(array.strides[1])
+        self._native = array.dtype in (np.float64, np.float32) and array.dtype.isnative
+        self._pages = _Pages(array)
+        self.bytes_read = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, p = self._a.shape
+        return int(n), int(p)
+
+    @property
+    def access(self) -> Access:
+        return Access.PRODUCTS | (Access.COLUMNS if self._by_columns else Access.ROWS)
+
+    def describe(self) -> str:
+        n, p = self.shape
+        order = "column-major" if self._by_columns else "row-major"
+        size = f"{self._a.nbytes / 2**30:.2g} GB" if self._a.nbytes >= 2**27 else "small"
+        return f"memory-mapped {self._a.dtype.name} {n} x {p} ({order}, {size}, read in blocks)"
+
+    # ---- products ----------------------------------------------------------------------------
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        n, p = self.shape
+        v = self._vector(x)
+        out = np.zeros((n, *x.shape[1:]))
+        if self._by_columns:
+            used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+            if 2 * used.size < p:  # a sparse vector reads the columns it needs
+                for some, block in self._gathered(used):
+                    out += block @ x[some]
+                return out
+            for columns, block in self._blocks():
+                out += block @ v[columns]
+            return out
+        for rows, block in self._blocks():
+            out[rows] = block @ v
+        return out
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        v = self._vector(r)
+        out = np.zeros((self.shape[1], *r.shape[1:]))
+        if self._by_columns:
+            for columns, block in self._blocks():
+                out[columns] = block.T @ v
+            return out
+        for rows, block in self._blocks():
+            # The other order of the factors is twice as fast on rows for several vectors.
+            out += (v[rows].T @ block).T if v.ndim == 2 else block.T @ v[rows]
+        return out
+
+    # ---- parts -------------------------------------------------------------------------------
+
+    def restrict(self, support: IntArray) -> Design:
+        if 8 * self.shape[0] * support.size > self._column_bytes:
+            return RestrictedDesign(self, support)
+        return DenseDesign(self._read_columns(support).T)
+
+    def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        known = np.isin(support, last, assume_unique=True)
+        if not isinstance(restricted, DenseDesign) or not known.any():
+            return self.restrict(support)
+        if 8 * self.shape[0] * support.size > self._column_bytes:
+            return RestrictedDesign(self, support)
+        if known.all() and support.size == last.size:
+            return restricted
+        out = np.empty((support.size, self.shape[0]))
+        out[known] = restricted.array.T[np.searchsorted(last, support[known])]
+        out[~known] = self._read_columns(support[~known])
+        return DenseDesign(out.T)
+
+    def _read_columns(self, support: IntArray) -> FloatArray:
+        """Return the columns as rows of a float64 array; one reading of a row-major file."""
+        out = np.empty((support.size, self.shape[0]))
+        if not support.size:
+            return out
+        if self._by_columns:
+            for place, column in enumerate(support):
+                out[place] = self._a[:, column]
+                self._pages.release(self._a[:, column])
+            self.bytes_read += support.size * self.shape[0] * self._a.itemsize
+            return out
+        for rows, block in self._blocks(convert=False):
+            out[:, rows] = np.take(block, support, axis=1).T
+        return out
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        block = np.asarray(self._a[rows])
+        return DenseDesign(block if self._native else block.astype(np.float64))
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        n = self.shape[0]
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            part = self._a[rows]
+            yield rows, np.array(part, dtype=np.float64)
+            if not self._by_columns:
+                self._pages.release(part)
+        if self._by_columns:
+            self._pages.release(self._a)
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        out = np.zeros(self.shape[1])
+        for where, block in self._blocks():
+            if self._by_columns:
+                operands = (block, block) if h is None else (block, block, h)
+                sums = "ij,ij->j" if h is None else "ij,ij,i->j"
+                out[where] = np.einsum(sums, *operands, dtype=np.float64)
+            else:
+                squares = np.square(block, dtype=np.float64)
+                out += squares.sum(axis=0) if h is None else h[where] @ squares
+        return out
+
+    def gram(self, h: FloatArray | None = None) -> FloatArray:
+        p = self.shape[1]
+        out = np.zeros((p, p))
+        size = max(1, self._block_bytes // (8 * p))
+        for rows, block in self.row_blocks(size):
+            out += block.T @ (block if h is None else h[rows, None] * block)
+        return out
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        if self._by_columns:
+            return None
+        sample = np.array(self._a[:: max(1, self.shape[0] // rows)], dtype=np.float64)
+        self._pages.release(self._a)
+        return np.asarray(np.mean(np.square(sample), axis=0))
+
+    # ---- blocks of the file ------------------------------------------------------------------
+
+    def _blocks(self, *, convert: bool = True) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield slices along the slow axis with their block; what was read is given back."""
+        axis = 1 if self._by_columns else 0
+        length, width = self._a.shape[axis], self._a.shape[1 - axis]
+        step = max(1, self._block_bytes // max(1, width * self._a.itemsize))
+        parts = [slice(s, min(s + step, length)) for s in range(0, length, step)]
+        views = [self._a[:, part] if self._by_columns else self._a[part] for part in parts]
+        for number, (part, view) in enumerate(zip(parts, views, strict=True)):
+            if number + 1 < len(views):
+                self._pages.fetch(views[number + 1])
+            block = np.asarray(view)
+            yield part, block if self._native or not convert else block.astype(np.float64)
+            self.bytes_read += view.nbytes
+            self._pages.release(view)
+
+    def _gathered(self, columns: IntArray) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+        """Yield groups of single columns of a column-major file, copied side by side."""
+        size = max(1, self._block_bytes // (8 * self.shape[0]))
+        for start in range(0, columns.size, size):
+            group = columns[start : start + size]
+            yield group, self._read_columns(group).T
+
+    def _vector(self, x: FloatArray) -> NDArray[Any]:
+        return x.astype(self._a.dtype, copy=False) if self._native else x
+
+
+class _Pages:
+    """Asks the operating system to fetch pages of a mapping early and to take them back."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        mapping = getattr(array, "_mmap", None)
+        # A copy-on-write mapping would lose the caller's changes with its pages.
+        usable = isinstance(mapping, mmap.mmap) and getattr(array, "mode", "c") != "c"
+        usable = usable and hasattr(mmap, "MADV_DONTNEED")
+        self._mapping: Any = mapping if usable else None
+        self._start = 0
+        if self._mapping is not None:
+            self._start = np.frombuffer(self._mapping, dtype=np.uint8).ctypes.data
+
+    def fetch(self, view: NDArray[Any]) -> None:
+        self._advise("MADV_WILLNEED", view)
+
+    def release(self, view: NDArray[Any]) -> None:
+        self._advise("MADV_DONTNEED", view)
+
+    def _advise(self, name: str, view: NDArray[Any]) -> None:
+        if self._mapping is None or not view.size:
+            return
+        low = int(view.__array_interface__["data"][0])
+        spans = [(m - 1) * stride for m, stride in zip(view.shape, view.strides, strict=True)]
+        high = low + view.itemsize + sum(span for span in spans if span > 0)
+        low += sum(span for span in spans if span < 0)
+        first = (low - self._start) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._mapping.madvise(getattr(mmap, name), first, high - self._start - first)
+
+
+__all__ = ["BLOCK_BYTES", "COLUMN_BYTES", "ChunkedDesign"]

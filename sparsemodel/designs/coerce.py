@@ -1,0 +1,164 @@
+"""Turn what users pass as a matrix into a design, or say what is wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.designs.chunked import ChunkedDesign
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.operator import OperatorDesign
+from sparsemodel.designs.sparse import SparseDesign
+from sparsemodel.interfaces import DataError, DataTypeError, Design
+
+_REAL = "biuf"
+
+
+def as_design(matrix: Any, *, where: str = "A") -> Design:
+    """Return a design over ``matrix`` without copying it where its format allows.
+
+    Parameters
+    ----------
+    matrix
+        A two-dimensional ndarray (real, integer or boolean), a SciPy sparse array or matrix, a
+        ``LinearOperator``, a :class:`numpy.memmap` (read in blocks, never loaded), a Dask array
+        (left where its blocks are), a DataFrame with numeric columns, a nested list, or a
+        :class:`~sparsemodel.interfaces.Design`, which is returned as it is.
+    where
+        What the user calls it, for error messages.
+
+    Raises
+    ------
+    DataError
+        When it is empty or not two-dimensional.
+    DataTypeError
+        When its entries are not real numbers.
+
+    Notes
+    -----
+    Whether the entries are finite is checked later, for free, in the first product.
+    """
+    if isinstance(matrix, Design):
+        return matrix
+    if _is_sparse(matrix):
+        return _sparse(matrix, where)
+    if _is_dask(matrix):
+        return _distributed(matrix, where)
+    if isinstance(matrix, np.memmap):
+        return _mapped(matrix, where)
+    if hasattr(matrix, "matvec") and hasattr(matrix, "rmatvec") and hasattr(matrix, "shape"):
+        return _operator(matrix, where)
+    return _dense(matrix, where)
+
+
+def column_names(matrix: Any) -> tuple[str, ...] | None:
+    """Return the column names of a DataFrame (or of a design made of one), None for others."""
+    if isinstance(matrix, Design):
+        return matrix.names
+    columns = getattr(matrix, "columns", None)
+    if columns is None or not hasattr(matrix, "to_numpy"):
+        return None
+    return tuple(str(c) for c in columns)
+
+
+def _is_sparse(matrix: Any) -> bool:
+    # SciPy's sparse package is only worth importing when somebody else already has.
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(matrix))
+
+
+def _sparse(matrix: Any, where: str) -> Design:
+    _check_shape(matrix.shape, where)
+    _check_kind(matrix.dtype, where)
+    if matrix.format not in ("csr", "csc"):
+        matrix = matrix.tocsr()
+    if matrix.dtype not in (np.float64, np.float32):
+        matrix = matrix.astype(np.float64)
+    return SparseDesign(matrix)
+
+
+def _is_dask(matrix: Any) -> bool:
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(matrix, module.Array)
+
+
+def _distributed(array: Any, where: str) -> Design:
+    from sparsemodel.designs.distributed import DistributedDesign
+
+    _check_shape(array.shape, where)
+    _check_kind(array.dtype, where)
+    return DistributedDesign(array)
+
+
+def _mapped(array: Any, where: str) -> Design:
+    _check_shape(array.shape, where)
+    _check_kind(array.dtype, where)
+    return ChunkedDesign(array)
+
+
+def _operator(operator: Any, where: str) -> Design:
+    _check_shape(operator.shape, where)
+    dtype = getattr(operator, "dtype", None)
+    if dtype is not None:
+        _check_kind(np.dtype(dtype), where)
+    return OperatorDesign(operator)
+
+
+def _dense(matrix: Any, where: str) -> Design:
+    names = column_names(matrix)
+    if hasattr(matrix, "to_numpy"):
+        matrix = _from_frame(matrix, where)
+    try:
+        array = np.asarray(matrix)
+    except ValueError as error:
+        raise DataError(
+            f"{where} is not a matrix: its rows have different lengths. "
+            "Pass a two-dimensional array with one row per observation."
+        ) from error
+    if isinstance(matrix, np.ma.MaskedArray):
+        raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
+    _check_shape(array.shape, where)
+    _check_kind(array.dtype, where)
+    if array.dtype not in (np.float64, np.float32) or not array.dtype.isnative:
+        array = array.astype(np.float64)
+    return DenseDesign(array, names)
+
+
+def _from_frame(frame: Any, where: str) -> Any:
+    dtypes = getattr(frame, "dtypes", None)
+    if dtypes is not None and hasattr(dtypes, "items"):
+        bad = [str(name) for name, dtype in dtypes.items() if dtype.kind not in _REAL]
+        if bad:
+            listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
+            raise DataTypeError(
+                f"{where} has columns that are not numeric: {listed}. "
+                "Drop them or encode them as numbers (one-hot, for example)."
+            )
+    return frame.to_numpy()
+
+
+def _check_shape(shape: tuple[int, ...], where: str) -> None:
+    if len(shape) != 2:
+        raise DataError(
+            f"{where} must have two dimensions (observations x features), not shape {shape}."
+            + (" Use A.reshape(-1, 1) for a single feature." if len(shape) == 1 else "")
+        )
+    if shape[0] == 0 or shape[1] == 0:
+        raise DataError(f"{where} is empty: its shape is {tuple(shape)}.")
+
+
+def _check_kind(dtype: Any, where: str) -> None:
+    if dtype.kind == "c":
+        raise DataTypeError(
+            f"{where} is complex; stack its real and imaginary parts as rows of a real matrix."
+        )
+    if dtype.kind not in _REAL:
+        raise DataTypeError(
+            f"{where} has dtype {dtype}, which is not a real number type; "
+            "convert it with A.astype(float) after encoding text or missing values."
+        )
+
+
+__all__ = ["as_design", "column_names"]

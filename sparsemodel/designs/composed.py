@@ -1,0 +1,342 @@
+"""Designs made of other designs without touching their storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from sparsemodel.designs.sparse import SparseDesign
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+
+_SPARSE = 0.2
+"""Share of nonzero entries up to which centred columns lose no digits to their means."""
+
+
+@final
+class OnesDesign(Design):
+    """A single column of ones: the design of an intercept."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._n, 1
+
+    @property
+    def access(self) -> Access:
+        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return np.repeat(x, self._n, axis=0)
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        return np.asarray(r.sum(axis=0, keepdims=True))
+
+    def restrict(self, support: IntArray) -> Design:
+        return self if support.size else StackedDesign(self._n, 0, ())
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        return OnesDesign(int(rows.size))
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        for start in range(0, self._n, size):
+            rows = slice(start, min(start + size, self._n))
+            yield rows, np.ones((rows.stop - rows.start, 1))
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        return np.array([float(self._n) if h is None else float(h.sum())])
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        return np.ones(1)
+
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        return None
+
+
+@final
+class StackedDesign(Design):
+    """Designs side by side: each block acts on its own sorted set of coordinates.
+
+    Coordinates that no block acts on have a zero column. Blocks may share coordinates.
+    """
+
+    def __init__(self, n: int, p: int, blocks: tuple[tuple[IntArray, Design], ...]) -> None:
+        self._n, self._p, self._blocks = n, p, blocks
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._n, self._p
+
+    @property
+    def access(self) -> Access:
+        access = Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        for _, design in self._blocks:
+            access &= design.access
+        return access
+
+    @property
+    def entries(self) -> int:
+        return sum(design.entries for _, design in self._blocks)
+
+    @property
+    def blocks(self) -> tuple[tuple[IntArray, Design], ...]:
+        """Return the blocks with the coordinates they act on."""
+        return self._blocks
+
+    def describe(self) -> str:
+        return " + ".join(design.describe() for _, design in self._blocks) or "empty design"
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        out = np.zeros((self._n, *x.shape[1:]))
+        for index, design in self._blocks:
+            out += design.matvec(x[index])
+        return out
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        out = np.zeros((self._p, *r.shape[1:]))
+        for index, design in self._blocks:
+            out[index] += design.rmatvec(r)
+        return out
+
+    def restrict(self, support: IntArray) -> Design:
+        blocks = []
+        for index, design in self._blocks:
+            _, inner, outer = np.intersect1d(
+                index, support, assume_unique=True, return_indices=True
+            )
+            if inner.size:
+                blocks.append((outer, design.restrict(inner)))
+        return StackedDesign(self._n, int(support.size), tuple(blocks))
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        blocks = tuple((index, design.restrict_rows(rows)) for index, design in self._blocks)
+        return StackedDesign(int(rows.size), self._p, blocks)
+
+    def gram(self, h: FloatArray | None = None) -> FloatArray:
+        if len(self._blocks) == 1:
+            index, design = self._blocks[0]
+            out = np.zeros((self._p, self._p))
+            out[np.ix_(index, index)] = design.gram(h)
+            return out
+        out = np.zeros((self._p, self._p))
+        for number, (index, design) in enumerate(self._blocks):
+            out[np.ix_(index, index)] += design.gram(h)
+            for other, second in self._blocks[:number]:
+                # Of each pair only the narrower one is made dense (the column of ones, often).
+                narrow, wide = sorted(((index, design), (other, second)), key=lambda b: b[0].size)
+                array = narrow[1].to_array()
+                cross = wide[1].rmatvec(array if h is None else h[:, None] * array)
+                out[np.ix_(wide[0], narrow[0])] += cross
+                out[np.ix_(narrow[0], wide[0])] += cross.T
+        return out
+
+    def to_array(self) -> FloatArray:
+        out = np.zeros((self._n, self._p))
+        for index, design in self._blocks:
+            out[:, index] += design.to_array()
+        return out
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        readers = [(index, design.row_blocks(size)) for index, design in self._blocks]
+        for start in range(0, self._n, size):
+            rows = slice(start, min(start + size, self._n))
+            out = np.zeros((rows.stop - rows.start, self._p))
+            for index, reader in readers:
+                out[:, index] += next(reader)[1]
+            yield rows, out
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        if self._overlapping():
+            return super().column_square_norms(h)
+        out = np.zeros(self._p)
+        for index, design in self._blocks:
+            out[index] = design.column_square_norms(h)
+        return out
+
+    def _overlapping(self) -> bool:
+        """Return whether blocks share coordinates: those add up before they are squared."""
+        covered = np.zeros(self._p, dtype=np.intp)
+        for index, _ in self._blocks:
+            covered[index] += 1
+        return bool(np.any(covered > 1))
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        if self._overlapping():
+            return None
+        out = np.zeros(self._p)
+        for index, design in self._blocks:
+            sample = design.sampled_square_norms(rows)
+            if sample is None:
+                return None
+            out[index] += sample
+        return out
+
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        found = [(index, design.first_nonfinite()) for index, design in self._blocks]
+        places = [(at[0], int(index[at[1]])) for index, at in found if at is not None]
+        return min(places, default=None)
+
+
+@final
+class TransformedDesign(Design):
+    r"""Selected, centred and scaled columns of a design, kept implicit:
+    :math:`(A_{:,S} - 1 m^\top)\,\mathrm{diag}(d)`.
+
+    The reductions of the compiler make these; the user's array is never copied.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        *,
+        select: IntArray | None = None,
+        means: FloatArray | None = None,
+        scale: FloatArray | None = None,
+    ) -> None:
+        self._design = design
+        self._select = select
+        self._means = means
+        self._scale = scale
+
+    @property
+    def inner(self) -> Design:
+        """Return the design that is transformed."""
+        return self._design
+
+    def over(self, design: Design) -> TransformedDesign:
+        """Return the same transformation of another design with as many columns."""
+        return TransformedDesign(design, select=self._select, means=self._means, scale=self._scale)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, p = self._design.shape
+        return n, p if self._select is None else int(self._select.size)
+
+    @property
+    def access(self) -> Access:
+        return self._design.access
+
+    @property
+    def entries(self) -> int:
+        return self._design.entries
+
+    def describe(self) -> str:
+        return self._design.describe()
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        scaled = x if self._scale is None else _scale_rows(self._scale, x)
+        if self._select is None:
+            out = self._design.matvec(scaled)
+        else:
+            full = np.zeros((self._design.shape[1], *x.shape[1:]))
+            full[self._select] = scaled
+            out = self._design.matvec(full)
+        return out if self._means is None else out - self._means @ scaled
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        out = self._design.rmatvec(r)
+        if self._select is not None:
+            out = out[self._select]
+        if self._means is not None:
+            total = r.sum(axis=0)
+            out = out - (self._means * total if r.ndim == 1 else np.outer(self._means, total))
+        return out if self._scale is None else _scale_rows(self._scale, out)
+
+    def restrict(self, support: IntArray) -> Design:
+        inner = support if self._select is None else self._select[support]
+        return self._wrap(self._design.restrict(inner), support)
+
+    def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        if not isinstance(restricted, TransformedDesign):
+            return self.restrict(support)
+        inner, before = support, last
+        if self._select is not None:
+            inner, before = self._select[support], self._select[last]
+        return self._wrap(self._design.restrict_again(inner, before, restricted._design), support)
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        return TransformedDesign(
+            self._design.restrict_rows(rows),
+            select=self._select,
+            means=self._means,
+            scale=self._scale,
+        )
+
+    def _wrap(self, design: Design, support: IntArray) -> Design:
+        return TransformedDesign(
+            design,
+            means=None if self._means is None else self._means[support],
+            scale=None if self._scale is None else self._scale[support],
+        )
+
+    def gram(self, h: FloatArray | None = None) -> FloatArray:
+        if self._select is not None:
+            return self.restrict(np.arange(self.shape[1])).gram(h)
+        if self._means is not None and not _stored_sparse(self._design):
+            # A'HA - mm' would cancel where a mean is large; the restricted columns are few.
+            array = self.to_array()
+            return np.asarray(array.T @ (array if h is None else h[:, None] * array))
+        out = self._design.gram(h)
+        if self._means is not None:
+            # Mostly zeros: what cancels is a fraction of the order of the density.
+            weights = np.ones(self.shape[0]) if h is None else h
+            shift = np.outer(self._means, self._design.rmatvec(weights))
+            out = out - shift - shift.T + weights.sum() * np.outer(self._means, self._means)
+        return out if self._scale is None else np.outer(self._scale, self._scale) * out
+
+    def to_array(self) -> FloatArray:
+        if self._select is not None:
+            return self.restrict(np.arange(self.shape[1])).to_array()
+        return self._transform(self._design.to_array())
+
+    def _transform(self, block: FloatArray) -> FloatArray:
+        if self._means is not None:
+            block = block - self._means
+        return block if self._scale is None else block * self._scale
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        for rows, block in self._design.row_blocks(size):
+            yield rows, self._transform(block if self._select is None else block[:, self._select])
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        out = self._design.column_square_norms(h)
+        weights = np.ones(self.shape[0]) if h is None else h
+        sums = None if self._means is None else self._design.rmatvec(weights)
+        if self._select is not None:
+            out = out[self._select]
+            sums = None if sums is None else sums[self._select]
+        if self._means is not None and sums is not None:
+            raw = out
+            out = raw - 2.0 * self._means * sums + np.square(self._means) * weights.sum()
+            # What is left of a constant column is rounding: n eps times what cancelled.
+            noise = 4.0 * np.finfo(np.float64).eps * self.shape[0] * raw
+            out = np.where(out > noise, out, 0.0)
+        return out if self._scale is None else np.square(self._scale) * out
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        out = None if self._means is not None else self._design.sampled_square_norms(rows)
+        if out is None:
+            return None
+        if self._select is not None:
+            out = out[self._select]
+        return out if self._scale is None else np.square(self._scale) * out
+
+
+def _stored_sparse(design: Design) -> bool:
+    """Return whether the entries are stored sparse, most of them zero."""
+    while isinstance(design, TransformedDesign) and design._means is None:
+        design = design._design
+    if not isinstance(design, SparseDesign):
+        return False
+    n, p = design.shape
+    return bool(design.array.nnz <= _SPARSE * n * p)
+
+
+def _scale_rows(d: FloatArray, x: FloatArray) -> FloatArray:
+    return d * x if x.ndim == 1 else d[:, None] * x
+
+
+__all__ = ["OnesDesign", "StackedDesign", "TransformedDesign"]

@@ -1,0 +1,101 @@
+"""A design stored as a SciPy sparse array (CSR or CSC); never made dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+
+
+@final
+class SparseDesign(Design):
+    """A design over a CSR or CSC array, kept by reference and never written to.
+
+    Columns of a CSR array are read from a CSC copy, made when they are first needed (it doubles
+    the memory; pass CSC to avoid that), and rows of a CSC array from a CSR copy.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._a = array
+        self._columns: Any = array if array.format == "csc" else None
+        self._rows: Any = array if array.format == "csr" else None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, p = self._a.shape
+        return int(n), int(p)
+
+    @property
+    def access(self) -> Access:
+        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+
+    @property
+    def entries(self) -> int:
+        return int(self._a.nnz)
+
+    @property
+    def array(self) -> Any:
+        """Return the sparse array itself."""
+        return self._a
+
+    def describe(self) -> str:
+        n, p = self.shape
+        share = self._a.nnz / max(n * p, 1)
+        kind = f"{self._a.format.upper()} {self._a.dtype.name}"
+        return f"sparse {kind} {n} x {p}, {100 * share:.2g} % nonzero"
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._a @ x.astype(self._a.dtype, copy=False), dtype=np.float64)
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        return np.asarray(self._a.T @ r.astype(self._a.dtype, copy=False), dtype=np.float64)
+
+    def restrict(self, support: IntArray) -> Design:
+        if self._columns is None:
+            self._columns = self._a.tocsc()
+        return SparseDesign(self._columns[:, support].astype(np.float64))
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        if self._rows is None:
+            self._rows = self._a.tocsr()
+        return SparseDesign(self._rows[rows])
+
+    def gram(self, h: FloatArray | None = None) -> FloatArray:
+        a = self._a.astype(np.float64, copy=False)
+        scaled = a if h is None else a.multiply(h[:, None]).tocsr()
+        # The product over a support is small and usually full.
+        return np.asarray((a.T @ scaled).todense())
+
+    def to_array(self) -> FloatArray:
+        return np.asarray(self._a.todense(), dtype=np.float64)
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        rows_first = self._a.tocsr() if self._rows is None else self._rows
+        n = self.shape[0]
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, np.asarray(rows_first[rows].todense(), dtype=np.float64)
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        squares = self._a.copy()
+        squares.sum_duplicates()  # entries given in parts add up before they are squared
+        squares.data = np.square(squares.data.astype(np.float64))
+        weights = np.ones(self.shape[0]) if h is None else h
+        return np.asarray(squares.T @ weights)
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        return self.column_square_norms() / self.shape[0]
+
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        entries = self._a.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        if not bad.size:
+            return None
+        first = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
+        return int(entries.row[first]), int(entries.col[first])
+
+
+__all__ = ["SparseDesign"]

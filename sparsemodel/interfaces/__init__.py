@@ -1,0 +1,118 @@
+"""The only package a third party imports: what losses, designs, forms and backends are.
+
+It depends on NumPy alone.
+"""
+
+from sparsemodel.interfaces.arrays import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces.backend import (
+    Backend,
+    Capabilities,
+    Context,
+    IterativeBackend,
+    Limits,
+    RestrictedSolver,
+    Result,
+    priced,
+)
+from sparsemodel.interfaces.design import (
+    Access,
+    Design,
+    NormBound,
+    RestrictedDesign,
+    RestrictedRows,
+)
+from sparsemodel.interfaces.errors import (
+    BackendContractError,
+    BackendUnavailableError,
+    CertificateError,
+    DataError,
+    DataTypeError,
+    InfeasibleError,
+    MissingDependencyError,
+    ModelError,
+    NotSolvedError,
+    SeparableDataError,
+    SparseModelError,
+    UnboundedError,
+    UnsupportedProblemError,
+)
+from sparsemodel.interfaces.events import Callback, Iteration, Stop
+from sparsemodel.interfaces.forms import (
+    Box,
+    Cardinality,
+    Form,
+    SparseRegression,
+    Term,
+    coordinate_scores,
+)
+from sparsemodel.interfaces.loss import (
+    Conjugable,
+    Curved,
+    CvxModelled,
+    DataFit,
+    IntervalConjugable,
+    Loss,
+    Quadratic,
+    Smoothable,
+    TwiceDifferentiable,
+    require,
+)
+from sparsemodel.interfaces.objective import Objective, Point
+from sparsemodel.interfaces.region import Ball, ConvexConstraint, Linear, Region
+
+__all__ = [
+    "Access",
+    "Backend",
+    "BackendContractError",
+    "BackendUnavailableError",
+    "Ball",
+    "BoolArray",
+    "Box",
+    "Callback",
+    "Capabilities",
+    "Cardinality",
+    "CertificateError",
+    "Conjugable",
+    "Context",
+    "ConvexConstraint",
+    "Curved",
+    "CvxModelled",
+    "DataError",
+    "DataFit",
+    "DataTypeError",
+    "Design",
+    "FloatArray",
+    "Form",
+    "InfeasibleError",
+    "IntArray",
+    "IntervalConjugable",
+    "Iteration",
+    "IterativeBackend",
+    "Limits",
+    "Linear",
+    "Loss",
+    "MissingDependencyError",
+    "ModelError",
+    "NormBound",
+    "NotSolvedError",
+    "Objective",
+    "Point",
+    "Quadratic",
+    "Region",
+    "RestrictedDesign",
+    "RestrictedRows",
+    "RestrictedSolver",
+    "Result",
+    "SeparableDataError",
+    "Smoothable",
+    "SparseModelError",
+    "SparseRegression",
+    "Stop",
+    "Term",
+    "TwiceDifferentiable",
+    "UnboundedError",
+    "UnsupportedProblemError",
+    "coordinate_scores",
+    "priced",
+    "require",
+]

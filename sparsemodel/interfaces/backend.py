@@ -1,0 +1,311 @@
+"""What a backend is: a frozen value of hyper-parameters that minimises an objective.
+
+An author writes a frozen dataclass deriving from :class:`IterativeBackend` with ``init``,
+``step`` and ``stopped``; the loop around them (limits, callback, non-finite check, best so far,
+Ctrl-C) is written once, here, and final.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+
+import numpy as np
+
+from sparsemodel.interfaces.arrays import FloatArray, IntArray
+from sparsemodel.interfaces.design import Access
+from sparsemodel.interfaces.events import Iteration, Stop
+from sparsemodel.interfaces.forms import Form, SparseRegression
+from sparsemodel.interfaces.loss import DataFit, TwiceDifferentiable
+from sparsemodel.interfaces.objective import Objective, Point
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can be given, as data; :meth:`objections` derives the rest."""
+
+    forms: tuple[type[Form], ...] = (SparseRegression,)
+    facets: tuple[type, ...] = ()
+    """Facets every loss must inherit, e.g. ``TwiceDifferentiable``."""
+    access: Access = Access.PRODUCTS
+    smooth: bool = True
+    """Needs a gradient everywhere."""
+    lipschitz: bool = False
+    """Needs a gradient with a finite global Lipschitz constant."""
+    ridge: bool = False
+    """Needs every counted coordinate to have a positive ridge."""
+    quadratic: bool = False
+    free: bool = True
+    """Accepts coordinates that are always in (an intercept)."""
+    groups: bool = True
+    """Accepts groups of coordinates."""
+    matrix: bool = True
+    """Accepts matrix variables, where a coordinate is a row."""
+    box: bool = False
+    """Accepts bounds on the coordinates."""
+    region: bool = False
+    """Accepts convex constraints beside bounds: it leaves feasibility to the restricted solver,
+    whose points have the value ``inf`` where the support admits none."""
+    price: bool = False
+    """Accepts a price per unit of support in the objective."""
+    max_coordinates: int | None = None
+
+
+class RestrictedSolver(Protocol):
+    """The service that minimises the objective on a support (debiasing)."""
+
+    def __call__(
+        self, objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
+    ) -> Point:
+        """Return the minimiser over ``support`` (sorted), started from ``start``.
+
+        ``tol`` is relative to the gradient at zero; None asks for full accuracy.
+        """
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to end early. ``deadline`` is in the clock of :func:`time.perf_counter`."""
+
+    max_iter: int | None = None
+    deadline: float | None = None
+
+    def expired(self) -> bool:
+        """Return whether the deadline has passed."""
+        return self.deadline is not None and time.perf_counter() >= self.deadline
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """Everything a run needs beside the objective and the backend's own options."""
+
+    restricted: RestrictedSolver
+    limits: Limits = field(default_factory=Limits)
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    start: FloatArray | None = None
+    """A feasible start in the objective's coordinates; None means zero."""
+    on_iterate: Callable[[Iteration], bool] | None = None
+    """Returns True to end the run."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a backend returns: a point, why it ended, and what it learnt on the way."""
+
+    point: Point
+    stop: Stop
+    iterations: int
+    history: tuple[Iteration, ...] = ()
+    dual: tuple[FloatArray, ...] | None = None
+    """A dual point per term, when the backend has one (used as a bound after checking)."""
+    notes: tuple[str, ...] = ()
+    """Facts worth telling the user, e.g. an estimated constant."""
+
+
+class Backend(ABC):
+    """A solver as a small frozen value: its fields are its hyper-parameters."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    reference: ClassVar[str] = ""
+    """The paper and algorithm number it implements."""
+    guarantee: ClassVar[str] = ""
+    """What is proved about it, with the assumptions, in one sentence for ``explain()``."""
+
+    @final
+    def objections(self, form: Form) -> tuple[str, ...]:
+        """Return the reasons why this backend cannot solve ``form``; ``()`` when it can."""
+        reasons = _objections(self.capabilities, form)
+        return reasons + (self.extra_objections(form) if not reasons else ())
+
+    def extra_objections(self, form: Form) -> tuple[str, ...]:
+        """Return reasons that capabilities cannot express; called when they raise none."""
+        return ()
+
+    @abstractmethod
+    def solve(self, objective: Objective, context: Context) -> Result:
+        """Return a feasible point, never worse than the start."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the hyper-parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+
+State = TypeVar("State")
+
+
+class IterativeBackend(Backend, Generic[State]):
+    """A backend that is a sequence of iterates; write ``init``, ``step``, ``iterate``, ``stopped``.
+
+    ``State`` is an immutable value of the author's choice that determines the next step.
+    """
+
+    default_max_iter: ClassVar[int] = 1000
+
+    @abstractmethod
+    def init(self, objective: Objective, context: Context) -> State:
+        """Return the state before the first step."""
+
+    @abstractmethod
+    def step(self, objective: Objective, state: State, context: Context) -> State:
+        """Return the next state."""
+
+    @abstractmethod
+    def iterate(self, state: State) -> Point:
+        """Return the feasible point a state stands for."""
+
+    @abstractmethod
+    def stopped(self, objective: Objective, state: State) -> Stop | None:
+        """Return why to end at this state, or None to go on. Called before every step."""
+
+    def residual(self, state: State) -> float:
+        """Return a measure of stationarity for the history; NaN when there is none."""
+        return float("nan")
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        """Return facts worth telling the user at the end."""
+        return ()
+
+    def dual(self, state: State) -> tuple[FloatArray, ...] | None:
+        """Return the best dual point, one array per term, when the backend has one."""
+        return None
+
+    @final
+    def solve(self, objective: Objective, context: Context) -> Result:
+        """Run the iteration within the limits and return the best iterate."""
+        began = time.perf_counter()
+        limit = context.limits.max_iter
+        if limit is None:
+            limit = int(getattr(self, "max_iter", self.default_max_iter))
+        try:
+            state = self.init(objective, context)
+        except KeyboardInterrupt:
+            start = context.start
+            first = objective.origin() if start is None else objective.point_from(start)
+            return Result(point=first, stop=Stop.INTERRUPTED, iterations=0)
+        best = self.iterate(state)
+        best_value = priced(objective, best)
+        history: list[Iteration] = []
+        index = 0
+        try:
+            stop = self.stopped(objective, state)
+            while stop is None:
+                if index >= limit:
+                    stop = Stop.MAX_ITERATIONS
+                    break
+                if context.limits.expired():
+                    stop = Stop.TIME_LIMIT
+                    break
+                following = self.step(objective, state, context)
+                point = self.iterate(following)
+                value = priced(objective, point)
+                if not np.isfinite(value) or not np.all(np.isfinite(point.x[point.support])):
+                    stop = Stop.NON_FINITE
+                    break
+                state = following
+                index += 1
+                if not best_value <= value:  # so written, it replaces a start without a value
+                    best, best_value = point, value
+                event = Iteration(
+                    backend=self.name,
+                    index=index,
+                    value=value,
+                    best=best_value,
+                    support=point.support,
+                    residual=self.residual(state),
+                    elapsed=time.perf_counter() - began,
+                    values=point.x[point.support],
+                )
+                history.append(event)
+                if context.on_iterate is not None and context.on_iterate(event):
+                    stop = Stop.CALLBACK
+                else:
+                    stop = self.stopped(objective, state)
+        except KeyboardInterrupt:
+            stop = Stop.INTERRUPTED
+        return Result(
+            point=best,
+            stop=stop,
+            iterations=index,
+            history=tuple(history),
+            dual=self.dual(state),
+            notes=self.notes(state),
+        )
+
+
+def priced(objective: Objective, point: Point) -> float:
+    """Return the objective at ``point`` with the price of its support."""
+    sparsity = objective.cardinality
+    if sparsity.price == 0.0:
+        return point.value
+    return point.value + sparsity.price * sparsity.count(point.x)
+
+
+def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
+    """Return every reason at once, in the words of ``explain()``."""
+    if not isinstance(form, can.forms):
+        known = ", ".join(sorted(f.__name__ for f in can.forms))
+        return (f"solves {known}, and this is a {type(form).__name__}",)
+    sparsity = form.cardinality
+    reasons = []
+    if sparsity.free.size and not can.free:
+        reasons.append("cannot keep coordinates that are not counted (an intercept)")
+    if sparsity.groups is not None and not can.groups:
+        reasons.append("cannot count groups")
+    if sparsity.price > 0.0 and not can.price:
+        reasons.append("cannot put a price on the cardinality in the objective")
+    if len(form.shape) > 1 and not can.matrix:
+        reasons.append("cannot solve for a matrix variable")
+    if can.max_coordinates is not None and sparsity.size > can.max_coordinates:
+        reasons.append(f"is for at most {can.max_coordinates} coordinates, not {sparsity.size}")
+    if isinstance(form, SparseRegression):
+        reasons += _regression_objections(can, form)
+    return tuple(reasons)
+
+
+def _regression_objections(can: Capabilities, form: SparseRegression) -> list[str]:
+    reasons = []
+    losses: dict[str, DataFit] = {term.loss.name: term.loss for term in form.terms}
+    for name, loss in losses.items():
+        upper = loss.curvature()[1]
+        missing = [facet.__name__ for facet in can.facets if not isinstance(loss, facet)]
+        if missing:
+            reasons.append(f"needs a loss that is {' and '.join(missing)}, and {name} is not")
+        if can.smooth and not (isinstance(loss, TwiceDifferentiable) or np.isfinite(upper)):
+            reasons.append(f"needs a gradient everywhere, and {name} has kinks")
+        if can.lipschitz and not np.isfinite(upper):
+            reasons.append(f"needs a bounded second derivative, and {name} has none")
+        if can.quadratic and loss.curvature()[0] != upper:
+            reasons.append(f"is for squared losses, and {name} is not quadratic")
+    if can.ridge and not np.all(form.ridge[form.sparsity.counted] > 0.0):
+        reasons.append("needs a positive ridge on every counted coordinate")
+    if form.box is not None and not can.box:
+        reasons.append("cannot keep bounds on the coordinates")
+    if form.region is not None and not can.region:
+        reasons.append(f"cannot keep {form.region.describe()}")
+    for term in form.terms:
+        lacking = can.access & ~term.design.access
+        if lacking:
+            reasons.append(f"needs {lacking.name} access, and the design has none")
+            break
+    return reasons
+
+
+__all__ = [
+    "Backend",
+    "Capabilities",
+    "Context",
+    "IterativeBackend",
+    "Limits",
+    "RestrictedSolver",
+    "Result",
+    "priced",
+]

@@ -1,0 +1,226 @@
+"""What a design is: the linear map from coefficients to predictions, and who owns the storage.
+
+A design hides format, precision, storage and distribution. Solvers hand it float64 vectors and
+get float64 vectors back; a float32 or memory-mapped design converts the vector, never itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Literal, final
+
+import numpy as np
+
+from sparsemodel.interfaces.arrays import FloatArray, IntArray
+
+
+class Access(Flag):
+    """How a design can be read at a cost proportional to what is read."""
+
+    PRODUCTS = auto()
+    """``A @ x`` and ``A.T @ r``; every design has them."""
+    COLUMNS = auto()
+    """A few columns cost a few columns, not a full product each."""
+    ROWS = auto()
+    """A block of rows costs a block of rows (stochastic methods need it)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NormBound:
+    """A number standing for a spectral norm, with how it relates to the true value."""
+
+    value: float
+    kind: Literal["exact", "upper", "estimate"]
+    """``"upper"``: never below the truth. ``"estimate"``: from an iteration, may be below."""
+
+
+class Design(ABC):
+    r"""A linear map ``x -> A x`` of shape ``(n, p)``.
+
+    Only :meth:`matvec` and :meth:`rmatvec` are required; the rest has defaults built on them,
+    which a format overrides where it can do better. ``x`` may be ``(p,)`` or ``(p, m)``.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Return ``(n, p)``: observations, coordinates."""
+
+    @property
+    def access(self) -> Access:
+        """Return what is cheap to read."""
+        return Access.PRODUCTS
+
+    @property
+    def entries(self) -> int:
+        """Return how many numbers a product reads, for example the stored entries."""
+        n, p = self.shape
+        return n * p
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Return the names of the columns, where the source of the data had some."""
+        return None
+
+    @abstractmethod
+    def matvec(self, x: FloatArray) -> FloatArray:
+        """Return ``A @ x``."""
+
+    @abstractmethod
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        """Return ``A.T @ r``."""
+
+    def describe(self) -> str:
+        """Return a few words for ``explain()``, for example ``"dense float64 38 x 3051"``."""
+        n, p = self.shape
+        return f"{type(self).__name__} {n} x {p}"
+
+    def restrict(self, support: IntArray) -> Design:
+        """Return the design of the columns in ``support`` (sorted, distinct), in that order.
+
+        Where ``Access.COLUMNS`` is set its products cost O(n |support|); the default scatters
+        into a full vector and pays a full product.
+        """
+        return RestrictedDesign(self, support)
+
+    def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        """Return ``restrict(support)``, given that ``restricted == restrict(last)``.
+
+        A format may copy the columns both supports share instead of reading them again.
+        """
+        return self.restrict(support)
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        """Return the design of the observations ``rows`` (sorted, distinct), in that order.
+
+        Where ``Access.ROWS`` is set its products cost those rows; the default pays full products.
+        """
+        return RestrictedRows(self, rows)
+
+    def gram(self, h: FloatArray | None = None) -> FloatArray:
+        """Return ``A.T @ diag(h) @ A`` (``h`` of ones when None), shape ``(p, p)``.
+
+        Meant for restricted designs, where ``p`` is the size of a support.
+        """
+        p = self.shape[1]
+        out = np.empty((p, p))
+        unit = np.zeros(p)
+        for j in range(p):
+            unit[j] = 1.0
+            column = self.matvec(unit)
+            out[j] = self.rmatvec(column if h is None else h * column)
+            unit[j] = 0.0
+        return (out + out.T) / 2.0
+
+    def to_array(self) -> FloatArray:
+        """Return the entries, shape ``(n, p)``. Meant for restricted designs (O(n |support|))."""
+        return self.matvec(np.eye(self.shape[1]))
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield ``(rows, A[rows])`` in order, dense float64 blocks of at most ``size`` rows."""
+        n = self.shape[0]
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            indicator = np.zeros((n, rows.stop - rows.start))
+            indicator[np.arange(rows.start, rows.stop), np.arange(rows.stop - rows.start)] = 1.0
+            yield rows, self.rmatvec(indicator).T
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        """Return ``sum_i h_i A_ij^2`` for every column ``j`` (``h`` of ones when None)."""
+        out = np.zeros(self.shape[1])
+        for rows, block in self.row_blocks(64):
+            weights = np.ones(rows.stop - rows.start) if h is None else h[rows]
+            out += weights @ np.square(block)
+        return out
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        """Return every column's mean square, estimated from about ``rows`` rows spread evenly.
+
+        May return the exact values where they are as cheap; None when rows cannot be read.
+        """
+        return None
+
+    def spectral_norm(self) -> NormBound:
+        """Return ``||A||_2`` or a stand-in that says what it is.
+
+        The default runs a power iteration and labels its result an estimate (from below).
+        """
+        rng = np.random.default_rng(0)
+        v = rng.standard_normal(self.shape[1])
+        sigma = 0.0
+        for _ in range(50):
+            norm = float(np.linalg.norm(v))
+            if norm == 0.0:
+                return NormBound(0.0, "estimate")
+            v = self.rmatvec(self.matvec(v / norm))
+            last, sigma = sigma, float(np.sqrt(np.linalg.norm(v)))
+            if abs(sigma - last) <= 1e-4 * sigma:
+                break
+        return NormBound(sigma, "estimate")
+
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        """Return ``(row, column)`` of the first NaN or infinite entry in reading order, or None.
+
+        Without ``Access.ROWS``: the first row and the first column that hold one, by a product
+        each with a vector of ones.
+        """
+        if Access.ROWS not in self.access:
+            n, p = self.shape
+            with np.errstate(invalid="ignore"):
+                row = np.flatnonzero(~np.isfinite(self.matvec(np.ones(p))))
+                column = np.flatnonzero(~np.isfinite(self.rmatvec(np.ones(n))))
+            return (int(row[0]), int(column[0])) if row.size and column.size else None
+        for rows, block in self.row_blocks(64):
+            bad = np.argwhere(~np.isfinite(block))
+            if bad.size:
+                return int(bad[0, 0]) + rows.start, int(bad[0, 1])
+        return None
+
+
+@final
+class RestrictedDesign(Design):
+    """Columns of a design that only has products: scatter, then multiply."""
+
+    def __init__(self, design: Design, support: IntArray) -> None:
+        self._design = design
+        self._support = support
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._design.shape[0], int(self._support.size)
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        full = np.zeros((self._design.shape[1], *x.shape[1:]))
+        full[self._support] = x
+        return self._design.matvec(full)
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._design.rmatvec(r)[self._support])
+
+
+@final
+class RestrictedRows(Design):
+    """Rows of a design that only has products: multiply, then pick."""
+
+    def __init__(self, design: Design, rows: IntArray) -> None:
+        self._design = design
+        self._rows = rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self._rows.size), self._design.shape[1]
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._design.matvec(x)[self._rows])
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        full = np.zeros((self._design.shape[0], *r.shape[1:]))
+        full[self._rows] = r
+        return self._design.rmatvec(full)
+
+
+__all__ = ["Access", "Design", "NormBound", "RestrictedDesign", "RestrictedRows"]

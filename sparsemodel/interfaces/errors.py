@@ -1,0 +1,78 @@
+"""The error tree. Every message says what was wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SparseModelError(Exception):
+    """Base of every error that sparsemodel raises on purpose."""
+
+
+class ModelError(SparseModelError, ValueError):
+    """The declaration makes no sense: no loss, two objectives, a non-convex term."""
+
+
+class DataError(SparseModelError, ValueError):
+    """The data are unusable: NaN or infinite entries, wrong shapes, labels not understood."""
+
+
+class DataTypeError(SparseModelError, TypeError):
+    """An argument has a type or dtype that cannot be understood as what is needed."""
+
+
+class InfeasibleError(SparseModelError, ValueError):
+    """No point satisfies the constraints."""
+
+
+class UnboundedError(SparseModelError, ValueError):
+    """The objective has no minimiser: it is unbounded below, or its infimum is not attained."""
+
+
+class SeparableDataError(UnboundedError):
+    """A classification loss without ridge tends to its infimum as the coefficients grow."""
+
+
+class NotSolvedError(SparseModelError, RuntimeError):
+    """A result was asked of a problem that has not been solved yet."""
+
+
+class UnsupportedProblemError(SparseModelError, ValueError):
+    """The requested backend (or every backend) objects to the problem; the reasons are listed."""
+
+    def __init__(self, message: str, reasons: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
+
+
+class BackendUnavailableError(SparseModelError, LookupError):
+    """No backend of that name, or a plug-in that could not be loaded."""
+
+
+class BackendContractError(SparseModelError, RuntimeError):
+    """A backend broke its contract, for instance by returning an infeasible point."""
+
+
+class CertificateError(SparseModelError, ValueError):
+    """A certificate file is malformed, was tampered with, or belongs to other data."""
+
+
+class MissingDependencyError(SparseModelError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+__all__ = [
+    "BackendContractError",
+    "BackendUnavailableError",
+    "CertificateError",
+    "DataError",
+    "DataTypeError",
+    "InfeasibleError",
+    "MissingDependencyError",
+    "ModelError",
+    "NotSolvedError",
+    "SeparableDataError",
+    "SparseModelError",
+    "UnboundedError",
+    "UnsupportedProblemError",
+]

@@ -1,0 +1,56 @@
+"""What a running backend tells the outside, and why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, final
+
+from sparsemodel.interfaces.arrays import FloatArray, IntArray
+
+
+class Stop(Enum):
+    """Why a backend ended. Says nothing about how good the point is: a certificate does."""
+
+    CONVERGED = "converged"
+    """The backend's own stopping rule holds."""
+    STALLED = "stalled"
+    """No further progress in floating point, before the stopping rule held."""
+    MAX_ITERATIONS = "iteration limit"
+    TIME_LIMIT = "time limit"
+    CALLBACK = "stopped by the callback"
+    INTERRUPTED = "interrupted"
+    NON_FINITE = "non-finite values"
+    """The iteration produced NaN or infinity; the best point before that is returned."""
+
+    @property
+    def early(self) -> bool:
+        """Return whether the backend was ended before its own rule held."""
+        return self is not Stop.CONVERGED
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Iteration:
+    """One iteration, as handed to callbacks and kept in a history."""
+
+    backend: str
+    index: int
+    value: float
+    """Objective of the iterate, price of the support included."""
+    best: float
+    """Smallest objective so far."""
+    support: IntArray
+    residual: float
+    """The backend's own measure of stationarity; NaN when it has none."""
+    elapsed: float
+    """Seconds since the run began."""
+    values: FloatArray
+    """``x[support]`` in the backend's coordinates (kept compact: histories can be long)."""
+
+
+Callback: TypeAlias = Callable[[Iteration], object]
+"""Called after each iteration; returning ``True`` ends the run."""
+
+__all__ = ["Callback", "Iteration", "Stop"]

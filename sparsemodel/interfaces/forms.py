@@ -1,0 +1,160 @@
+r"""Canonical forms: what a declaration is compiled to, and what a backend is given.
+
+Every form minimises over ``x``, an array of *coordinates*: shape ``(p,)``, or ``(p, m)`` when the
+variable is a matrix, in which case a coordinate is a row. Forms are immutable; the arrays they
+hold are the user's own wherever possible and are never written to.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces.arrays import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces.design import Design
+from sparsemodel.interfaces.loss import DataFit
+from sparsemodel.interfaces.region import Region
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    r"""One data set with its loss: :math:`F(A x + o; y, c)`."""
+
+    design: Design
+    loss: DataFit
+    target: FloatArray
+    weights: FloatArray
+    """``c``, nonnegative, shape ``(n,)``: ``1/n`` for a mean, constants inside."""
+    offset: FloatArray | None = None
+    """``o``, in the shape of the predictions."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Cardinality:
+    """At most ``k`` counted units may be nonzero.
+
+    A unit is a coordinate, or a group of coordinates when ``groups`` is given. ``free``
+    coordinates (intercepts, always-in features) belong to every support and are not counted.
+    ``price`` adds ``price * (number of nonzero units)`` to the objective.
+    """
+
+    size: int
+    """``p``, the number of coordinates."""
+    k: int
+    free: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Sorted indices of the coordinates that are always in."""
+    groups: IntArray | None = None
+    """Group ``0 .. G-1`` of each coordinate, ``-1`` for the free ones."""
+    price: float = 0.0
+
+    @property
+    def units(self) -> int:
+        """Return how many units are counted."""
+        if self.groups is None:
+            return self.size - int(self.free.size)
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def counted(self) -> BoolArray:
+        """Return the mask of the coordinates that are counted."""
+        mask = np.ones(self.size, dtype=bool)
+        mask[self.free] = False
+        return mask
+
+    def unit_scores(self, scores: FloatArray) -> FloatArray:
+        """Sum nonnegative coordinate scores (squares, gains) over each unit, shape ``(units,)``."""
+        if self.groups is None:
+            return np.delete(scores, self.free) if self.free.size else scores
+        counted = self.groups >= 0
+        sums = np.bincount(self.groups[counted], weights=scores[counted], minlength=self.units)
+        return sums.astype(np.float64, copy=False)  # integers when there is nothing to count
+
+    def coordinates(self, units: IntArray) -> IntArray:
+        """Return the sorted support made of ``units`` and the free coordinates."""
+        if self.groups is None:
+            if not self.free.size:
+                return np.sort(units)
+            counted = np.flatnonzero(self.counted)
+            return np.sort(np.concatenate([counted[units], self.free]))
+        chosen = np.zeros(self.units + 1, dtype=bool)
+        chosen[units] = True
+        mask = chosen[self.groups]
+        mask[self.free] = True
+        return np.flatnonzero(mask)
+
+    def active_units(self, x: FloatArray) -> IntArray:
+        """Return the sorted counted units in which ``x`` is not zero."""
+        return np.flatnonzero(self.unit_scores((coordinate_scores(x) != 0.0).astype(np.float64)))
+
+    def count(self, x: FloatArray) -> int:
+        """Return the number of counted units in which ``x`` is not zero."""
+        return int(self.active_units(x).size)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """Bounds ``lower <= x <= upper``, elementwise; shapes ``(p,)`` or ``(p, m)``."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Form(ABC):
+    """A canonical problem over coordinates with a cardinality constraint."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of ``x``."""
+
+    @property
+    @abstractmethod
+    def cardinality(self) -> Cardinality:
+        """Return the constraint on the support."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseRegression(Form):
+    r"""Minimise a sum of losses of linear predictions under a cardinality constraint,
+
+    .. math:: \min_x \sum_t F_t(A_t x + o_t; y_t, c_t) + \tfrac12 \sum_j \lambda_j x_j^2
+              + \text{constant}.
+    """
+
+    terms: tuple[Term, ...]
+    ridge: FloatArray
+    """``lambda_j >= 0``, shape ``(p,)``; the same for all columns of a matrix variable."""
+    sparsity: Cardinality
+    outputs: int = 1
+    """``m``; ``x`` has shape ``(p,)`` when it is 1 and no term asks for a matrix."""
+    matrix: bool = False
+    """True when ``x`` has shape ``(p, m)``."""
+    box: Box | None = None
+    constant: float = 0.0
+    region: Region | None = None
+    """Convex constraints beside the bounds."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.sparsity.size, self.outputs) if self.matrix else (self.sparsity.size,)
+
+    @property
+    def cardinality(self) -> Cardinality:
+        return self.sparsity
+
+
+def coordinate_scores(x: FloatArray) -> FloatArray:
+    """Return the squared size of each coordinate: ``x**2``, summed over a matrix's columns."""
+    return np.square(x) if x.ndim == 1 else np.einsum("ij,ij->i", x, x)
+
+
+__all__ = ["Box", "Cardinality", "Form", "SparseRegression", "Term", "coordinate_scores"]

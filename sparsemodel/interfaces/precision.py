@@ -1,0 +1,150 @@
+r"""The canonical form of sparse precision-matrix problems.
+
+A symmetric matrix :math:`\Omega` of order ``p`` is handed to backends as the vector ``x`` of its
+entries on and above the diagonal, so that supports, cardinalities, histories and callbacks are
+those of every other problem: a *coordinate* is a diagonal entry (always in, never counted) or an
+edge, a pair ``i < j`` that stands for both :math:`\Omega_{ij}` and :math:`\Omega_{ji}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces.arrays import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces.forms import Cardinality, Form
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SparsePrecision(Form):
+    r"""Minimise a Gaussian negative log-likelihood over sparse precision matrices,
+
+    .. math:: \min_{\alpha I \preceq \Omega \preceq \beta I}\;
+              w\,(-\log\det\Omega + \langle S, \Omega\rangle) + \text{constant}
+              \quad\text{with at most } k \text{ edges } \Omega_{ij} \ne 0,\ i < j.
+
+    :math:`k` edges are :math:`2k` nonzero entries off the diagonal. Edges that must not be there
+    have no coordinate; edges that must be there are free coordinates and are not counted in ``k``.
+    Build it with :meth:`build`.
+    """
+
+    covariance: FloatArray
+    """``S``, symmetric positive semidefinite, shape ``(p, p)``."""
+    sparsity: Cardinality
+    rows: IntArray
+    """Row of each coordinate; ``rows <= cols``, sorted by row, then column."""
+    cols: IntArray
+    """Column of each coordinate."""
+    alpha: float = 0.0
+    """Lower bound on the eigenvalues, at least 0."""
+    beta: float = np.inf
+    """Upper bound on the eigenvalues."""
+    weight: float = 1.0
+    """``w > 0``, the constant in front of the likelihood."""
+    constant: float = 0.0
+    samples: int | None = None
+    """Observations behind ``S``, where known (information criteria need it)."""
+    names: tuple[str, ...] | None = None
+    """Names of the ``p`` variables."""
+
+    @classmethod
+    def build(
+        cls,
+        covariance: FloatArray,
+        edges: int,
+        *,
+        alpha: float = 0.0,
+        beta: float = np.inf,
+        required: BoolArray | None = None,
+        forbidden: BoolArray | None = None,
+        weight: float = 1.0,
+        constant: float = 0.0,
+        samples: int | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> SparsePrecision:
+        """Return the form for at most ``edges`` edges beside the ``required`` ones.
+
+        Parameters
+        ----------
+        covariance
+            ``S``; not copied, not checked (the language does that).
+        edges
+            ``k``, in pairs ``i < j``.
+        required, forbidden
+            Symmetric masks of shape ``(p, p)``; their diagonals are ignored.
+        """
+        p = covariance.shape[0]
+        allowed = np.triu(np.ones((p, p), dtype=bool))
+        if forbidden is not None:
+            allowed &= ~(forbidden | forbidden.T) | np.eye(p, dtype=bool)
+        rows, cols = np.nonzero(allowed)
+        free = rows == cols
+        if required is not None:
+            free |= (required | required.T)[rows, cols]
+        sparsity = Cardinality(rows.size, edges, free=np.flatnonzero(free))
+        return cls(
+            covariance,
+            sparsity,
+            rows,
+            cols,
+            alpha=alpha,
+            beta=beta,
+            weight=weight,
+            constant=constant,
+            samples=samples,
+            names=names,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.sparsity.size,)
+
+    @property
+    def cardinality(self) -> Cardinality:
+        return self.sparsity
+
+    @property
+    def order(self) -> int:
+        """Return ``p``, the number of variables."""
+        return int(self.covariance.shape[0])
+
+    def matrix(self, x: FloatArray) -> FloatArray:
+        """Return the symmetric matrix with the entries ``x``."""
+        omega = np.zeros((self.order, self.order))
+        omega[self.rows, self.cols] = x
+        omega[self.cols, self.rows] = x
+        return omega
+
+    def entries(self, omega: FloatArray) -> FloatArray:
+        """Return ``x`` of a symmetric matrix: its entries at the coordinates."""
+        return omega[self.rows, self.cols]
+
+    def coordinates(self, rows: IntArray, cols: IntArray) -> IntArray:
+        """Return the coordinates of the pairs ``(rows, cols)``, in either order.
+
+        Raises
+        ------
+        KeyError
+            When a pair is forbidden or out of range.
+        """
+        low, high = np.minimum(rows, cols), np.maximum(rows, cols)
+        keys = self.rows * self.order + self.cols
+        wanted = low * self.order + high
+        found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        missing = keys[found] != wanted
+        if np.any(missing):
+            first = int(np.flatnonzero(missing)[0])
+            raise KeyError((int(low[first]), int(high[first])))
+        return found
+
+    def edges(self, support: IntArray) -> list[tuple[int, int]]:
+        """Return the pairs ``i < j`` among the coordinates ``support``."""
+        rows, cols = self.rows[support], self.cols[support]
+        off = rows != cols
+        return list(zip(rows[off].tolist(), cols[off].tolist(), strict=True))
+
+
+__all__ = ["SparsePrecision"]

@@ -1,0 +1,82 @@
+"""Shared kernels, public to backend authors. Depends on the interfaces alone."""
+
+from sparsemodel.numerics.batches import Batch, batch_count, epoch
+from sparsemodel.numerics.boxed import minimise_in_box
+from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian_columns
+from sparsemodel.numerics.factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.feasible import feasible_start, satisfied
+from sparsemodel.numerics.greedy import GreedySupport
+from sparsemodel.numerics.hard_threshold import (
+    expansion_factor,
+    hard_threshold,
+    select,
+    select_scores,
+    top_k,
+)
+from sparsemodel.numerics.multipliers import minimise_with_multipliers
+from sparsemodel.numerics.objective import RegressionObjective, margins, rowwise
+from sparsemodel.numerics.power import restricted_smoothness
+from sparsemodel.numerics.projection import project
+from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.removal import removal_costs
+from sparsemodel.numerics.restricted import factored, minimise_on_support, newton_solver
+from sparsemodel.numerics.ridged import RidgedObjective
+from sparsemodel.numerics.service import has_kinks, minimise_restricted
+from sparsemodel.numerics.steps import mean_curvature, normalised_step
+from sparsemodel.numerics.swaps import (
+    first_improvement,
+    insertions,
+    polish_by_swaps,
+    removal_order,
+)
+from sparsemodel.numerics.units import (
+    descent_gradient,
+    gradient_scores,
+    insertion_scores,
+    support_units,
+)
+
+__all__ = [
+    "Batch",
+    "GreedySupport",
+    "QuadraticSwaps",
+    "RegressionObjective",
+    "RidgedObjective",
+    "SupportFactor",
+    "Swap",
+    "batch_count",
+    "cheap_columns",
+    "descent_gradient",
+    "epoch",
+    "expansion_factor",
+    "factored",
+    "feasible_start",
+    "first_improvement",
+    "full_diagonal",
+    "gradient_scores",
+    "hard_threshold",
+    "has_common_hessian",
+    "has_kinks",
+    "hessian_columns",
+    "insertion_scores",
+    "insertions",
+    "margins",
+    "mean_curvature",
+    "minimise_in_box",
+    "minimise_on_support",
+    "minimise_restricted",
+    "minimise_with_multipliers",
+    "newton_solver",
+    "normalised_step",
+    "polish_by_swaps",
+    "project",
+    "removal_costs",
+    "removal_order",
+    "restricted_smoothness",
+    "rowwise",
+    "satisfied",
+    "select",
+    "select_scores",
+    "support_units",
+    "top_k",
+]

@@ -1,0 +1,94 @@
+"""The columns of the last support, kept, with their Gram matrix where it is constant."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import BoolArray, Design, FloatArray, IntArray, Term
+
+
+@final
+class SupportColumns:
+    """Each term's design on the last support that was asked for.
+
+    Algorithms change a few coordinates at a time: what two successive supports share is copied,
+    the rest is read from the data. Holds ``n |support|`` numbers, and ``|support|^2`` once a
+    Gram matrix was asked for.
+    """
+
+    def __init__(self, terms: tuple[Term, ...]) -> None:
+        self._terms = terms
+        self._support: IntArray | None = None
+        self._designs: tuple[Design, ...] = ()
+        self._gram: tuple[IntArray, FloatArray] | None = None
+
+    def holds(self, support: IntArray) -> bool:
+        """Return whether ``support`` is the one whose columns are kept."""
+        return self._support is not None and np.array_equal(self._support, support)
+
+    def designs(self, support: IntArray) -> tuple[Design, ...]:
+        """Return the designs restricted to ``support`` (sorted)."""
+        last = self._support
+        if last is None:
+            self._designs = tuple(term.design.restrict(support) for term in self._terms)
+        elif not np.array_equal(last, support):
+            self._designs = tuple(
+                term.design.restrict_again(support, last, before)
+                for term, before in zip(self._terms, self._designs, strict=True)
+            )
+        self._support = support.copy()
+        return self._designs
+
+    def gram(self, support: IntArray, weights: tuple[FloatArray, ...]) -> FloatArray:
+        """Return ``sum_t A_tS.T @ diag(h_t) @ A_tS`` for weights that never change.
+
+        Only the rows of coordinates that the last call did not have are computed, where they
+        are the smaller part.
+        """
+        designs = self.designs(support)
+        known, position = self._overlap(support)
+        fresh = np.flatnonzero(~known)
+        if self._gram is None or 2 * fresh.size >= support.size:
+            gram = np.zeros((support.size, support.size))
+            for design, h in zip(designs, weights, strict=True):
+                scalar = _uniform(h)
+                gram += design.gram(h) if scalar is None else scalar * design.gram()
+        else:
+            gram = np.empty((support.size, support.size))
+            gram[np.ix_(known, known)] = self._gram[1][np.ix_(position, position)]
+            if fresh.size:
+                rows = _gram_rows(designs, weights, fresh)
+                gram[fresh], gram[:, fresh] = rows, rows.T
+        self._gram = (support.copy(), gram)
+        return gram.copy()
+
+    def _overlap(self, support: IntArray) -> tuple[BoolArray, IntArray]:
+        """Return which of ``support`` the last Gram matrix has, and where."""
+        if self._gram is None or not self._gram[0].size:
+            return np.zeros(support.size, dtype=bool), np.empty(0, dtype=np.intp)
+        before = self._gram[0]
+        position = np.minimum(np.searchsorted(before, support), before.size - 1)
+        known = before[position] == support
+        return known, position[known]
+
+
+def _gram_rows(
+    designs: tuple[Design, ...], weights: tuple[FloatArray, ...], rows: IntArray
+) -> FloatArray:
+    out = np.zeros((rows.size, designs[0].shape[1]))
+    for design, h in zip(designs, weights, strict=True):
+        array, scalar = design.restrict(rows).to_array(), _uniform(h)
+        if scalar is None:
+            out += design.rmatvec(h[:, None] * array).T
+        else:
+            out += scalar * design.rmatvec(array).T
+    return out
+
+
+def _uniform(h: FloatArray) -> float | None:
+    return float(h[0]) if h.size and bool(np.all(h == h[0])) else None
+
+
+__all__ = ["SupportColumns"]

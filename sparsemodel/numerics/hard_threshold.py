@@ -1,0 +1,80 @@
+"""Selection of the largest entries: the projection onto sparse vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, coordinate_scores
+
+
+def top_k(scores: FloatArray, k: int) -> IntArray:
+    """Return the sorted indices of the ``k`` largest ``scores``; ties go to the lower index.
+
+    O(p): a selection, never a full sort. All indices when ``k >= scores.size``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> top_k(np.array([1.0, 3.0, 3.0, 2.0, 3.0]), 2)
+    array([1, 2])
+    """
+    size = scores.size
+    if k >= size:
+        return np.arange(size)
+    if k <= 0:
+        return np.empty(0, dtype=np.intp)
+    threshold = np.partition(scores, size - k)[size - k]
+    chosen = np.flatnonzero(scores > threshold)
+    ties = np.flatnonzero(scores == threshold)[: k - chosen.size]
+    return np.sort(np.concatenate([chosen, ties]))
+
+
+def select(cardinality: Cardinality, x: FloatArray, *, k: int | None = None) -> IntArray:
+    """Return the support of the nearest point to ``x`` with at most ``k`` units.
+
+    The support has exactly ``min(k, units)`` units (a unit that is zero in ``x`` may be among
+    them) and all free coordinates.
+    """
+    return select_scores(cardinality, coordinate_scores(x), k=k)
+
+
+def select_scores(
+    cardinality: Cardinality, scores: FloatArray, *, k: int | None = None
+) -> IntArray:
+    """Return the support of the ``k`` units with the largest sums of coordinate ``scores``."""
+    units = top_k(cardinality.unit_scores(scores), cardinality.k if k is None else k)
+    return cardinality.coordinates(units)
+
+
+def hard_threshold(x: FloatArray, k: int) -> FloatArray:
+    r"""Return :math:`H_k(x)`: the ``k`` entries of ``x`` largest in magnitude, zeros elsewhere.
+
+    Ties go to the lower index. For a :math:`K`-sparse :math:`x^\ast` and :math:`k \ge K`,
+    :math:`\|H_k(b) - x^\ast\| \le \sqrt\nu\, \|b - x^\ast\|` with
+    :func:`expansion_factor` giving :math:`\sqrt\nu` (Shen and Li, JMLR 2018, Theorem 1).
+    """
+    out = np.zeros_like(x)
+    keep = top_k(np.abs(x), k)
+    out[keep] = x[keep]
+    return out
+
+
+def expansion_factor(size: int, k: int, sparsity: int) -> float:
+    r"""Return :math:`\sqrt\nu`, the tight expansion factor of hard thresholding.
+
+    :math:`\nu = 1 + (\rho + \sqrt{(4 + \rho)\rho})/2` with
+    :math:`\rho = \min(K, p-k) / (k - K + \min(K, p-k))`, for ``size`` = p, ``sparsity`` = K.
+    Shen and Li (JMLR 2018), Theorem 1.
+
+    Examples
+    --------
+    >>> round(expansion_factor(100, 5, 5), 3)
+    1.618
+    """
+    smaller = min(sparsity, size - k)
+    denominator = k - sparsity + smaller
+    rho = smaller / denominator if denominator else 0.0
+    return float(np.sqrt(1.0 + (rho + np.sqrt((4.0 + rho) * rho)) / 2.0))
+
+
+__all__ = ["expansion_factor", "hard_threshold", "select", "select_scores", "top_k"]

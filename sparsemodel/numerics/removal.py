@@ -1,0 +1,47 @@
+"""What it costs to drop a unit from a support."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray, Objective, Point
+from sparsemodel.numerics.restricted import DIRECT_LIMIT
+from sparsemodel.numerics.units import support_units
+
+
+def removal_costs(objective: Objective, point: Point) -> FloatArray | None:
+    r"""Return by how much dropping each unit of the support raises the objective.
+
+    :math:`\tfrac12 x_u^\top ((H_{SS}^{-1})_{uu})^{-1} x_u`, the others being minimised again:
+    exact for a quadratic at the minimiser over its support, a quadratic model elsewhere. In the
+    order of :func:`support_units`. None without a Hessian, or with more unknowns than are
+    factored. ``O(n q^2 + q^3)`` for ``q`` unknowns on the support.
+    """
+    if not objective.twice_differentiable:
+        return None
+    sparsity = objective.cardinality
+    units = support_units(sparsity, point.support)
+    shape = point.x[point.support].shape
+    size = int(np.prod(shape))
+    if size > DIRECT_LIMIT:
+        return None
+    costs = np.empty(units.size)
+    if not size:
+        return costs
+    hessian = objective.hessian(point, point.support)
+    if not np.all(np.isfinite(hessian)):
+        return None
+    root = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+    scale = np.where(root > 0.0, root, 1.0)
+    inverse = np.linalg.pinv(hessian / scale[:, None] / scale, hermitian=True)
+    inverse = inverse / scale[:, None] / scale
+    flat = np.arange(size).reshape(shape)
+    for position, unit in enumerate(units):
+        coordinates = np.setdiff1d(sparsity.coordinates(np.array([unit])), sparsity.free)
+        rows = flat[np.searchsorted(point.support, coordinates)].ravel()
+        x = point.x[coordinates].ravel()
+        costs[position] = 0.5 * float(x @ np.linalg.pinv(inverse[np.ix_(rows, rows)]) @ x)
+    return costs
+
+
+__all__ = ["removal_costs"]

@@ -1,0 +1,47 @@
+"""Step sizes of gradient methods on a support, and the curvature they are measured in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import IntArray, Objective, Point
+
+
+def normalised_step(objective: Objective, at: Point, support: IntArray) -> float:
+    r"""Return :math:`\|g_S\|^2 / g_S^\top H_{SS}\, g_S`, the exact step for a quadratic on ``S``.
+
+    Blumensath and Davies, Normalized Iterative Hard Thresholding (2010), eq. (12), for any
+    twice differentiable objective. Returns 0 when the gradient on ``support`` is zero.
+    """
+    g = objective.restricted_gradient(at, support)
+    square = float(np.vdot(g, g))
+    if square == 0.0:
+        return 0.0
+    curvature = float(np.vdot(g, objective.hessian_product(at, support, g)))
+    return square / curvature if curvature > 0.0 else 1.0
+
+
+_PROBES = 3
+"""Products that estimate a trace; the error is that of the entries off the diagonal."""
+
+
+def mean_curvature(objective: Objective, at: Point, support: IntArray) -> float:
+    r"""Return the mean of the Hessian's diagonal on ``support`` (0 when it is empty).
+
+    Exact where the columns are at hand. For a matrix-free design it is estimated by
+    :math:`v^\top H v / q` with random signs ``v`` (Hutchinson 1990), a pass for each of three.
+    """
+    if not support.size:
+        return 0.0
+    if objective.explicit_hessian:
+        return float(objective.hessian_diagonal(at, support).mean())
+    rng = np.random.default_rng(0)
+    shape = (support.size, *objective.shape[1:])
+    total = 0.0
+    for _ in range(_PROBES):
+        v = rng.choice((-1.0, 1.0), shape)
+        total += float(np.vdot(v, objective.hessian_product(at, support, v)))
+    return total / (_PROBES * int(np.prod(shape)))
+
+
+__all__ = ["mean_curvature", "normalised_step"]
