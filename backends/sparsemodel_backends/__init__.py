@@ -1,0 +1,1 @@
+"""The built-in backends; found through entry points like anybody's."""

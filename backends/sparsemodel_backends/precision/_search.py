@@ -1,0 +1,104 @@
+"""What the precision backends share: scores of edges at a point, and starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import Context, FloatArray, IntArray, Objective, Point
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import top_k
+from sparsemodel.numerics.precision import (
+    default_shrinkage,
+    insertion_gains,
+    precision_state,
+    removal_costs,
+    ridge_partial_correlations,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeScores:
+    """The counted edges in and out of the support of a point, with what each is worth in nats."""
+
+    inside: IntArray
+    costs: FloatArray
+    outside: IntArray
+    gains: FloatArray
+
+
+def edge_scores(objective: Objective, point: Point) -> EdgeScores:
+    """Return removal costs and insertion gains of all counted edges. O(p^2) after the inverse."""
+    form, factor = precision_state(objective, point)
+    counted = form.sparsity.counted
+    member = np.zeros(form.sparsity.size, dtype=bool)
+    member[point.support] = True
+    inside = np.flatnonzero(counted & member)
+    outside = np.flatnonzero(counted & ~member)
+    S, W = form.covariance, factor.inverse
+    costs = removal_costs(S, factor.omega, W, form.rows[inside], form.cols[inside])
+    gains = insertion_gains(S, W, form.rows[outside], form.cols[outside])
+    return EdgeScores(inside, costs, outside, gains)
+
+
+def with_edges(support: IntArray, added: IntArray, removed: IntArray) -> IntArray:
+    """Return the sorted support with some coordinates more and some less."""
+    kept = support if not removed.size else np.setdiff1d(support, removed, assume_unique=True)
+    return np.union1d(kept, added)
+
+
+def best_first(scores: FloatArray, k: int) -> IntArray:
+    """Return the indices of the ``k`` largest scores, best first; ties to the lower index."""
+    chosen = top_k(scores, k)
+    return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
+def screened_start(
+    objective: Objective, context: Context, *, shrinkage: float | None, tol: float | None
+) -> Point:
+    """Return the optimum on the ``k`` edges of the largest ridge partial correlations."""
+    form = cast("SparsePrecision", objective.form)
+    if shrinkage is None:
+        shrinkage = default_shrinkage(form.covariance, form.samples)
+    strengths = np.abs(ridge_partial_correlations(form.covariance, shrinkage))
+    sparsity = form.sparsity
+    units = sparsity.unit_scores(strengths[form.rows, form.cols])
+    support = sparsity.coordinates(top_k(units, sparsity.k))
+    return context.restricted(objective, support, objective.origin(), tol=tol)
+
+
+def given_start(
+    objective: Objective, context: Context, start: FloatArray, *, tol: float | None
+) -> Point:
+    """Return a start filled up to ``k`` edges by their insertion gains, and minimised."""
+    point = objective.point_from(start)
+    if not np.isfinite(point.value):
+        point = context.restricted(objective, point.support, objective.origin(), tol=tol)
+    missing = objective.cardinality.k - objective.cardinality.count(point.x)
+    if missing > 0:
+        scores = edge_scores(objective, point)
+        added = scores.outside[top_k(scores.gains, missing)]
+        support = with_edges(point.support, added, np.empty(0, dtype=np.intp))
+        following = context.restricted(objective, support, point, tol=tol)
+        if following.value <= point.value:
+            return following
+    return point
+
+
+def objective_weight(objective: Objective) -> float:
+    """Return the constant in front of the likelihood, to turn nats into objective units."""
+    return cast("SparsePrecision", objective.form).weight
+
+
+__all__ = [
+    "EdgeScores",
+    "best_first",
+    "edge_scores",
+    "given_start",
+    "objective_weight",
+    "screened_start",
+    "with_edges",
+]

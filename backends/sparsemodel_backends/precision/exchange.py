@@ -1,0 +1,140 @@
+"""Local search by adding edges, solving, and removing as many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Capabilities,
+    Context,
+    IntArray,
+    IterativeBackend,
+    ModelError,
+    Objective,
+    Point,
+    Stop,
+)
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel_backends.precision._search import (
+    best_first,
+    edge_scores,
+    given_start,
+    objective_weight,
+    with_edges,
+)
+from sparsemodel_backends.precision.swap import PrecisionSwap
+
+_PROGRESS = 1e-4
+_NONE: IntArray = np.empty(0, dtype=np.intp)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ExchangeState:
+    """An optimum on a support, the size of the next block, and the failures at size one."""
+
+    point: Point
+    block: int
+    failures: int = 0
+    gained: float = np.inf
+    polished: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PrecisionExchange(IterativeBackend[ExchangeState]):
+    r"""Add ``q`` edges, solve on the larger support, remove the ``q`` cheapest, solve again.
+
+    A removal is priced after the insertion has taken effect, so edges that stand in for each
+    other are recognised; :class:`~sparsemodel_backends.precision.swap.PrecisionSwap`, which
+    prices both at the same point, is several times faster and stops earlier. Its result is the
+    start here when none is given.
+
+    Parameters
+    ----------
+    first_block
+        Size of the first block as a fraction of ``k``, in (0, 1].
+    patience
+        At size one, how many insertions are tried, best first, before the search ends.
+    tol
+        Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
+    max_iter
+        Limit on the number of exchanges tried.
+    """
+
+    first_block: float = 0.05
+    patience: int = 5
+    tol: float = 0.1
+    max_iter: int = 2000
+
+    name: ClassVar[str] = "precision_exchange"
+    reference: ClassVar[str] = "add-and-drop local search"
+    guarantee: ClassVar[str] = "never worse than its start"
+    capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.first_block <= 1.0:
+            raise ModelError(f"first_block must lie in (0, 1], not {self.first_block}.")
+        if self.patience < 1:
+            raise ModelError(f"patience must be at least 1, not {self.patience}.")
+        if not self.tol > 0.0:
+            raise ModelError(f"tol must be positive, not {self.tol}.")
+
+    def init(self, objective: Objective, context: Context) -> ExchangeState:
+        if context.start is None:
+            quiet = replace(context, on_iterate=None)
+            point = PrecisionSwap(tol=self.tol).solve(objective, quiet).point
+        else:
+            point = given_start(objective, context, context.start, tol=self.tol)
+        return ExchangeState(point, self._largest_block(objective))
+
+    def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
+        point = state.point
+        if state.block == 0:
+            exact = context.restricted(objective, point.support, point)
+            return ExchangeState(exact if exact.value <= point.value else point, 0, polished=True)
+        scores = edge_scores(objective, point)
+        q = min(state.block, scores.inside.size, scores.outside.size)
+        if q == 0 or state.failures >= scores.outside.size:
+            return replace(state, block=0)
+        if q == 1:
+            order = best_first(scores.gains, state.failures + 1)
+            added = scores.outside[order[state.failures :]]
+        else:
+            added = scores.outside[best_first(scores.gains, q)]
+        larger = context.restricted(
+            objective, with_edges(point.support, added, _NONE), point, tol=self.tol
+        )
+        priced = edge_scores(objective, larger)
+        removed = priced.inside[best_first(-priced.costs, q)]
+        if not np.array_equal(np.sort(removed), np.sort(added)):
+            support = with_edges(larger.support, _NONE, removed)
+            following = context.restricted(objective, support, larger, tol=self.tol)
+            gained = (point.value - following.value) / objective_weight(objective)
+            if gained > _PROGRESS:
+                block = min(q + q // 2 + 1, self._largest_block(objective))
+                return ExchangeState(following, block, 0, gained)
+        if q > 1:
+            return replace(state, block=q // 2)
+        failures = state.failures + 1
+        if failures >= self.patience:
+            return replace(state, block=0)
+        return replace(state, block=1, failures=failures)
+
+    def iterate(self, state: ExchangeState) -> Point:
+        return state.point
+
+    def residual(self, state: ExchangeState) -> float:
+        return state.gained
+
+    def stopped(self, objective: Objective, state: ExchangeState) -> Stop | None:
+        return Stop.CONVERGED if state.polished else None
+
+    def _largest_block(self, objective: Objective) -> int:
+        return max(1, int(self.first_block * objective.cardinality.k))
+
+
+__all__ = ["ExchangeState", "PrecisionExchange"]

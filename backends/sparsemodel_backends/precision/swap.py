@@ -1,0 +1,134 @@
+"""Local search by exchanging blocks of edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Capabilities,
+    Context,
+    IterativeBackend,
+    ModelError,
+    Objective,
+    Point,
+    Stop,
+)
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel_backends.precision._search import (
+    best_first,
+    edge_scores,
+    given_start,
+    objective_weight,
+    screened_start,
+    with_edges,
+)
+
+_PROGRESS = 1e-4
+"""Nats an exchange must gain, above the error of the restricted solves."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SwapState:
+    """An optimum on a support and the size of the next block; 0 once no exchange helps."""
+
+    point: Point
+    block: int
+    gained: float = np.inf
+    """How far the last exchange lowered the objective, in nats."""
+    polished: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PrecisionSwap(IterativeBackend[SwapState]):
+    r"""Exchange the cheapest edges for the most valuable ones, in shrinking blocks.
+
+    All edges of the support are scored by what their removal costs, all others by what their
+    insertion gains, in closed form (:func:`~sparsemodel.numerics.precision.removal_costs`,
+    :func:`~sparsemodel.numerics.precision.insertion_gains`). The ``q`` best pairs with a positive
+    net score are exchanged at once and the support is solved again from where it was; if the
+    objective does not fall, ``q`` is halved. This is splicing (Zhu et al., PNAS 2020) with exact
+    one-edge scores in place of second-order ones.
+
+    Parameters
+    ----------
+    shrinkage
+        Ridge of the correlation matrix whose inverse ranks the edges of the first support
+        (:func:`~sparsemodel.numerics.precision.ridge_partial_correlations`); None for ``4 p / n``.
+        Not used when a start is given, and never part of the objective.
+    first_block
+        Size of the first block as a fraction of ``k``, in (0, 1].
+    tol
+        Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
+    max_iter
+        Limit on the number of exchanges tried.
+
+    Notes
+    -----
+    One warm-started restricted minimisation and O(p^3) for the scores per exchange. Ends where
+    no pair of edges has a positive net score, or the best single pair does not help.
+    """
+
+    shrinkage: float | None = None
+    first_block: float = 1.0 / 3.0
+    tol: float = 0.1
+    max_iter: int = 1000
+
+    name: ClassVar[str] = "precision_swap"
+    reference: ClassVar[str] = "splicing (Zhu et al., PNAS 2020) with exact one-edge scores"
+    guarantee: ClassVar[str] = "never worse than its start"
+    capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
+
+    def __post_init__(self) -> None:
+        if self.shrinkage is not None and not self.shrinkage > 0.0:
+            raise ModelError(f"shrinkage must be positive, not {self.shrinkage}.")
+        if not 0.0 < self.first_block <= 1.0:
+            raise ModelError(f"first_block must lie in (0, 1], not {self.first_block}.")
+        if not self.tol > 0.0:
+            raise ModelError(f"tol must be positive, not {self.tol}.")
+
+    def init(self, objective: Objective, context: Context) -> SwapState:
+        if context.start is None:
+            point = screened_start(objective, context, shrinkage=self.shrinkage, tol=self.tol)
+        else:
+            point = given_start(objective, context, context.start, tol=self.tol)
+        return SwapState(point, self._largest_block(objective))
+
+    def step(self, objective: Objective, state: SwapState, context: Context) -> SwapState:
+        point = state.point
+        if state.block == 0:
+            exact = context.restricted(objective, point.support, point)
+            return SwapState(exact if exact.value <= point.value else point, 0, polished=True)
+        scores = edge_scores(objective, point)
+        q = min(state.block, scores.inside.size, scores.outside.size)
+        removed = best_first(-scores.costs, q)
+        added = best_first(scores.gains, q)
+        q = int(np.count_nonzero(scores.gains[added] > scores.costs[removed]))
+        if q == 0:
+            return replace(state, block=0)
+        support = with_edges(point.support, scores.outside[added[:q]], scores.inside[removed[:q]])
+        following = context.restricted(objective, support, point, tol=self.tol)
+        gained = (point.value - following.value) / objective_weight(objective)
+        if gained > _PROGRESS:
+            block = min(q + q // 2 + 1, self._largest_block(objective))
+            return SwapState(following, block, gained)
+        return replace(state, block=q // 2)
+
+    def iterate(self, state: SwapState) -> Point:
+        return state.point
+
+    def residual(self, state: SwapState) -> float:
+        return state.gained
+
+    def stopped(self, objective: Objective, state: SwapState) -> Stop | None:
+        return Stop.CONVERGED if state.polished else None
+
+    def _largest_block(self, objective: Objective) -> int:
+        return max(1, int(self.first_block * objective.cardinality.k))
+
+
+__all__ = ["PrecisionSwap", "SwapState"]

@@ -1,0 +1,28 @@
+"""The backends' classes by name, ``sm.backends.NHTP`` for instance; loaded when asked for.
+
+Built-in and third-party backends alike are found through their entry points.
+"""
+
+from __future__ import annotations
+
+from sparsemodel.interfaces import Backend
+from sparsemodel.registry import backend_class, entries
+
+
+def _by_class_name() -> dict[str, str]:
+    return {entry.attr: name for name, entry in reversed(list(entries().items()))}
+
+
+def __getattr__(name: str) -> type[Backend]:
+    table = _by_class_name()
+    if name in table:
+        return backend_class(table[name])
+    if name in entries():
+        return backend_class(name)
+    raise AttributeError(
+        f"There is no backend class {name!r}; known: {', '.join(sorted(table)) or 'none'}."
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted(_by_class_name())

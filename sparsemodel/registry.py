@@ -1,0 +1,129 @@
+"""Discovery of backends through entry points; a broken plug-in never breaks the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from sparsemodel.interfaces import Backend, BackendUnavailableError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "sparsemodel.backends"
+
+_lock = threading.Lock()
+_entries: dict[str, EntryPoint] | None = None
+_loaded: dict[str, type[Backend] | str] = {}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BackendInfo:
+    """A backend that was found: where it comes from, and why it cannot be used (if so)."""
+
+    name: str
+    distribution: str
+    problem: str | None = None
+
+    @property
+    def available(self) -> bool:
+        """Return whether it could be loaded."""
+        return self.problem is None
+
+
+def entries() -> Mapping[str, EntryPoint]:
+    """Return the entry points by name; found once. Loads nothing."""
+    global _entries
+    from importlib.metadata import entry_points  # costs more to import than all of this package
+
+    with _lock:
+        if _entries is None:
+            # Where two distributions use one name the built-in backend keeps it, and otherwise
+            # the same one wins whatever the order of the search path.
+            found = sorted(entry_points(group=GROUP), key=_precedence, reverse=True)
+            _entries = {e.name: e for e in found}
+            _entries = dict(sorted(_entries.items()))
+        return _entries
+
+
+def _precedence(entry: EntryPoint) -> tuple[bool, str, str]:
+    distribution = "" if entry.dist is None else entry.dist.name
+    return distribution != "sparsemodel", distribution, entry.value
+
+
+def refresh() -> None:
+    """Forget what was found, for packages installed while the process runs."""
+    global _entries
+    with _lock:
+        _entries = None
+        _loaded.clear()
+
+
+def backend_class(name: str) -> type[Backend]:
+    """Return the backend class registered as ``name``.
+
+    Raises
+    ------
+    BackendUnavailableError
+        When there is none of that name (close names are suggested), or it could not be loaded.
+    """
+    found = _load(name)
+    if isinstance(found, str):
+        raise BackendUnavailableError(f"The backend {name!r} could not be loaded: {found}")
+    return found
+
+
+def _load(name: str) -> type[Backend] | str:
+    table = entries()
+    if name not in table:
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, table, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise BackendUnavailableError(
+            f"There is no backend {name!r}.{hint} Known: {', '.join(sorted(table)) or 'none'}."
+        )
+    if name not in _loaded:
+        _loaded[name] = _import(table[name])
+    return _loaded[name]
+
+
+def _import(entry: EntryPoint) -> type[Backend] | str:
+    # A plug-in is a stranger's code: whatever its import raises is its reason, not our crash.
+    try:
+        cls = entry.load()
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+    if not (isinstance(cls, type) and issubclass(cls, Backend)):
+        return f"{entry.value} is not a subclass of sparsemodel.interfaces.Backend"
+    return cls
+
+
+def available_backends() -> tuple[BackendInfo, ...]:
+    """Return every discovered backend, third parties' included, with what is wrong if anything."""
+    out = []
+    for name, entry in entries().items():
+        found = _load(name)
+        distribution = entry.dist.name if entry.dist is not None else "unknown"
+        out.append(BackendInfo(name, distribution, found if isinstance(found, str) else None))
+    return tuple(out)
+
+
+def usable_backends() -> tuple[tuple[str, type[Backend]], ...]:
+    """Return the names and classes of the backends that can be loaded."""
+    loaded = [(name, _load(name)) for name in entries()]
+    return tuple((name, cls) for name, cls in loaded if not isinstance(cls, str))
+
+
+__all__ = [
+    "GROUP",
+    "BackendInfo",
+    "available_backends",
+    "backend_class",
+    "entries",
+    "refresh",
+    "usable_backends",
+]
