@@ -1,0 +1,43 @@
+"""From a declaration to a plan: canonical form, facts, reductions, dispatch."""
+
+from sparsemodel.compiler.analysis import Fact, Facts
+from sparsemodel.compiler.canonicalize import canonicalize
+from sparsemodel.compiler.declaration import (
+    Block,
+    BoundSpec,
+    CardSpec,
+    Declaration,
+    LinearSpec,
+    LossSpec,
+    NormSpec,
+    OtherSpec,
+    RidgeSpec,
+    VariableSpec,
+)
+from sparsemodel.compiler.dispatch import make_plan
+from sparsemodel.compiler.layout import Layout
+from sparsemodel.compiler.plan import Plan, Rejection, Stage
+from sparsemodel.compiler.reductions import Reduced, reduce_form
+
+__all__ = [
+    "Block",
+    "BoundSpec",
+    "CardSpec",
+    "Declaration",
+    "Fact",
+    "Facts",
+    "Layout",
+    "LinearSpec",
+    "LossSpec",
+    "NormSpec",
+    "OtherSpec",
+    "Plan",
+    "Reduced",
+    "Rejection",
+    "RidgeSpec",
+    "Stage",
+    "VariableSpec",
+    "canonicalize",
+    "make_plan",
+    "reduce_form",
+]

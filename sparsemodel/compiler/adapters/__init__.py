@@ -1,0 +1,7 @@
+"""Adapters: let a backend solve what it cannot by itself, as a sequence of what it can."""
+
+from sparsemodel.compiler.adapters.adapt import Adapted, adapt, adapter_words
+from sparsemodel.compiler.adapters.pricing import Priced
+from sparsemodel.compiler.adapters.smoothing import Smoothed
+
+__all__ = ["Adapted", "Priced", "Smoothed", "adapt", "adapter_words"]

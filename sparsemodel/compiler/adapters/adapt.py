@@ -1,0 +1,59 @@
+"""Which adapters a backend needs for a form, if any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import final
+
+from sparsemodel.compiler.adapters.pricing import Priced
+from sparsemodel.compiler.adapters.smoothing import (
+    Smoothed,
+    smoothable,
+    smoothed_form,
+    typical_widths,
+)
+from sparsemodel.interfaces import Backend, Form, SparseRegression, TwiceDifferentiable
+from sparsemodel.numerics import has_kinks
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """A backend made able, or why nothing helps."""
+
+    backend: Backend
+    objections: tuple[str, ...] = ()
+
+
+def adapt(backend: Backend, form: Form) -> Adapted:
+    """Return the backend with the adapters that let it solve ``form``.
+
+    Losses with kinks are smoothed for it, a price becomes a search over the limit. What is left
+    of its objections is returned with it; none means it can run.
+    """
+    reasons = backend.objections(form)
+    if not reasons or not isinstance(form, SparseRegression):
+        return Adapted(backend, reasons)
+    easier: SparseRegression = form
+    adapted: Backend = backend
+    if has_kinks(form) and smoothable(form):
+        easier = smoothed_form(easier, typical_widths(easier))
+        kinked = {t.loss.name for t in form.terms if not isinstance(t.loss, TwiceDifferentiable)}
+        adapted = Smoothed(adapted, tuple(sorted(kinked)))
+    if form.sparsity.price > 0.0 and not type(backend).capabilities.price:
+        easier = replace(easier, sparsity=replace(easier.sparsity, price=0.0))
+        adapted = Priced(adapted)
+    if adapted is backend:
+        return Adapted(backend, reasons)
+    remaining = backend.objections(easier)
+    return Adapted(backend, remaining) if remaining else Adapted(adapted)
+
+
+def adapter_words(backend: Backend) -> tuple[str, ...]:
+    """Return what the adapters around a backend do, for ``explain()``."""
+    if isinstance(backend, (Priced, Smoothed)):
+        return (backend.describe(), *adapter_words(backend.inner))
+    return ()
+
+
+__all__ = ["Adapted", "adapt", "adapter_words"]

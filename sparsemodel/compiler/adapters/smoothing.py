@@ -1,0 +1,134 @@
+"""Losses with kinks: smoothed problems in a row, then the exact minimum on the support."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Backend,
+    Capabilities,
+    Context,
+    FloatArray,
+    Form,
+    Iteration,
+    Loss,
+    Objective,
+    Point,
+    Result,
+    Smoothable,
+    SparseRegression,
+    Stop,
+    Term,
+    TwiceDifferentiable,
+    priced,
+)
+from sparsemodel.numerics import (
+    RegressionObjective,
+    margins,
+    minimise_restricted,
+    minimise_with_multipliers,
+)
+
+LEVELS = (1.0, 0.1, 0.01)
+"""Smoothing of the problems in a row, in units of the typical distance from the kinks."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Smoothed(Backend):
+    """Run a backend for smooth losses on smoothed ones, each from the last result.
+
+    After each level the original objective is minimised exactly on the support that was found;
+    the best of these points is the result, so smoothing only ever guides the choice of supports.
+    """
+
+    inner: Backend
+    losses: tuple[str, ...] = ()
+    """Names of the losses with kinks."""
+    levels: tuple[float, ...] = LEVELS
+
+    name: ClassVar[str] = "smoothed"
+    capabilities: ClassVar[Capabilities] = Capabilities(smooth=False, box=True, region=True)
+
+    def describe(self) -> str:
+        """Return what the adapter does, for ``explain()``."""
+        return (
+            f"{' and '.join(self.losses)} smoothed in {len(self.levels)} steps, each followed by "
+            "an exact minimisation on the support"
+        )
+
+    def options(self) -> dict[str, Any]:
+        return self.inner.options()
+
+    def solve(self, objective: Objective, context: Context) -> Result:
+        form = cast("SparseRegression", objective.form)
+        widths = typical_widths(form)
+        start, best, iterations = context.start, None, 0
+        history: list[Iteration] = []
+        notes: list[str] = []
+        dual: tuple[FloatArray, ...] | None = None
+        stop = Stop.CONVERGED
+        for level in self.levels:
+            smooth = RegressionObjective(smoothed_form(form, level * widths))
+            result = self.inner.solve(smooth, replace(context, start=start))
+            objective.passes += smooth.passes
+            objective.factorizations += smooth.factorizations
+            iterations += result.iterations
+            history += result.history
+            notes += [note for note in result.notes if note not in notes]
+            exact, proof = _exact(objective, result.point, context)
+            if best is None or priced(objective, exact) < priced(objective, best):
+                best, dual = exact, proof
+            start, stop = exact.x if np.isfinite(exact.value) else result.point.x, result.stop
+            if stop in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED, Stop.NON_FINITE):
+                break
+        point = objective.origin() if best is None else best
+        return Result(point, stop, iterations, tuple(history), dual, tuple(notes))
+
+
+def smoothable(form: Form) -> bool:
+    """Return whether the form's losses have kinks that can be smoothed, and nothing worse."""
+    return isinstance(form, SparseRegression) and all(
+        isinstance(term.loss, (TwiceDifferentiable, Smoothable)) for term in form.terms
+    )
+
+
+def smoothed_form(form: SparseRegression, widths: FloatArray) -> SparseRegression:
+    """Return the form with each loss that has kinks smoothed by its width."""
+    terms = []
+    for term, width in zip(form.terms, widths, strict=True):
+        loss = term.loss
+        if not isinstance(loss, TwiceDifferentiable):
+            loss = cast("Smoothable", loss).smoothed(float(width))
+        terms.append(replace(term, loss=loss))
+    return replace(form, terms=tuple(terms))
+
+
+def typical_widths(form: SparseRegression) -> FloatArray:
+    """Return each term's typical distance from its kinks at zero: mean loss over mean slope."""
+    return np.array([_width(term) for term in form.terms])
+
+
+def _width(term: Term) -> float:
+    if isinstance(term.loss, TwiceDifferentiable):
+        return 1.0
+    loss = cast("Loss", term.loss)
+    u = margins(term, np.zeros(term.target.shape[0]))
+    slope = float(np.dot(term.weights, np.square(loss.derivative(u, term.target))))
+    value = float(np.dot(term.weights, loss.value(u, term.target)))
+    return value / slope if value > 0.0 and slope > 0.0 else 1.0
+
+
+def _exact(
+    objective: Objective, found: Point, context: Context
+) -> tuple[Point, tuple[FloatArray, ...] | None]:
+    if context.restricted is not minimise_restricted:
+        return context.restricted(objective, found.support, found), None
+    solved = minimise_with_multipliers(objective, found.support, found)
+    return solved.point, solved.duals
+
+
+__all__ = ["LEVELS", "Smoothed", "smoothable", "smoothed_form", "typical_widths"]

@@ -1,0 +1,145 @@
+"""A declaration as plain data: what the language hands to the compiler.
+
+The compiler knows these records and nothing of the language's classes, so that another front
+end (CVXPY expressions, a command line) can be compiled just as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, final
+
+from sparsemodel.interfaces import ConvexConstraint, DataFit, Design, FloatArray, IntArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class VariableSpec:
+    """A variable: how many coordinates (rows) it has and what they are called."""
+
+    label: str
+    """The user's name for it, or a made one."""
+    shape: tuple[int, ...]
+    names: tuple[str, ...] | None = None
+    """Names of its rows (features)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """``factor * (design @ variable[rows])``; without a design, the entries themselves."""
+
+    variable: int
+    rows: IntArray | None
+    design: Design | None
+    factor: float = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LossSpec:
+    """``scale * (mean or sum of loss(blocks + offset, target))``."""
+
+    loss: DataFit
+    blocks: tuple[Block, ...]
+    offset: FloatArray | None
+    target: FloatArray
+    """A custom function of the variable has no target: zeros, one per prediction."""
+    observation_weights: FloatArray | None
+    reduction: Literal["mean", "sum"]
+    scale: float = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RidgeSpec:
+    """``(weight / 2) * ||variable[rows]||^2``; one weight, or one per row."""
+
+    variable: int
+    rows: IntArray | None
+    weight: float | FloatArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CardSpec:
+    """``card(variable[rows]) <= k``, or ``price * card(variable[rows])`` in the objective."""
+
+    variable: int
+    rows: IntArray | None
+    k: int | None
+    groups: IntArray | None = None
+    price: float = 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundSpec:
+    """``lower <= variable[rows] <= upper``; None for no bound on a side."""
+
+    variable: int
+    rows: IntArray | None
+    lower: float | FloatArray | None
+    upper: float | FloatArray | None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearSpec:
+    """``lower <= sum of blocks <= upper``, row by row."""
+
+    blocks: tuple[Block, ...]
+    lower: FloatArray
+    upper: FloatArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NormSpec:
+    """``norm(variable[rows] - center, order) <= radius``."""
+
+    variable: int
+    rows: IntArray | None
+    order: Literal[1, 2]
+    radius: float
+    center: FloatArray | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherSpec:
+    """A convex constraint that only CVXPY knows, built for a layout of the coordinates."""
+
+    build: Callable[[tuple[IntArray, ...]], ConvexConstraint]
+    """Takes the coordinates of each variable."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Declaration:
+    """Everything the user declared."""
+
+    variables: tuple[VariableSpec, ...]
+    losses: tuple[LossSpec, ...]
+    ridges: tuple[RidgeSpec, ...] = ()
+    cards: tuple[CardSpec, ...] = ()
+    bounds: tuple[BoundSpec, ...] = ()
+    linear: tuple[LinearSpec, ...] = ()
+    norms: tuple[NormSpec, ...] = ()
+    others: tuple[OtherSpec, ...] = ()
+    constant: float = 0.0
+
+
+__all__ = [
+    "Block",
+    "BoundSpec",
+    "CardSpec",
+    "Declaration",
+    "LinearSpec",
+    "LossSpec",
+    "NormSpec",
+    "OtherSpec",
+    "RidgeSpec",
+    "VariableSpec",
+]

@@ -1,0 +1,132 @@
+"""A plan: what will be run, why, and why not the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+from sparsemodel import markup
+from sparsemodel.compiler.analysis import Fact
+from sparsemodel.interfaces import Backend
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One backend with its budget and where it starts."""
+
+    backend: Backend
+    why: str
+    label: str
+    """The name it was registered under."""
+    start: Literal["zero", "last", "best"] = "last"
+    """Where it starts: from zero (or the user's start), the last stage's result, or the best."""
+    max_iter: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A backend that is not used, and why."""
+
+    backend: str
+    reasons: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the compiler decided; made without solving anything."""
+
+    problem: str
+    """One line: what is minimised over what."""
+    stages: tuple[Stage, ...]
+    rejected: tuple[Rejection, ...]
+    facts: tuple[Fact, ...]
+    reductions: tuple[str, ...]
+    restricted: str
+    """How the objective is minimised on a support."""
+    notes: tuple[str, ...] = ()
+    """What would change the picture."""
+    adapters: tuple[str, ...] = ()
+    """What is done so that backends can solve what they cannot by themselves."""
+
+    @property
+    def chosen(self) -> str:
+        """Return the name of the first stage's backend."""
+        return self.stages[0].label
+
+    def __str__(self) -> str:
+        lines = [f"Problem   {self.problem}", "", "Facts"]
+        width = max((len(f.name) for f in self.facts), default=0)
+        for fact in self.facts:
+            cost = f", {fact.passes:g} passes" if fact.passes else ""
+            lines.append(f"  {fact.name:<{width}}  {fact.value}  [{fact.provenance}{cost}]")
+        if self.reductions:
+            lines += ["", "Reductions (undone in the solution; certificates use your data)"]
+            lines += [f"  {text}" for text in self.reductions]
+        if self.adapters:
+            lines += ["", "On the way"]
+            lines += [f"  {text}" for text in self.adapters]
+        lines += ["", "Plan"]
+        for number, stage in enumerate(self.stages, start=1):
+            lines.append(f"  {number}. {stage.label}: {stage.why}")
+            if stage.backend.guarantee:
+                lines.append(f"     guarantee: {stage.backend.guarantee}")
+        lines.append(f"  on a support: {self.restricted}")
+        if self.rejected:
+            lines += ["", "Not taken"]
+            width = max(len(r.backend) for r in self.rejected)
+            for rejection in self.rejected:
+                lines.append(f"  {rejection.backend:<{width}}  {'; '.join(rejection.reasons)}")
+        if self.notes:
+            lines += ["", "Worth knowing"]
+            lines += [f"  {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        steps = [(f"{i}. {stage.label}", stage.why) for i, stage in enumerate(self.stages, 1)]
+        others = [(r.backend, "; ".join(r.reasons)) for r in self.rejected]
+        return markup.panel(
+            "Plan",
+            self.problem,
+            markup.facts([*steps, ("on a support", self.restricted)]),
+            *(markup.sentence(note) for note in (*self.adapters, *self.notes)),
+            markup.folded(
+                f"What is known ({len(self.facts)})",
+                markup.facts((f.name, f"{f.value} [{f.provenance}]") for f in self.facts),
+            ),
+            markup.folded(
+                f"Reductions ({len(self.reductions)})" if self.reductions else "",
+                "".join(markup.sentence(text) for text in self.reductions),
+            ),
+            markup.folded(f"Not taken ({len(self.rejected)})", markup.facts(others)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+        return {
+            "problem": self.problem,
+            "facts": [
+                {"name": f.name, "value": f.value, "provenance": f.provenance, "passes": f.passes}
+                for f in self.facts
+            ],
+            "reductions": list(self.reductions),
+            "adapters": list(self.adapters),
+            "stages": [
+                {
+                    "backend": s.label,
+                    "options": s.backend.options(),
+                    "why": s.why,
+                    "guarantee": s.backend.guarantee,
+                    "reference": s.backend.reference,
+                }
+                for s in self.stages
+            ],
+            "restricted": self.restricted,
+            "rejected": [{"backend": r.backend, "reasons": list(r.reasons)} for r in self.rejected],
+            "notes": list(self.notes),
+        }
+
+
+__all__ = ["Plan", "Rejection", "Stage"]

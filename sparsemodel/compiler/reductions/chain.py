@@ -1,0 +1,72 @@
+"""Apply the reductions that are worth it, in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.compiler.analysis import Facts
+from sparsemodel.compiler.reductions.base import Reduced, Reduction
+from sparsemodel.compiler.reductions.center import Center
+from sparsemodel.compiler.reductions.compress import Compress
+from sparsemodel.compiler.reductions.drop_columns import (
+    DropColumns,
+    droppable,
+    duplicate_columns,
+)
+from sparsemodel.compiler.reductions.scale import Scale
+from sparsemodel.interfaces import FloatArray, SparseRegression
+
+HETEROGENEOUS = 3.0
+"""Columns whose sizes differ by more than this factor are scaled."""
+
+
+def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
+    """Return the reduced form a backend will see.
+
+    Order: copies out, centre, zero columns out, scale, compress. Nothing that the sampled column
+    sizes show to be needless is computed exactly.
+    """
+    gradient: FloatArray | None = facts.gradient_at_zero()
+    reductions: list[Reduction] = []
+
+    def apply(reduction: Reduction) -> None:
+        nonlocal form, gradient
+        form = reduction.apply(form)
+        gradient = None if gradient is None else reduction.carry_gradient(gradient)
+        reductions.append(reduction)
+
+    if gradient is not None:
+        copies = duplicate_columns(form, gradient)
+        if copies.size:
+            keep = np.setdiff1d(np.arange(form.sparsity.size), copies)
+            apply(DropColumns(keep, form.sparsity.size, "columns that copy others"))
+    intercept = Center.find(form)
+    if intercept is not None:
+        facts.passes += 0.5
+        apply(Center.from_form(form, intercept))
+    squares = facts.column_squares(form, centred=intercept is not None)
+    if squares is not None:
+        useless = droppable(form) & (squares == 0.0)
+        if useless.any() and not useless.all():
+            keep = np.flatnonzero(~useless)
+            apply(DropColumns(keep, useless.size, "columns that are constant"))
+            squares = squares[keep]
+        # A ridge is curvature too: without it, rare columns would be blown up against it.
+        squares = squares + np.where(squares > 0.0, form.ridge / _steepest(form), 0.0)
+        positive = squares[squares > 0.0]
+        spread = positive.size > 0 and positive.max() > HETEROGENEOUS**2 * positive.min()
+        if spread and form.region is None:
+            apply(Scale.from_squares(squares, form))
+    if Compress.pays(form):
+        facts.passes += 0.5
+        apply(Compress.from_form(form))
+    return Reduced(form, tuple(reductions), gradient)
+
+
+def _steepest(form: SparseRegression) -> float:
+    """Return the largest second derivative of the losses; 1 where one has no bound."""
+    upper = max(term.loss.curvature()[1] for term in form.terms)
+    return upper if np.isfinite(upper) and upper > 0.0 else 1.0
+
+
+__all__ = ["HETEROGENEOUS", "reduce_form"]

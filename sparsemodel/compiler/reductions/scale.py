@@ -1,0 +1,71 @@
+"""Scale the columns to one curvature."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from sparsemodel.compiler.reductions.base import Reduction
+from sparsemodel.designs import TransformedDesign
+from sparsemodel.interfaces import Box, FloatArray, SparseRegression
+
+
+@final
+class Scale(Reduction):
+    r"""Solve for :math:`x_j = d_j x'_j` with :math:`d_j` one over the column's size.
+
+    Gradient and thresholding steps then compare coordinates in one unit. The scales are implicit
+    and the ridge becomes :math:`\lambda_j d_j^2`, so the problem is the same.
+    """
+
+    def __init__(self, scale: FloatArray) -> None:
+        self._d = scale
+
+    @classmethod
+    def from_squares(cls, squares: FloatArray, form: SparseRegression) -> Scale:
+        """Return the reduction for the columns' weighted sums of squares.
+
+        Coordinates of a group share one scale, so that groups stay what they are.
+        """
+        squares = squares.copy()
+        groups = form.sparsity.groups
+        if groups is not None:
+            for free in (False, True):
+                mask = (groups < 0) if free else (groups >= 0)
+                if free or not mask.any():
+                    continue
+                total = np.bincount(groups[mask], weights=squares[mask])
+                count = np.maximum(np.bincount(groups[mask]), 1)
+                squares[mask] = (total / count)[groups[mask]]
+        d = np.ones_like(squares)
+        positive = squares > 0.0
+        d[positive] = 1.0 / np.sqrt(squares[positive])
+        return cls(d)
+
+    def apply(self, form: SparseRegression) -> SparseRegression:
+        terms = tuple(
+            replace(term, design=TransformedDesign(term.design, scale=self._d))
+            for term in form.terms
+        )
+        box = form.box
+        if box is not None:
+            box = Box(self.carry(box.lower), self.carry(box.upper))
+        return replace(form, terms=terms, ridge=form.ridge * np.square(self._d), box=box)
+
+    def restore(self, x: FloatArray) -> FloatArray:
+        return self._d * x if x.ndim == 1 else self._d[:, None] * x
+
+    def carry(self, x: FloatArray) -> FloatArray:
+        return x / self._d if x.ndim == 1 else x / self._d[:, None]
+
+    def carry_gradient(self, gradient: FloatArray) -> FloatArray:
+        return self.restore(gradient)
+
+    def describe(self) -> str:
+        spread = float(self._d.max() / self._d.min())
+        return f"columns scaled to one size (their sizes differ by a factor of {spread:.3g})"
+
+
+__all__ = ["Scale"]

@@ -1,0 +1,71 @@
+"""What each canonical form needs to be solved: its objective and its restricted solver.
+
+A new form registers both here; driver, dispatch and backends stay as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import singledispatch
+
+from sparsemodel.interfaces import (
+    FloatArray,
+    Form,
+    Objective,
+    RestrictedSolver,
+    SparseRegression,
+    UnsupportedProblemError,
+)
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import RegressionObjective, minimise_restricted
+
+
+@singledispatch
+def objective_of(form: Form, gradient_at_zero: FloatArray | None = None) -> Objective:
+    """Return the objective a backend is given for ``form``."""
+    raise UnsupportedProblemError(f"Nothing is registered to evaluate a {type(form).__name__}.")
+
+
+@singledispatch
+def restricted_of(form: Form) -> RestrictedSolver:
+    """Return the service that minimises ``form``'s objective on a support."""
+    raise UnsupportedProblemError(f"Nothing is registered to debias a {type(form).__name__}.")
+
+
+@objective_of.register
+def _(form: SparseRegression, gradient_at_zero: FloatArray | None = None) -> Objective:
+    if distributed(form):
+        from sparsemodel.numerics.distributed import DistributedObjective
+
+        if DistributedObjective.fits(form):
+            return DistributedObjective(form, gradient_at_zero=gradient_at_zero)
+    return RegressionObjective(form, gradient_at_zero=gradient_at_zero)
+
+
+def distributed(form: SparseRegression) -> bool:
+    """Return whether Dask arrays are among the data (without importing anything for it)."""
+    return "sparsemodel.designs.distributed" in sys.modules and any(
+        "distributed" in term.design.describe() for term in form.terms
+    )
+
+
+@restricted_of.register
+def _(form: SparseRegression) -> RestrictedSolver:
+    return minimise_restricted
+
+
+@objective_of.register
+def _(form: SparsePrecision, gradient_at_zero: FloatArray | None = None) -> Objective:
+    from sparsemodel.numerics.precision import precision_objective
+
+    return precision_objective(form)
+
+
+@restricted_of.register
+def _(form: SparsePrecision) -> RestrictedSolver:
+    from sparsemodel.numerics.precision import minimise_precision_on_support
+
+    return minimise_precision_on_support
+
+
+__all__ = ["objective_of", "restricted_of"]

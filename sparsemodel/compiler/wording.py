@@ -1,0 +1,97 @@
+"""What ``explain()`` says of each form: the problem, the restricted step, what to think of."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from sparsemodel.interfaces import Form, SparseRegression
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import has_kinks
+from sparsemodel.numerics.restricted import DIRECT_LIMIT
+
+
+@singledispatch
+def describe(form: Form) -> str:
+    """Return one line about the problem."""
+    sparsity = form.cardinality
+    return f"minimise over {sparsity.size} entries, at most {sparsity.k} of them nonzero"
+
+
+@describe.register
+def _(form: SparsePrecision) -> str:
+    bounds = ""
+    if form.alpha > 0.0 or np.isfinite(form.beta):
+        bounds = f", eigenvalues in [{form.alpha:.3g}, {form.beta:.3g}]"
+    pairs = form.sparsity.units
+    return (
+        f"minimise -log det + trace over matrices of order {form.order}, at most "
+        f"{form.sparsity.k} of {pairs} edges{bounds}"
+    )
+
+
+@describe.register
+def _(form: SparseRegression) -> str:
+    sparsity = form.sparsity
+    losses = " + ".join(term.loss.name for term in form.terms)
+    ridged = " + ridge" if np.any(form.ridge > 0.0) else ""
+    units = "groups" if sparsity.groups is not None else "rows" if form.matrix else "entries"
+    free = int(sparsity.free.size)
+    text = f"minimise {losses}{ridged}"
+    if sparsity.price > 0.0:
+        text += f" + {sparsity.price:g} for each of the {units} that are not zero"
+    if sparsity.k < sparsity.units or sparsity.price == 0.0:
+        text += f", at most {sparsity.k} of {sparsity.units} {units} nonzero"
+    text += f", {free} more always in" if free else ""
+    text += ", within bounds" if form.box is not None else ""
+    return text + (f", under {form.region.describe()}" if form.region is not None else "")
+
+
+@singledispatch
+def restricted_words(form: Form) -> str:
+    """Return how the objective is minimised on a support, in words."""
+    return "as the form's own service does it"
+
+
+@restricted_words.register
+def _(form: SparsePrecision) -> str:
+    return "Newton steps on the edges, component by component; ADMM where an eigenvalue bound binds"
+
+
+@restricted_words.register
+def _(form: SparseRegression) -> str:
+    unknowns = (form.sparsity.k + form.sparsity.free.size) * form.outputs
+    if form.region is not None and form.region.others:
+        return f"CVXPY on the chosen columns alone, for {form.region.describe()}"
+    if form.region is not None or has_kinks(form):
+        why = form.region.describe() if form.region is not None else "the kinks of the loss"
+        return f"method of multipliers with Newton steps, for {why}"
+    if form.box is not None:
+        return "projected Newton steps, for the bounds"
+    quadratic = all(term.loss.curvature()[0] == term.loss.curvature()[1] for term in form.terms)
+    steps = "one Newton step (the loss is quadratic)" if quadratic else "Newton steps"
+    if form.sparsity.groups is None and unknowns > DIRECT_LIMIT:
+        return f"{steps}, by conjugate gradients in {unknowns} unknowns"
+    return f"{steps}, by Cholesky factorisation"
+
+
+@singledispatch
+def notes_for(form: Form) -> tuple[str, ...]:
+    """Return what would change the picture, in words."""
+    return ()
+
+
+@notes_for.register
+def _(form: SparseRegression) -> tuple[str, ...]:
+    counted = form.ridge[form.sparsity.counted]
+    if counted.size and not np.all(counted > 0.0):
+        advice = (
+            "without a ridge on every counted entry there is no dual bound for free; "
+            "with one, sm.ridge(w, 1e-3) say, every solution would carry one"
+        )
+        return (advice,)
+    return ()
+
+
+__all__ = ["describe", "notes_for", "restricted_words"]

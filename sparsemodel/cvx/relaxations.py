@@ -1,0 +1,121 @@
+r"""The perspective relaxation from its algebraic form, solved by CVXPY: an independent check.
+
+.. math:: \min_{x, z}\ \sum_t F_t(A_t x + o_t) + \sum_j \frac{\lambda_j \|x_j\|^2}{2 z_{u(j)}}
+          + \gamma \sum_u z_u, \qquad 0 \le z \le 1,\ \sum z \le k
+
+with free coordinates keeping their ridge and bounds scaled by the shares.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    CvxModelled,
+    MissingDependencyError,
+    SparseRegression,
+    UnsupportedProblemError,
+)
+
+
+def relaxation_value(form: SparseRegression, *, solver: str = "CLARABEL") -> float:
+    """Return the value of the relaxation, which no dual bound exceeds.
+
+    Parameters
+    ----------
+    form
+        A problem whose losses are CVXPY expressions; its designs are made dense.
+    solver
+        A conic solver known to CVXPY.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        When a loss has no CVXPY form, or the solver gives up.
+    """
+    cp = _cvxpy()
+    unknown = sorted({t.loss.name for t in form.terms if not isinstance(t.loss, CvxModelled)})
+    if unknown:
+        raise UnsupportedProblemError(f"{', '.join(unknown)} has no CVXPY form.")
+    x = cp.Variable(form.shape)
+    total: Any = form.constant
+    for term in form.terms:
+        u = term.design.to_array() @ x
+        if term.offset is not None:
+            u = u + term.offset
+        loss = term.loss
+        if isinstance(loss, CvxModelled):
+            total = total + loss.cvxpy_total(cp, u, term.target, term.weights)
+    penalty, constraints = _penalty(cp, form, x)
+    problem = cp.Problem(cp.Minimize(total + penalty), constraints)
+    problem.solve(solver=solver)
+    if problem.status not in ("optimal", "optimal_inaccurate"):
+        raise UnsupportedProblemError(f"{solver} ended with the status {problem.status!r}.")
+    return float(problem.value)
+
+
+def _penalty(cp: Any, form: SparseRegression, x: Any) -> tuple[Any, list[Any]]:
+    sparsity, ridge = form.sparsity, form.ridge
+    z = cp.Variable(sparsity.units, nonneg=True)
+    constraints = [z <= 1, cp.sum(z) <= sparsity.k]
+    total: Any = sparsity.price * cp.sum(z)
+    unit = _units(form)
+    single = sparsity.groups is None and len(form.shape) == 1
+    if single and sparsity.units:
+        # s_j z_j >= lambda_j x_j^2, all rotated cones at once.
+        counted = np.flatnonzero(unit >= 0)
+        s = cp.Variable(counted.size, nonneg=True)
+        scaled = cp.multiply(2.0 * np.sqrt(ridge[counted]), x[counted])
+        constraints.append(cp.SOC(s + z, cp.vstack([scaled, s - z]), axis=0))
+        total = total + 0.5 * cp.sum(s)
+    for u in range(0 if single else sparsity.units):
+        index = np.flatnonzero(unit == u)
+        weights = np.sqrt(ridge[index])
+        if not weights.any():
+            continue
+        scaled = cp.multiply(weights if len(form.shape) == 1 else weights[:, None], x[index])
+        total = total + 0.5 * cp.quad_over_lin(cp.vec(scaled, order="C"), z[u])
+    free = sparsity.free
+    if free.size and ridge[free].any():
+        scaled = cp.multiply(
+            np.sqrt(ridge[free]) if len(form.shape) == 1 else np.sqrt(ridge[free])[:, None], x[free]
+        )
+        total = total + 0.5 * cp.sum_squares(scaled)
+    if form.box is not None:
+        constraints += _bounds(form, x, z, unit)
+    return total, constraints
+
+
+def _bounds(form: SparseRegression, x: Any, z: Any, unit: Any) -> list[Any]:
+    if form.box is None:
+        return []
+    lower = np.broadcast_to(form.box.lower, form.shape)
+    upper = np.broadcast_to(form.box.upper, form.shape)
+    out = []
+    for j in np.ndindex(*form.shape):
+        share = 1.0 if unit[j[0]] < 0 else z[int(unit[j[0]])]
+        if np.isfinite(lower[j]):
+            out.append(x[j] >= lower[j] * share)
+        if np.isfinite(upper[j]):
+            out.append(x[j] <= upper[j] * share)
+    return out
+
+
+def _units(form: SparseRegression) -> Any:
+    if form.sparsity.groups is not None:
+        return form.sparsity.groups
+    counted = form.sparsity.counted
+    return np.where(counted, np.cumsum(counted) - 1, -1)
+
+
+def _cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError as error:
+        raise MissingDependencyError("This check needs cvxpy: pip install cvxpy.") from error
+    return cvxpy
+
+
+__all__ = ["relaxation_value"]

@@ -1,0 +1,291 @@
+"""Run a plan: reduce, solve stage by stage, invert, polish, check, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast, final
+
+import numpy as np
+
+from sparsemodel.compiler import Plan, Reduced
+from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.interfaces import (
+    BackendContractError,
+    Callback,
+    Context,
+    DataError,
+    FloatArray,
+    Form,
+    Iteration,
+    Limits,
+    Objective,
+    Point,
+    RestrictedSolver,
+    Result,
+    SeparableDataError,
+    SparseRegression,
+    Stop,
+    UnboundedError,
+    priced,
+)
+from sparsemodel.numerics import RegressionObjective, feasible_start, margins, satisfied
+
+_FEASIBLE = 1e-9
+"""How far a point may be outside a bound, relative to the bound's size."""
+_FEASIBLE_CVXPY = 1e-6
+"""The same where CVXPY keeps the constraints, whose solvers stop at such an accuracy."""
+
+
+_EXACT = 1e-28
+"""Share of the objective at zero below which a squared residual is rounding."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """A finished run, in the coordinates of the unreduced form."""
+
+    x: FloatArray
+    value: float
+    """Objective on the original data, price included."""
+    stop: Stop
+    iterations: int
+    history: tuple[Iteration, ...]
+    passes: float
+    factorizations: int
+    seconds: float
+    notes: tuple[str, ...]
+    duals: tuple[tuple[FloatArray, ...], ...]
+    """Dual points worth trying as bounds, a loss gradient per term each."""
+
+
+def run(
+    form: Form,
+    reduced: Reduced,
+    plan: Plan,
+    *,
+    start: FloatArray | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    max_iter: int | None = None,
+    callback: Callback | None = None,
+    progress: Callable[[Iteration], None] | None = None,
+) -> Outcome:
+    """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``."""
+    began = time.perf_counter()
+    deadline = None if time_limit is None else began + time_limit
+    objective = objective_of(reduced.form, reduced.gradient)
+    restricted = _restricted(reduced.form)
+    first = _first_point(objective, restricted, None if start is None else reduced.carry(start))
+    history: list[Iteration] = []
+    notes: list[str] = []
+    duals: list[tuple[FloatArray, ...]] = []
+    last: Result | None = None
+    best: Result | None = None
+    iterations = 0
+    for stage in plan.stages:
+        if best is not None and _closed(objective, best.point):
+            notes.append(f"{stage.label} was not needed: nothing is left to gain")
+            break
+        source = {"zero": None, "last": last, "best": best}[stage.start]
+        context = Context(
+            restricted=restricted,
+            limits=Limits(stage.max_iter if max_iter is None else max_iter, deadline),
+            rng=np.random.default_rng(seed),
+            start=first if source is None else source.point.x,
+            on_iterate=_listener(callback, progress),
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            last = stage.backend.solve(objective, context)
+        _check_contract(stage.label, last.point, objective)
+        history += last.history
+        notes += last.notes
+        iterations += last.iterations
+        if last.dual is not None and reduced.keeps_predictions:
+            duals.append(last.dual)
+        if best is None or _better(objective, last, best):
+            best = last
+        if last.stop in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED):
+            best = replace(best, stop=last.stop)
+            break
+    if best is None:
+        raise BackendContractError("The plan has no stages.")
+    point = _polish(objective, restricted, best)
+    if isinstance(objective, RegressionObjective):
+        _check_attained(objective, point)
+        if objective.best_bound_point is not None:
+            duals.append(_dual(form, reduced, objective, objective.best_bound_point))
+    x, value = _original(form, reduced, objective, point)
+    return Outcome(
+        x=x,
+        value=value,
+        stop=best.stop,
+        iterations=iterations,
+        history=tuple(history),
+        passes=objective.passes * reduced.shrinkage,
+        factorizations=objective.factorizations,
+        seconds=time.perf_counter() - began,
+        notes=tuple(notes),
+        duals=tuple(duals),
+    )
+
+
+def _restricted(form: Form) -> RestrictedSolver:
+    """Return the service that minimises on a support: CVXPY where a constraint asks for it."""
+    if isinstance(form, SparseRegression) and form.region is not None and form.region.others:
+        from sparsemodel.cvx import minimise_with_cvxpy
+
+        return minimise_with_cvxpy
+    return restricted_of(form)
+
+
+def _first_point(
+    objective: Objective, restricted: RestrictedSolver, start: FloatArray | None
+) -> FloatArray | None:
+    """Return a feasible start, None where zero is one; a start that is not is fitted first."""
+    form = objective.form
+    if start is not None and isinstance(form, SparseRegression) and not satisfied(form, start):
+        at = objective.point_from(start)
+        fitted = restricted(objective, at.support, at)
+        start = fitted.x if np.isfinite(fitted.value) else None
+    if start is not None:
+        return start
+    first = feasible_start(objective, restricted)
+    return None if first is None else first.x
+
+
+def _better(objective: Objective, last: Result, best: Result) -> bool:
+    """Return whether ``last`` replaces ``best``: lower, or as low and come to its own end."""
+    new, old = priced(objective, last.point), priced(objective, best.point)
+    if last.stop is Stop.CONVERGED and best.stop is not Stop.CONVERGED:
+        return new <= old + 1e-12 * abs(old)
+    return new < old
+
+
+def _listener(
+    callback: Callback | None, progress: Callable[[Iteration], None] | None
+) -> Callable[[Iteration], bool] | None:
+    if callback is None and progress is None:
+        return None
+
+    def listen(event: Iteration) -> bool:
+        if progress is not None:
+            progress(event)
+        return callback is not None and callback(event) is True
+
+    return listen
+
+
+def _closed(objective: Objective, point: Point) -> bool:
+    """Return whether the free bound leaves nothing to gain beyond rounding."""
+    floor = objective.infimum()
+    if isinstance(objective, RegressionObjective):
+        floor = max(floor, objective.best_bound)
+    return point.value - floor <= 1e-14 * max(abs(objective.origin().value - floor), abs(floor))
+
+
+def _polish(objective: Objective, restricted: RestrictedSolver, result: Result) -> Point:
+    """Minimise on the final support to full accuracy, where that can be done."""
+    point = result.point
+    stopped_short = result.stop in (Stop.INTERRUPTED, Stop.TIME_LIMIT, Stop.CALLBACK)
+    if stopped_short or not objective.twice_differentiable:
+        return point
+    floor = objective.infimum()
+    if np.isfinite(floor) and point.value - floor <= _EXACT * (objective.origin().value - floor):
+        return point  # the residual is rounding
+    polished = restricted(objective, point.support, point)
+    return polished if polished.value <= point.value else point
+
+
+def _dual(
+    form: Form, reduced: Reduced, objective: RegressionObjective, at: Point
+) -> tuple[FloatArray, ...]:
+    """Return the gradients in the predictions at ``at``, those of the unreduced form."""
+    if reduced.keeps_predictions:
+        return objective.prediction_gradients(at)
+    fresh = cast("RegressionObjective", objective_of(form))
+    return fresh.prediction_gradients(fresh.point_from(reduced.restore(at.x)))
+
+
+def _original(
+    form: Form, reduced: Reduced, objective: Objective, point: Point
+) -> tuple[FloatArray, float]:
+    """Return the point and its value on the unreduced form, evaluated afresh if it changed."""
+    sparsity = form.cardinality
+    x = point.x.copy() if not reduced.reductions else reduced.restore(point.x)
+    value = point.value
+    if isinstance(form, SparseRegression) and form.box is not None:
+        x = np.where(x == 0.0, x, np.clip(x, form.box.lower, form.box.upper))
+    if reduced.reductions:
+        fresh = objective_of(form)
+        value = fresh.point_from(x).value
+    if sparsity.price > 0.0:
+        value += sparsity.price * sparsity.count(x)
+    if not np.isfinite(value):
+        raise DataError(
+            "The objective overflows at the solution; rescale the data matrix or the target."
+        )
+    return x, value
+
+
+def _check_contract(name: str, point: Point, objective: Objective) -> None:
+    """Recompute feasibility; a backend that breaks it is named."""
+    sparsity = objective.cardinality
+    x = point.x
+    if x.shape != objective.shape or not np.all(np.isfinite(x)):
+        raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
+    count = sparsity.count(x)
+    if count > sparsity.k:
+        raise BackendContractError(
+            f"The backend {name!r} returned {count} nonzero units, more than k = {sparsity.k}. "
+            "This is a bug in the backend."
+        )
+    form = objective.form
+    if isinstance(form, SparseRegression):
+        if not satisfied(replace(form, region=None), x, _FEASIBLE):
+            raise BackendContractError(f"The backend {name!r} returned a point outside the bounds.")
+        loose = form.region is not None and form.region.others
+        if not satisfied(form, x, _FEASIBLE_CVXPY if loose else 10.0 * _FEASIBLE):
+            raise BackendContractError(
+                f"The backend {name!r} returned a point that violates a constraint."
+            )
+
+
+def _check_attained(objective: RegressionObjective, point: Point) -> None:
+    """Raise when the objective goes on falling along the solution: it has no minimiser.
+
+    At a minimiser on its support, ten times the point is no better. It is better where a
+    classification loss meets separable data without a ridge.
+    """
+    form = objective.form
+    if np.all(form.ridge[point.support] > 0.0) or not np.any(point.x):
+        return
+    if not satisfied(form, 10.0 * point.x):
+        return  # constraints keep the coefficients from growing
+    far = form.constant
+    for term, z in zip(form.terms, point.state, strict=True):
+        far += term.loss.total(margins(term, 10.0 * z), term.target, term.weights)
+    far += 50.0 * float(np.sum(rowwise_squares(form.ridge, point.x)))
+    floor = objective.infimum()
+    if not np.isfinite(floor):
+        floor = far
+    if far < point.value - 0.5 * (point.value - floor) and far < point.value:
+        names = {term.loss.name for term in form.terms}
+        message = (
+            f"The {' + '.join(sorted(names))} has no minimiser on the support that was found: the "
+            "data are separable there, and it falls for ever as the coefficients grow. "
+            "Add a ridge, sm.ridge(w, 1e-3) for instance."
+        )
+        if "logistic_loss" in names or "multinomial_loss" in names:
+            raise SeparableDataError(message)
+        raise UnboundedError(message)
+
+
+def rowwise_squares(ridge: FloatArray, x: FloatArray) -> FloatArray:
+    """Return ``ridge_j x_j^2``, summed over the columns of a matrix variable."""
+    return ridge * (np.square(x) if x.ndim == 1 else np.square(x).sum(axis=1))
+
+
+__all__ = ["Outcome", "run"]

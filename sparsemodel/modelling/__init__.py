@@ -1,0 +1,74 @@
+"""The language: variables, expressions, losses, constraints, problems."""
+
+from sparsemodel.modelling.affine import Affine
+from sparsemodel.modelling.cardinality import card
+from sparsemodel.modelling.class_losses import (
+    hinge_loss,
+    logistic_loss,
+    multinomial_loss,
+    smoothed_hinge_loss,
+    squared_hinge_loss,
+)
+from sparsemodel.modelling.constraints import Constraint, norm
+from sparsemodel.modelling.custom import custom_loss
+from sparsemodel.modelling.goal import Minimize, minimize
+from sparsemodel.modelling.losses import (
+    absolute_loss,
+    cox_loss,
+    epsilon_insensitive_loss,
+    gamma_loss,
+    huber_loss,
+    poisson_loss,
+    quantile_loss,
+    squared_loss,
+)
+from sparsemodel.modelling.matrices import (
+    forbidden_edges,
+    gaussian_nll,
+    log_det,
+    offdiag,
+    required_edges,
+    trace,
+)
+from sparsemodel.modelling.parameters import Parameter
+from sparsemodel.modelling.path import Path
+from sparsemodel.modelling.problem import Problem
+from sparsemodel.modelling.solution import Solution
+from sparsemodel.modelling.terms import loss_term, ridge
+from sparsemodel.modelling.variables import Variable
+
+__all__ = [
+    "Affine",
+    "Constraint",
+    "Minimize",
+    "Parameter",
+    "Path",
+    "Problem",
+    "Solution",
+    "Variable",
+    "absolute_loss",
+    "card",
+    "cox_loss",
+    "custom_loss",
+    "epsilon_insensitive_loss",
+    "forbidden_edges",
+    "gamma_loss",
+    "gaussian_nll",
+    "hinge_loss",
+    "huber_loss",
+    "log_det",
+    "logistic_loss",
+    "loss_term",
+    "minimize",
+    "multinomial_loss",
+    "norm",
+    "offdiag",
+    "poisson_loss",
+    "quantile_loss",
+    "required_edges",
+    "ridge",
+    "smoothed_hinge_loss",
+    "squared_hinge_loss",
+    "squared_loss",
+    "trace",
+]

@@ -1,0 +1,146 @@
+"""What the compiler made of a problem, kept from one solve to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from sparsemodel.compiler import (
+    Declaration,
+    Facts,
+    Layout,
+    Reduced,
+    canonicalize,
+    reduce_form,
+)
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import BoolArray, IntArray, SparseRegression
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates import Certificate
+
+
+@final
+@dataclass(slots=True)
+class Compiled:
+    """A canonical form with what is known about it; analysed when first asked."""
+
+    declaration: Declaration
+    form: SparseRegression
+    layout: Layout
+    _facts: Facts | None = field(default=None, repr=False)
+    _reduced: Reduced | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, declaration: Declaration) -> Compiled:
+        """Compile a declaration."""
+        form, layout = canonicalize(declaration)
+        return cls(declaration, form, layout)
+
+    def analysis(self) -> tuple[Facts, Reduced]:
+        """Return the facts about the data and the reduced form."""
+        if self._facts is None or self._reduced is None:
+            facts = Facts(self.form)
+            facts.structure()
+            self._reduced = reduce_form(self.form, facts)
+            self._facts = facts
+        return self._facts, self._reduced
+
+    @property
+    def analysed(self) -> float:
+        """Return the passes over the data that the analysis has cost so far."""
+        return 0.0 if self._facts is None else self._facts.passes
+
+    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[str, ...] | None]:
+        """Return the counted coordinates as indices within their variable, and their names."""
+        counted = np.flatnonzero(self.counted)
+        first = int(counted[0]) if counted.size else 0
+        owner = max((start for start in self.layout.starts if start <= first), default=0)
+        if not any(spec.names is not None for spec in self.layout.variables):
+            return chosen - owner, None
+        return chosen - owner, tuple(self.layout.name(j) for j in chosen.tolist())
+
+    @property
+    def counted(self) -> BoolArray:
+        """Return the coordinates whose nonzeros make the support: what the user counts.
+
+        Coordinates that bounds keep away from zero are among them; without a cardinality all
+        vector and matrix variables are.
+        """
+        mask = np.zeros(self.layout.size, dtype=bool)
+        for card in self.declaration.cards:
+            mask[self.layout.rows(card.variable, card.rows)] = True
+        if not self.declaration.cards:
+            for i, spec in enumerate(self.layout.variables):
+                if spec.shape and not self.layout.is_row(i):
+                    mask[self.layout.rows(i)] = True
+        return mask
+
+    def free_bound(self, outcome: Outcome) -> float:
+        """Return the best of the bounds that came with a run, recomputed on the user's data."""
+        from sparsemodel.certificates import free_bound
+
+        return free_bound(self.form, outcome.duals).value
+
+    def certify(self, outcome: Outcome, backend: str) -> Certificate:
+        """Return the certificate of an outcome."""
+        from sparsemodel.certificates import certify
+
+        return certify(
+            self.form,
+            outcome.x,
+            names=self.layout.names(),
+            duals=outcome.duals,
+            backend=backend,
+            history=outcome.history,
+        )
+
+    def renewed(self, declaration: Declaration) -> Compiled:
+        """Compile the declaration of the same problem with other values of its parameters.
+
+        What depends on the data alone is taken over where the data are the same: the terms, the
+        facts, and the reductions.
+        """
+        form, layout = canonicalize(declaration, (self.declaration, self.form))
+        new = Compiled(declaration, form, layout)
+        facts, reduced = self._facts, self._reduced
+        if facts is None or reduced is None or not _alike(form, self.form):
+            return new
+        facts.form = form
+        facts.structure()
+        small = form
+        for reduction in reduced.reductions:
+            small = reduction.apply(small)
+        new._facts = facts
+        new._reduced = Reduced(small, reduced.reductions, reduced.gradient)
+        return new
+
+
+def _alike(a: SparseRegression, b: SparseRegression) -> bool:
+    """Return whether reductions of ``a`` are good for ``b``: same data, same structure."""
+    return (
+        a.terms is b.terms
+        and np.array_equal(a.ridge > 0.0, b.ridge > 0.0)
+        and _same(a.sparsity.free, b.sparsity.free)
+        and _same(a.sparsity.groups, b.sparsity.groups)
+        and np.array_equal(_bounded(a), _bounded(b))
+        and (a.region is None) == (b.region is None)
+    )
+
+
+def _same(a: IntArray | None, b: IntArray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _bounded(form: SparseRegression) -> BoolArray:
+    """Return which coordinates have bounds, and which of those exclude zero."""
+    if form.box is None:
+        return np.zeros(1, dtype=bool)
+    low, high = form.box.lower, form.box.upper
+    finite = np.isfinite(low) | np.isfinite(high)
+    return np.stack([finite, (low <= 0.0) & (high >= 0.0)])
+
+
+__all__ = ["Compiled"]

@@ -1,0 +1,192 @@
+"""What the compiler made of a precision-matrix problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.compiler import Reduced, VariableSpec
+from sparsemodel.compiler.analysis import FactSheet
+from sparsemodel.compiler.precision import PrecisionLayout, precision_facts
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import BoolArray, InfeasibleError, IntArray, ModelError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.modelling.constraints import Constraint
+from sparsemodel.modelling.matrices import (
+    EdgeCount,
+    EdgePattern,
+    EigenvalueBound,
+    NegativeLogDet,
+    Trace,
+)
+from sparsemodel.modelling.objective import Objective
+from sparsemodel.modelling.parameters import Quantity
+from sparsemodel.modelling.precision_data import check_covariance, default_bounds
+from sparsemodel.modelling.values import cardinality_bound
+from sparsemodel.modelling.variables import Variable
+
+
+def is_precision(objective: Objective) -> bool:
+    """Return whether the objective is that of a precision-matrix problem."""
+    return any(isinstance(term, (NegativeLogDet, Trace)) for term in objective.terms)
+
+
+@final
+@dataclass(slots=True)
+class CompiledPrecision:
+    """The canonical form of a precision-matrix problem; analysed when first asked."""
+
+    form: SparsePrecision
+    layout: PrecisionLayout
+    _analysis: tuple[FactSheet, Reduced] | None = field(default=None, repr=False)
+
+    def analysis(self) -> tuple[FactSheet, Reduced]:
+        """Return the facts and the form itself: there is nothing to reduce."""
+        if self._analysis is None:
+            self._analysis = (precision_facts(self.form), Reduced(self.form, ()))
+        return self._analysis
+
+    @property
+    def analysed(self) -> float:
+        """Return 0: nothing but the covariance matrix is ever read."""
+        return 0.0
+
+    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
+        """Return the edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
+        rows, cols = self.form.rows[chosen], self.form.cols[chosen]
+        pairs = np.stack([rows, cols], axis=1)
+        names = self.form.names
+        if names is None:
+            return pairs, None
+        return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
+
+    def free_bound(self, outcome: Outcome) -> float:
+        """Return the bound that needs nothing but the eigenvalues of ``S``."""
+        from sparsemodel.certificates.precision import certify_precision
+
+        return certify_precision(self.form, outcome.x, time_limit=0.0).trivial_bound
+
+    def certify(self, outcome: Outcome, backend: str) -> Any:
+        """Return the certificate of an outcome."""
+        from sparsemodel.certificates.precision import certify_precision
+
+        return certify_precision(self.form, outcome.x)
+
+    @classmethod
+    def of(
+        cls,
+        objective: Objective,
+        constraints: tuple[Constraint, ...],
+        variables: tuple[Variable, ...],
+    ) -> CompiledPrecision:
+        """Compile a declaration."""
+        variable = _the_variable(variables)
+        logdet, matrix, names, samples = _terms(objective)
+        covariance = check_covariance(matrix / logdet, where="The S of trace(S @ Omega)")
+        p = covariance.shape[0]
+        if variable.shape[0] != p:
+            raise ModelError(f"S is {p} x {p} and {variable.label} is {variable.shape}.")
+        edges, alpha, beta = _limits(constraints)
+        required = _mask(constraints, p, required=True)
+        forbidden = _mask(constraints, p, required=False)
+        if np.any(required & forbidden):
+            i, j = (int(v) for v in np.argwhere(required & forbidden)[0])
+            raise InfeasibleError(f"The edge ({i}, {j}) is both required and forbidden.")
+        if edges is None:
+            edges = (p * (p - 1) - int(np.sum(required)) - int(np.sum(forbidden))) // 2
+        low, high = default_bounds(covariance, alpha=alpha, beta=beta)
+        form = SparsePrecision.build(
+            covariance,
+            edges,
+            alpha=low,
+            beta=high,
+            required=required,
+            forbidden=forbidden,
+            weight=logdet,
+            constant=objective.constant,
+            samples=samples,
+            names=variable.names or names,
+        )
+        if form.sparsity.k > form.sparsity.units:
+            raise ModelError(
+                f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
+                f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
+            )
+        spec = VariableSpec(variable.name or "Omega", variable.shape, form.names)
+        return cls(form, PrecisionLayout((spec,), form))
+
+
+def _the_variable(variables: tuple[Variable, ...]) -> Variable:
+    if len(variables) != 1:
+        raise ModelError(
+            "A precision-matrix problem has one symmetric variable, and this one has "
+            f"{len(variables)} variables."
+        )
+    return variables[0]
+
+
+def _terms(
+    objective: Objective,
+) -> tuple[float, Any, tuple[str, ...] | None, int | None]:
+    """Return the weight of -log det, the sum of the trace's matrices, names and sample size."""
+    weight, names, samples = 0.0, None, None
+    total: Any = None
+    for term in objective.terms:
+        if isinstance(term, NegativeLogDet):
+            weight += term.weight
+        elif isinstance(term, Trace):
+            matrix = check_covariance(term.matrix, where="The S of trace(S @ Omega)")
+            total = term.weight * matrix if total is None else total + term.weight * matrix
+            names, samples = names or term.names, samples or term.samples
+        else:
+            raise ModelError(
+                f"{term!r} cannot be part of a precision-matrix problem; its objective is "
+                "-log_det(Omega) + trace(S @ Omega)."
+            )
+    if total is None or not weight > 0.0:
+        raise ModelError(
+            "A precision-matrix problem needs both -log_det(Omega) and trace(S @ Omega); "
+            "sm.gaussian_nll(Omega, S) is their sum."
+        )
+    return weight, total, names, samples
+
+
+def _limits(
+    constraints: tuple[Constraint, ...],
+) -> tuple[int | None, float | None, float | None]:
+    """Return the number of edges and the eigenvalue bounds, None where there is none."""
+    limits: list[int] = []
+    alpha: float | None = None
+    beta: float | None = None
+    for constraint in constraints:
+        if isinstance(constraint, EdgeCount):
+            limit = constraint.limit
+            value = limit.value if isinstance(limit, Quantity) else limit
+            # Entries come in symmetric pairs: an odd limit allows one entry less.
+            limits.append(cardinality_bound(value) // 2)
+        elif isinstance(constraint, EigenvalueBound):
+            if constraint.upper:
+                beta = constraint.bound if beta is None else min(beta, constraint.bound)
+            else:
+                alpha = constraint.bound if alpha is None else max(alpha, constraint.bound)
+        elif not isinstance(constraint, EdgePattern):
+            raise ModelError(
+                f"The constraint {constraint!r} is not one of a precision-matrix problem: "
+                "card(offdiag(Omega)) <= 2 * k, Omega >> alpha, Omega << beta, "
+                "required_edges, forbidden_edges."
+            )
+    return min(limits, default=None), alpha, beta
+
+
+def _mask(constraints: tuple[Constraint, ...], p: int, *, required: bool) -> BoolArray:
+    mask = np.zeros((p, p), dtype=bool)
+    for constraint in constraints:
+        if isinstance(constraint, EdgePattern) and constraint.required is required:
+            for i, j in constraint.pairs:
+                mask[i, j] = mask[j, i] = True
+    return mask
+
+
+__all__ = ["CompiledPrecision", "is_precision"]

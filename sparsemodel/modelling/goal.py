@@ -1,0 +1,44 @@
+"""The goal of a problem: what is minimised."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel.modelling.cardinality import card
+from sparsemodel.modelling.constraints import norm
+from sparsemodel.modelling.objective import Objective, ObjectiveLike
+
+
+@final
+class Minimize:
+    """An objective to be minimised; made by :func:`minimize`."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    def __repr__(self) -> str:
+        return f"minimize({self.objective!r})"
+
+
+def minimize(objective: Any) -> Minimize:
+    """Return the goal of minimising ``objective``, a sum of losses and ridges.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(2, name="w")
+    >>> sm.minimize(sm.squared_loss(np.eye(2) @ w, [1.0, 2.0]) + sm.ridge(w, 0.1))
+    minimize(squared_loss(A @ w) + ridge(w, 0.1))
+    """
+    if isinstance(objective, (norm, card)):
+        objective = objective.as_terms()
+    if not isinstance(objective, ObjectiveLike):
+        raise ModelError(
+            f"minimize takes a sum of losses and ridges, not {type(objective).__name__}. "
+            "Write, for example, sm.minimize(sm.squared_loss(A @ w, b))."
+        )
+    return Minimize(objective.as_terms())
+
+
+__all__ = ["Minimize", "minimize"]

@@ -1,0 +1,394 @@
+"""The problem: what the user declares, solves, certifies."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from sparsemodel.compiler import Layout, Plan, make_plan
+from sparsemodel.compiler.precision import PrecisionLayout
+from sparsemodel.driver import Outcome, run
+from sparsemodel.interfaces import (
+    Backend,
+    Callback,
+    FloatArray,
+    Form,
+    ModelError,
+    NotSolvedError,
+    SparseRegression,
+    Stop,
+)
+from sparsemodel.modelling.compiled import Compiled
+from sparsemodel.modelling.compiled_precision import CompiledPrecision, is_precision
+from sparsemodel.modelling.declare import (
+    collect_parameters,
+    collect_variables,
+    declare,
+    flatten,
+)
+from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.incoming import goal_of, is_cvxpy
+from sparsemodel.modelling.parameters import Parameter
+from sparsemodel.modelling.path import Path, checked_ks
+from sparsemodel.modelling.proving import prove
+from sparsemodel.modelling.restricted import restricted
+from sparsemodel.modelling.shown import problem_panel
+from sparsemodel.modelling.solution import Solution
+from sparsemodel.modelling.starting import given_start
+from sparsemodel.modelling.values import real_number
+from sparsemodel.modelling.variables import Variable
+from sparsemodel.numerics import select
+from sparsemodel.reporting.progress import progress
+from sparsemodel.selection import solve_path
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates import Certificate
+
+
+@final
+class Problem:
+    """A sparsity-constrained problem: an objective and its constraints.
+
+    Parameters
+    ----------
+    goal
+        ``sm.minimize(...)``, or ``cp.Minimize(...)`` over CVXPY variables and recognised atoms.
+    constraints
+        Comparisons such as ``sm.card(w) <= 20``, in a list or one by one.
+
+    Raises
+    ------
+    ModelError, DataError, DataTypeError, InfeasibleError
+        When the declaration makes no sense; the message says where.
+
+    Notes
+    -----
+    Facts about the data are computed once and kept with the problem, so solving again (with
+    another backend, or from another start) pays for nothing twice. Arrays are held by
+    reference: do not change them in place between solves.
+    """
+
+    def __init__(self, goal: Any, *constraints: Any) -> None:
+        if is_cvxpy(goal):
+            goal = goal_of(goal)
+        if not isinstance(goal, Minimize):
+            raise ModelError(f"A Problem needs sm.minimize(...) first, not {type(goal).__name__}.")
+        flat = flatten(constraints)
+        self._goal = goal
+        self._constraints = flat
+        self._variables = collect_variables(goal.objective, flat)
+        self._parameters = collect_parameters(goal.objective, flat)
+        self._kept: Compiled | CompiledPrecision | None = None
+        self._versions: tuple[int, ...] = ()
+        self._outcome: Outcome | None = None
+        self._solution: Solution | None = None
+        if all(parameter.value is not None for parameter in self._parameters):
+            self._compiled()  # says at once what is wrong with the declaration
+
+    # ---- what was declared -------------------------------------------------------------------
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Return the variables in the order of their appearance."""
+        return self._variables
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return the parameters in the order of their appearance."""
+        return self._parameters
+
+    @property
+    def form(self) -> Form:
+        """Return the canonical form, on the user's data, for the parameters' present values."""
+        return self._compiled().form
+
+    @property
+    def layout(self) -> Layout | PrecisionLayout:
+        """Return where the variables stand among the form's coordinates."""
+        return self._compiled().layout
+
+    def _compiled(self) -> Compiled | CompiledPrecision:
+        """Return the compiled problem, renewed where a parameter has changed."""
+        versions = tuple(parameter.version for parameter in self._parameters)
+        if self._kept is None or versions != self._versions:
+            self._kept = self._compile(self._kept)
+            self._versions = versions
+        return self._kept
+
+    def _compile(self, last: Compiled | CompiledPrecision | None) -> Compiled | CompiledPrecision:
+        objective = self._goal.objective
+        if is_precision(objective):
+            return CompiledPrecision.of(objective, self._constraints, self._variables)
+        declaration = declare(objective, self._constraints, self._variables)
+        return last.renewed(declaration) if isinstance(last, Compiled) else Compiled.of(declaration)
+
+    def __repr__(self) -> str:
+        constraints = ", ".join(repr(c) for c in self._constraints)
+        return f"Problem({self._goal!r}, [{constraints}])"
+
+    def _repr_html_(self) -> str:
+        return problem_panel(self._goal, self._constraints, self._variables)
+
+    # ---- planning ----------------------------------------------------------------------------
+
+    def plan(self, backend: str | Backend | None = None) -> Plan:
+        """Return what :meth:`solve` would do, without solving.
+
+        Raises
+        ------
+        UnsupportedProblemError
+            When the backend asked for (or every backend) objects; the reasons are listed.
+        """
+        compiled = self._compiled()
+        facts, reduced = compiled.analysis()
+        return make_plan(compiled.form, reduced, facts, backend)
+
+    def explain(self, backend: str | Backend | None = None) -> str:
+        """Return in words what the compiler saw, what it will run, and why not the others."""
+        return str(self.plan(backend))
+
+    # ---- solving -----------------------------------------------------------------------------
+
+    def solve(
+        self,
+        backend: str | Backend | None = None,
+        *,
+        start: Any = None,
+        seed: int = 0,
+        time_limit: float | None = None,
+        max_iter: int | None = None,
+        verbose: bool = False,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Solve with the chosen (or the given) backend and fill the variables' values.
+
+        Parameters
+        ----------
+        backend
+            None lets the compiler choose; a name or a value such as
+            ``sm.backends.NHTP(tol=1e-10)`` is obeyed or refused, never replaced.
+        start
+            Where to begin: an array for the problem's one variable, a mapping from variables to
+            arrays, or ``"value"`` for the variables' present values. None begins at zero.
+        seed
+            Seed of the backends that draw random numbers.
+        time_limit
+            Seconds after which the best point so far is returned.
+        max_iter
+            Iteration limit, in place of the backend's own.
+        verbose
+            Show progress on standard error, where that is a terminal or a notebook.
+        callback
+            Called with each :class:`~sparsemodel.interfaces.Iteration`; True ends the run.
+
+        Returns
+        -------
+        Solution
+            Also kept as :attr:`solution`.
+        """
+        began = time.perf_counter()
+        if time_limit is not None:
+            time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
+        compiled = self._compiled()
+        first = (
+            self._warm_start(compiled.form)
+            if start is None
+            else (given_start(start, compiled.form, compiled.layout, self._variables))
+        )
+        known = compiled.analysed
+        plan = self.plan(backend)
+        facts, reduced = compiled.analysis()
+        ready = time.perf_counter()
+        with progress(verbose) as report:
+            outcome = run(
+                compiled.form,
+                reduced,
+                plan,
+                start=first,
+                seed=seed,
+                time_limit=time_limit,
+                max_iter=max_iter,
+                callback=callback,
+                progress=report,
+            )
+        timings = {
+            "compile": ready - began,
+            "solve": time.perf_counter() - ready,
+            "total": time.perf_counter() - began,
+        }
+        self._outcome = outcome
+        self._solution = self._package(outcome, plan, timings, facts.passes - known)
+        self._fill(outcome)
+        return self._solution
+
+    def _warm_start(self, form: Form) -> FloatArray | None:
+        """Return the last solution, fitted to the present parameters, where there are any."""
+        if not self._parameters or self._outcome is None or self._outcome.x.shape != form.shape:
+            return None
+        x = np.zeros(form.shape)
+        support = select(form.cardinality, self._outcome.x)
+        x[support] = self._outcome.x[support]
+        if isinstance(form, SparseRegression) and form.box is not None:
+            kept = np.clip(x, form.box.lower, form.box.upper)
+            x = np.where(x != 0.0, kept, 0.0)
+        return x
+
+    def _package(
+        self, outcome: Outcome, plan: Plan, timings: dict[str, float], analysed: float
+    ) -> Solution:
+        layout, sparsity = self.layout, self.form.cardinality
+        x = outcome.x
+        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+        compiled = self._compiled()
+        counted = compiled.counted if isinstance(compiled, Compiled) else sparsity.counted
+        chosen = np.flatnonzero(nonzero & counted)
+        indices, support_names = self._compiled().support(chosen)
+        coefficients = {
+            layout.name(j): float(x[j]) if x.ndim == 1 else x[j].copy()
+            for j in np.flatnonzero(nonzero).tolist()
+        }
+        stop = outcome.stop
+        return Solution(
+            value=outcome.value,
+            status="solved" if stop is Stop.CONVERGED else "stopped early",
+            stop=stop,
+            backend=" + ".join(stage.label for stage in plan.stages),
+            iterations=outcome.iterations,
+            indices=indices,
+            support_names=support_names,
+            coefficients=coefficients,
+            values={
+                spec.label: value
+                for spec, value in zip(layout.variables, layout.split(x), strict=True)
+            },
+            history=outcome.history,
+            timings=timings,
+            passes=outcome.passes + analysed,
+            bound=compiled.free_bound(outcome),
+            notes=outcome.notes,
+            nodes=getattr(self.form, "names", None),
+        )
+
+    # ---- along k -----------------------------------------------------------------------------
+
+    def path(self, k: Any, values: Any = None, *, sweeps: int = 1) -> Path:
+        """Return the solutions for a range of k, each from its neighbours.
+
+        Parameters
+        ----------
+        k
+            The :class:`Parameter` that bounds the cardinality, with ``values`` to follow; or the
+            values themselves, whatever the constraint says.
+        values
+            Whole numbers, ``range(1, 51)`` for instance.
+        sweeps
+            How often improvements are carried down and up again.
+
+        Returns
+        -------
+        Path
+            ``path.objective``, ``path.support``, ``path.select("ebic")``,
+            ``path.cross_validate()``, ``path.plot()``.
+        """
+        compiled, ks = self._for_path(k, values)
+        _, reduced = compiled.analysis()
+        points, passes = solve_path(compiled.form, reduced, ks, sweeps=sweeps)
+        return Path(compiled, points, passes)
+
+    def _for_path(self, k: Any, values: Any) -> tuple[Compiled, list[int]]:
+        if isinstance(k, Parameter):
+            if values is None:
+                raise ModelError("path(k, values) needs the values of k, for example range(1, 51).")
+            direct = [c for c in self._constraints if getattr(c, "k", None) is k]
+            if not direct:
+                raise ModelError(
+                    f"{k!r} is not the limit of a cardinality constraint of this problem; set its "
+                    "value and solve again instead."
+                )
+            if k.value is None:
+                k.value = 0
+        elif values is not None:
+            raise ModelError("path takes a Parameter and values, or values alone.")
+        else:
+            values = k
+        compiled = self._compiled()
+        if not isinstance(compiled, Compiled):
+            raise ModelError("Paths over edges of a precision matrix: solve for each k in turn.")
+        return compiled, checked_ks(values, compiled.form.sparsity.units)
+
+    def restricted(self, support: Any) -> Any:
+        """Return the problem on a support as a CVXPY problem: no more than the chosen columns.
+
+        Parameters
+        ----------
+        support
+            Indices or names of entries of the counted variable, ``solution.support`` for
+            instance. Entries that are not counted (an intercept) are always in.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> w = sm.Variable(4, name="w")
+        >>> goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, [3.0, 0.1, -2.0, 0.0]))
+        >>> problem = sm.Problem(goal, sm.card(w) <= 2)
+        >>> reference = problem.restricted(problem.solve().support)
+        >>> round(float(reference.solve()), 6) == round(problem.value, 6)
+        True
+        """
+        compiled = self._compiled()
+        if not isinstance(compiled, Compiled):
+            raise ModelError("There is no CVXPY form of a precision problem on a support here.")
+        return restricted(compiled, support)
+
+    # ---- results -----------------------------------------------------------------------------
+
+    @property
+    def solution(self) -> Solution:
+        """Return the last solution."""
+        if self._solution is None:
+            raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
+        return self._solution
+
+    @property
+    def value(self) -> float | None:
+        """Return the objective at the solution; None before the first solve."""
+        return None if self._solution is None else self._solution.value
+
+    @property
+    def status(self) -> str:
+        """Return ``"not solved"``, ``"solved"`` or ``"stopped early"``."""
+        return "not solved" if self._solution is None else self._solution.status
+
+    def certify(self) -> Certificate:
+        """Return a checkable statement of how good the solution is; solves first if needed."""
+        outcome, solution = self._solved()
+        return self._compiled().certify(outcome, solution.backend)
+
+    def prove(
+        self, *, gap: float = 1e-4, time_limit: float | None = 60.0, verbose: bool = False
+    ) -> Certificate:
+        """Branch and bound until the relative gap is closed or time is up; solves first if needed.
+
+        For squared losses. A better point met on the way becomes the solution.
+        """
+        proof, self._outcome, self._solution = prove(
+            self._compiled(), *self._solved(), gap=gap, time_limit=time_limit, verbose=verbose
+        )
+        self._fill(self._outcome)
+        return proof
+
+    def _solved(self) -> tuple[Outcome, Solution]:
+        if self._outcome is None or self._solution is None:
+            self.solve()
+        if self._outcome is None:
+            raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
+        return self._outcome, self.solution
+
+    def _fill(self, outcome: Outcome) -> None:
+        for variable, value in zip(self._variables, self.layout.split(outcome.x), strict=True):
+            variable.value = value
+
+
+__all__ = ["Problem"]

@@ -1,0 +1,131 @@
+"""Proving a problem's solution, or the better one that the proof finds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import FloatArray, Iteration, ModelError, UnsupportedProblemError
+from sparsemodel.modelling.compiled import Compiled
+from sparsemodel.modelling.solution import Solution
+from sparsemodel.modelling.values import real_number
+from sparsemodel.reporting.progress import progress
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates import Certificate
+
+
+def prove(
+    compiled: Any,
+    outcome: Outcome,
+    solution: Solution,
+    *,
+    gap: Any,
+    time_limit: Any,
+    verbose: bool,
+) -> tuple[Certificate, Outcome, Solution]:
+    """Return the certificate, and the outcome and solution that belong to it."""
+    if not isinstance(compiled, Compiled):
+        raise ModelError("prove() is for regressions; certify() has a bound for this problem.")
+    gap = real_number(gap, where="gap", minimum=0.0)
+    if time_limit is not None:
+        time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
+    began = time.perf_counter()
+    with progress(verbose) as line:
+
+        def show(upper: float, bound: float, nodes: int) -> None:
+            if line is not None:
+                left = (upper - bound) / max(abs(upper), abs(bound), 1e-300)
+                elapsed = time.perf_counter() - began
+                line(
+                    Iteration(
+                        backend="branch and bound, node",
+                        index=nodes,
+                        value=bound,
+                        best=upper,
+                        support=np.flatnonzero(outcome.x),
+                        residual=left,
+                        elapsed=elapsed,
+                        values=outcome.x[np.flatnonzero(outcome.x)],
+                    )
+                )
+
+        certificate, x = _search(compiled, outcome, solution.backend, gap, time_limit, show)
+    bound = max(solution.bound, certificate.bound)
+    if np.array_equal(x, outcome.x):
+        return certificate, outcome, replace(solution, bound=bound)
+    better = replace(outcome, x=x, value=certificate.value)
+    return certificate, better, improved(compiled, better, solution, bound)
+
+
+def _search(
+    compiled: Compiled,
+    outcome: Outcome,
+    backend: str,
+    gap: float,
+    time_limit: float | None,
+    show: Callable[[float, float, int], None],
+) -> tuple[Certificate, FloatArray]:
+    """Run the compiled search for squared losses, the general one for everything else."""
+    from sparsemodel.certificates import branch_and_bound, proof
+
+    form, names = compiled.form, compiled.layout.names()
+    try:
+        return proof.prove(
+            form,
+            outcome.x,
+            names=names,
+            gap=gap,
+            time_limit=time_limit,
+            duals=outcome.duals,
+            backend=backend,
+            history=outcome.history,
+            progress=show,
+        )
+    except UnsupportedProblemError:
+
+        def listen(at: branch_and_bound.Standing) -> bool:
+            show(at.value, at.bound, at.nodes)
+            return False
+
+        certificate = branch_and_bound.prove(
+            form,
+            outcome.x,
+            names=names,
+            gap=gap,
+            time_limit=time_limit,
+            backend=backend,
+            progress=listen,
+        )
+        return certificate, certificate.x
+
+
+def improved(compiled: Compiled, outcome: Outcome, last: Solution, bound: float) -> Solution:
+    """Return the solution for a better point met by a proof."""
+    layout, x = compiled.layout, outcome.x
+    names = layout.names()
+    nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+    indices, support_names = compiled.support(np.flatnonzero(nonzero & compiled.counted))
+    return replace(
+        last,
+        value=outcome.value,
+        backend=f"{last.backend} + branch and bound",
+        indices=indices,
+        support_names=support_names,
+        coefficients={
+            names[j]: float(x[j]) if x.ndim == 1 else x[j].copy() for j in np.flatnonzero(nonzero)
+        },
+        values={
+            spec.label: value for spec, value in zip(layout.variables, layout.split(x), strict=True)
+        },
+        bound=bound,
+        notes=(*last.notes, "the proof found a better point than the solver"),
+    )
+
+
+__all__ = ["improved", "prove"]

@@ -1,0 +1,49 @@
+"""Where a run begins: from what the user gave to the coordinates of the form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsemodel.compiler import Layout
+from sparsemodel.compiler.precision import PrecisionLayout
+from sparsemodel.interfaces import FloatArray, Form, ModelError
+from sparsemodel.modelling.variables import Variable
+
+
+def given_start(
+    start: Any,
+    form: Form,
+    layout: Layout | PrecisionLayout,
+    variables: tuple[Variable, ...],
+) -> FloatArray:
+    """Return the start as coordinates of ``form``.
+
+    Raises
+    ------
+    ModelError
+        When it is of another shape, or has more nonzero units than the constraint allows.
+    """
+    if isinstance(start, str):
+        if start != "value":
+            raise ModelError(f"start must be an array, a mapping or 'value', not {start!r}.")
+        values = {id(v): v.value for v in variables}
+    elif isinstance(start, dict):
+        values = {id(v): value for v, value in start.items()}
+    else:
+        vectors = [v for v in variables if v.shape]
+        if len(vectors) != 1:
+            raise ModelError("With several variables, start is a mapping {variable: array}.")
+        values = {id(vectors[0]): start}
+    checked = []
+    for variable in variables:
+        probe = Variable(variable.shape, name=f"the start of {variable.label}")
+        probe.value = values.get(id(variable))
+        checked.append(probe.value)
+    x = layout.join(tuple(checked))
+    count, k = form.cardinality.count(x), form.cardinality.k
+    if count > k:
+        raise ModelError(f"The start has {count} nonzero units, and the constraint allows {k}.")
+    return x
+
+
+__all__ = ["given_start"]

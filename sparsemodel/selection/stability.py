@@ -1,0 +1,46 @@
+"""How stable a support is when half of the observations are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsemodel.compiler import Facts, reduce_form
+from sparsemodel.interfaces import FloatArray, ModelError, SparseRegression
+from sparsemodel.selection.cross_validation import on_observations
+from sparsemodel.selection.path import solve_path
+
+
+def selection_frequencies(
+    form: SparseRegression, ks: Sequence[int], *, resamples: int = 50, seed: int = 0
+) -> FloatArray:
+    """Return how often each coordinate is chosen for each k, shape ``(len(ks), p)``.
+
+    Random halves of the observations and their complements are solved in turn (complementary
+    pairs: Shah and Samworth, JRSS B 2013, after Meinshausen and Buehlmann, JRSS B 2010).
+    """
+    if resamples < 2:
+        raise ModelError(f"resamples must be at least 2, not {resamples}.")
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros((len(ks), form.sparsity.size))
+    halves: list[list[np.ndarray]] = []
+    for _ in range((resamples + 1) // 2):
+        masks = [_half(term.target.shape[0], rng) for term in form.terms]
+        halves += [masks, [~mask for mask in masks]]
+    for masks in halves[:resamples]:
+        part = on_observations(form, masks)
+        points, _ = solve_path(part, reduce_form(part, Facts(part)), ks)
+        for row, point in enumerate(points):
+            nonzero = point.x != 0.0
+            chosen[row] += nonzero if nonzero.ndim == 1 else nonzero.any(axis=1)
+    return chosen / resamples
+
+
+def _half(n: int, rng: np.random.Generator) -> np.ndarray:
+    mask = np.zeros(n, dtype=bool)
+    mask[rng.permutation(n)[: n // 2]] = True
+    return mask
+
+
+__all__ = ["selection_frequencies"]
