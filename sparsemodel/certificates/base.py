@@ -1,0 +1,180 @@
+"""The certificate: a checkable statement of how good a point is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from sparsemodel.certificates.claims import (
+    Assumption,
+    Claim,
+    gap_of,
+    relative_gap_of,
+)
+from sparsemodel.certificates.description import ProblemFacts
+from sparsemodel.certificates.stationarity import Stationarity
+from sparsemodel.interfaces import CertificateError, DataTypeError, FloatArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Witness:
+    """The numbers that prove the bound: whoever has the data can recompute it from them."""
+
+    duals: tuple[FloatArray | None, ...]
+    """``a`` for each term; None for a term bounded by its tangent at ``at``."""
+    at: FloatArray | None = None
+    """Where losses are linearised, when the bound needs a point."""
+    extraction: FloatArray | None = None
+    """Diagonal curvature taken out of squared losses."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One moment of the search, for the picture of the gap against time."""
+
+    seconds: float
+    value: float
+    """Best objective so far; infinite before the first feasible point."""
+    bound: float
+    """Best bound so far; ``-inf`` before the first."""
+    phase: str
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """What is proved about a point, with everything needed to check it again.
+
+    ``value`` and ``bound`` are what they say for the *exact* problem with the given float64 data:
+    ``bound`` has its rounding allowance subtracted, and the gap is measured from ``upper``, the
+    objective with its own allowance added.
+    """
+
+    claim: Claim
+    value: float
+    """``P``, the objective at the point."""
+    upper: float
+    """``P`` rounded up: not below the exact objective."""
+    bound: float
+    """``D``, not above the objective of any feasible point; ``-inf`` when none is known."""
+    allowance: float
+    """What both numbers gave away for rounding."""
+    null_value: float
+    """The objective at zero."""
+    target: float
+    """Relative gap up to which the claim is "within gap"."""
+    bound_method: str
+    bound_source: str
+    """How the dual point was found."""
+    bound_reason: str
+    """Why there is no bound; empty when there is."""
+    assumptions: tuple[Assumption, ...]
+    stationarity: Stationarity
+    violations: tuple[str, ...]
+    """Constraints the point breaks; empty for a feasible point."""
+    x: FloatArray
+    support: tuple[int, ...]
+    """Nonzero counted coordinates of the canonical problem, sorted."""
+    names: dict[int, str]
+    """Names of the nonzero and the free coordinates."""
+    problem: ProblemFacts
+    witness: Witness
+    backend: str
+    progress: tuple[Progress, ...]
+    seconds: float
+    """Time the certification took."""
+    created: str
+    """Date and time, ISO 8601, UTC."""
+    versions: dict[str, str]
+    proof: dict[str, Any] | None = None
+    """Record of a branch-and-bound proof; None when there was none."""
+
+    @property
+    def gap(self) -> float:
+        """Return ``P - D``, rounded up; infinite without a bound."""
+        return gap_of(self.upper, self.bound)
+
+    @property
+    def relative_gap(self) -> float:
+        """Return the gap divided by the larger of ``|P|`` and ``|D|``."""
+        return relative_gap_of(self.upper, self.bound)
+
+    @property
+    def coefficients(self) -> dict[str, float | list[float]]:
+        """Return the nonzero coefficients and the free ones by name."""
+        out: dict[str, float | list[float]] = {}
+        for j, name in sorted(self.names.items()):
+            entry = self.x[j]
+            out[name] = float(entry) if self.x.ndim == 1 else [float(v) for v in entry]
+        return out
+
+    def __str__(self) -> str:
+        from sparsemodel.reporting.text import certificate_text
+
+        return certificate_text(self)
+
+    def _repr_html_(self) -> str:
+        from sparsemodel.reporting.notebook import certificate_panel
+
+        return certificate_panel(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain numbers, strings, lists and dictionaries."""
+        from sparsemodel.certificates.serialize import to_dict
+
+        return to_dict(self)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the certificate and return where; the ending of the name says how.
+
+        ``.json`` holds everything and can be loaded and verified again; ``.html``, ``.md`` and
+        ``.txt`` are reports for people. The file appears whole or not at all.
+
+        Raises
+        ------
+        CertificateError
+            When the ending is none of these.
+        """
+        from sparsemodel.certificates.serialize import dumps, write_atomically
+        from sparsemodel.reporting.html import certificate_html
+        from sparsemodel.reporting.markdown import certificate_markdown
+        from sparsemodel.reporting.text import certificate_text
+
+        if not isinstance(path, (str, os.PathLike)):
+            raise DataTypeError(f"save needs a path, not {type(path).__name__}.")
+        target = Path(path)
+        writers = {
+            ".json": dumps,
+            ".html": certificate_html,
+            ".htm": certificate_html,
+            ".md": certificate_markdown,
+            ".txt": certificate_text,
+        }
+        writer = writers.get(target.suffix.lower())
+        if writer is None:
+            known = ", ".join(sorted(writers))
+            raise CertificateError(
+                f"Cannot tell the format of {target.name!r} from its ending; use one of {known}."
+            )
+        write_atomically(target, writer(self))
+        return target
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Certificate:
+        """Return the certificate in a ``.json`` file; nothing in it is believed until verified.
+
+        Raises
+        ------
+        CertificateError
+            When the file is not a certificate; the message names the line.
+        """
+        from sparsemodel.certificates.serialize import load
+
+        return load(path)
+
+
+__all__ = ["Certificate", "Progress", "Witness"]

@@ -1,0 +1,163 @@
+"""Prove a point optimal by branch and bound, with a record that can be checked again."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sparsemodel.certificates.base import Certificate, Progress, Witness
+from sparsemodel.certificates.branch_and_bound.search import Search, Standing
+from sparsemodel.certificates.branch_and_bound.tree import region_bounds
+from sparsemodel.certificates.certify import assemble, checked_point
+from sparsemodel.certificates.claims import Assumption
+from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.gains import forced_units
+from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.relaxation.regulariser import objection
+from sparsemodel.certificates.search import Candidate
+from sparsemodel.interfaces import (
+    Conjugable,
+    DataError,
+    FloatArray,
+    SparseRegression,
+    UnsupportedProblemError,
+)
+
+METHOD = "branch and bound"
+
+
+def prove(
+    form: SparseRegression,
+    x: FloatArray,
+    *,
+    names: Sequence[str] | None = None,
+    gap: float = 1e-4,
+    time_limit: float | None = 60.0,
+    max_nodes: int | None = None,
+    backend: str = "",
+    progress: Callable[[Standing], bool] | None = None,
+) -> Certificate:
+    """Search until no feasible point can be better than the best one by more than ``gap``.
+
+    Parameters
+    ----------
+    form
+        Losses with conjugates; groups, rows of matrices, signs, bounds and prices as far as the
+        relaxation understands them.
+    x
+        A feasible point to start from; better ones met on the way replace it.
+    names
+        A name for every coordinate.
+    gap
+        Relative gap to reach, at least 1e-9.
+    time_limit
+        Seconds after which the gap reached is reported; None for no limit.
+    max_nodes
+        Limit on the number of regions looked at.
+    backend
+        Who found the point.
+    progress
+        Called with each :class:`Standing`; returning True ends the search.
+
+    Returns
+    -------
+    Certificate
+        For the best point. Its bound is the least over all regions, open ones included, each
+        evaluated with its rounding allowance on the original data.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        When the relaxation cannot be solved for this kind of problem; the reasons are listed.
+    DataError
+        When ``x`` is infeasible or ``gap`` makes no sense.
+    """
+    began = time.perf_counter()
+    reasons = objections(form)
+    if reasons:
+        raise UnsupportedProblemError(
+            "This cannot be proved by branching: " + "; ".join(reasons), reasons
+        )
+    if not (math.isfinite(gap) and gap >= 1e-9):
+        raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
+    x = checked_point(form, x)
+    violations = primal(form, x).violations
+    if violations:
+        raise DataError("The point to start from is infeasible: " + "; ".join(violations))
+    search = Search(
+        form,
+        x,
+        0.98 * gap,
+        deadline=None if time_limit is None else began + time_limit,
+        progress=progress,
+        max_nodes=max_nodes,
+    )
+    search.run()
+    tree = region_bounds(search.nodes, search.domains, search.bounds)[0]
+    found = primal(form, search.incumbent.x)
+    infimum = infimum_bound(form)
+    # The record alone decides; the running bound of the search must not exceed it.
+    value = max(min(tree, found.upper), infimum.value)
+    root = search.bounds[0]
+    at_root = root.value if root.finite else -math.inf
+    bound = Bound(value, root.allowance if root.finite else 0.0, METHOD)
+    if not math.isfinite(value):
+        bound = Bound(-math.inf, math.inf, METHOD, "nothing was proved")
+    left = search.standing().open
+    certificate = assemble(
+        form,
+        search.incumbent.x,
+        found,
+        Candidate(Witness(()), bound, f"{METHOD}: {len(search.nodes)} regions, {left} open"),
+        names=names,
+        backend=backend,
+        progress=[Progress(s.seconds, s.value, _finite(s.bound), "proof") for s in search.history],
+        target=gap,
+        seconds=time.perf_counter() - began,
+        proof={
+            "summary": {
+                "method": METHOD + " on the perspective relaxation",
+                "regions": len(search.nodes),
+                "open": left,
+                "bound at the root": at_root,
+                "gap asked for": gap,
+            },
+            "root": at_root,
+        },
+    )
+    return _with_trust(certificate)
+
+
+def _with_trust(certificate: Certificate) -> Certificate:
+    from dataclasses import replace
+
+    trusted = Assumption(
+        "the search covered every support: the regions are not in the file, so that verify() "
+        "cannot recompute the bound they prove",
+        False,
+    )
+    return replace(certificate, assumptions=(*certificate.assumptions, trusted))
+
+
+def objections(form: SparseRegression) -> tuple[str, ...]:
+    """Return every reason why branching does not apply to ``form``."""
+    out = []
+    unknown = sorted({t.loss.name for t in form.terms if not isinstance(t.loss, Conjugable)})
+    if unknown:
+        out.append(f"the conjugate of {', '.join(unknown)} is not known")
+    if np.any(forced_units(form.sparsity, form.box)):
+        out.append("bounds keep counted coordinates away from zero")
+    reason = objection(form, form.ridge)
+    if reason and reason not in out:
+        out.append(reason)
+    return tuple(out)
+
+
+def _finite(bound: float) -> float:
+    return bound if math.isfinite(bound) else -math.inf
+
+
+__all__ = ["METHOD", "objections", "prove"]

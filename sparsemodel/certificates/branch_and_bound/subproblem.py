@@ -1,0 +1,66 @@
+"""A part of the search: some coordinates deleted, some units in for good."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.certificates.relaxation.regulariser import unit_of
+from sparsemodel.interfaces import (
+    Box,
+    Cardinality,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+    Term,
+)
+
+
+def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) -> SparseRegression:
+    """Return ``form`` on ``coordinates`` alone, where the units of ``inside`` are not counted.
+
+    ``coordinates`` is sorted and holds all free coordinates and whole units; the ``inside`` ones
+    are paid for in the constant, and ``k`` is what they leave.
+    """
+    sparsity = form.sparsity
+    unit = unit_of(form)[coordinates]
+    taken = np.unique(unit_of(form)[inside])
+    free = np.flatnonzero((unit < 0) | np.isin(unit, taken))
+    groups = None
+    if sparsity.groups is not None:
+        counted = np.setdiff1d(np.unique(unit[unit >= 0]), taken)
+        groups = np.full(unit.size, -1, dtype=np.intp)
+        kept = np.isin(unit, counted)
+        groups[kept] = np.searchsorted(counted, unit[kept])
+    box = None
+    if form.box is not None:
+        lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
+        box = Box(lower, np.broadcast_to(form.box.upper, form.shape)[coordinates])
+    terms = tuple(
+        Term(t.design.restrict(coordinates), t.loss, t.target, t.weights, t.offset)
+        for t in form.terms
+    )
+    return SparseRegression(
+        terms=terms,
+        ridge=form.ridge[coordinates],
+        sparsity=Cardinality(
+            size=int(coordinates.size),
+            k=sparsity.k - int(taken.size),
+            free=free,
+            groups=groups,
+            price=sparsity.price,
+        ),
+        outputs=form.outputs,
+        matrix=form.matrix,
+        box=box,
+        constant=form.constant + sparsity.price * int(taken.size),
+    )
+
+
+def scattered(x: FloatArray, coordinates: IntArray, size: int) -> FloatArray:
+    """Return ``x`` on ``coordinates``, zero elsewhere."""
+    out = np.zeros((size, *x.shape[1:]))
+    out[coordinates] = x
+    return out
+
+
+__all__ = ["restricted", "scattered"]

@@ -1,0 +1,310 @@
+r"""The relaxation of one node, compiled: coordinate descent and Newton steps on active sets.
+
+Scaled so that every ridge is one, a node asks for
+
+.. math:: \min_w \tfrac12 w^T Q w - g^T w + \tfrac12 \sum_{j\ \mathrm{in}} w_j^2
+          + \min_{0 \le z \le 1,\, \sum z \le k} \tfrac12 \sum_j w_j^2 / z_j .
+
+With the multiplier :math:`t^2 / 2` of the budget an undecided coordinate pays the reversed Huber
+penalty: :math:`t |w|` up to ``t``, :math:`(w^2 + t^2) / 2` beyond. Given which coordinates are
+zero, fractional (:math:`|w| < t`) and full, the optimality conditions are linear in ``(w, t)``.
+
+Plain loops on purpose: they compile in a quarter of the time that array expressions take.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True)
+def _top(values, k):  # type: ignore[no-untyped-def]
+    """Return the sum of the ``k`` largest values and the least of them; reorders ``values``."""
+    low, high = 0, values.size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            break
+    total, least = 0.0, np.inf
+    for i in range(min(k, values.size)):
+        total += values[i]
+        least = min(least, values[i])
+    return total, least
+
+
+@numba.njit(cache=True)
+def _budget(w, undecided, k):  # type: ignore[no-untyped-def]
+    """Return ``t`` with ``sum min(|w| / t, 1) = k``; 0 when there are at most ``k`` nonzeros."""
+    nonzero, total = 0, 0.0
+    for j in undecided:
+        if w[j] != 0.0:
+            nonzero += 1
+            total += abs(w[j])
+    if nonzero <= k:
+        return 0.0
+    t = total / k
+    for _ in range(nonzero):
+        full, rest = 0, 0.0
+        for j in undecided:
+            if abs(w[j]) > t:
+                full += 1
+            else:
+                rest += abs(w[j])
+        if full >= k:
+            break
+        following = rest / (k - full)
+        if following >= t:
+            break
+        t = following
+    return t
+
+
+@numba.njit(cache=True)
+def _eliminate(matrix, right):  # type: ignore[no-untyped-def]
+    """Solve in place by Gaussian elimination with partial pivoting; False where singular."""
+    size = right.size
+    for c in range(size):
+        pivot = c
+        for i in range(c + 1, size):
+            if abs(matrix[i, c]) > abs(matrix[pivot, c]):
+                pivot = i
+        if not abs(matrix[pivot, c]) > 0.0:
+            return False
+        if pivot != c:
+            for b in range(c, size):
+                matrix[c, b], matrix[pivot, b] = matrix[pivot, b], matrix[c, b]
+            right[c], right[pivot] = right[pivot], right[c]
+        for i in range(c + 1, size):
+            factor = matrix[i, c] / matrix[c, c]
+            if factor != 0.0:
+                for b in range(c + 1, size):
+                    matrix[i, b] -= factor * matrix[c, b]
+                right[i] -= factor * right[c]
+    for c in range(size - 1, -1, -1):
+        total = right[c]
+        for b in range(c + 1, size):
+            total -= matrix[c, b] * right[b]
+        right[c] = total / matrix[c, c]
+        if not np.isfinite(right[c]):
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _slopes(q, g, w, live, slopes):  # type: ignore[no-untyped-def]
+    r = g.size
+    for i in range(r):
+        slopes[i] = -g[i]
+    for j in live:
+        x = w[j]
+        if x != 0.0:
+            for i in range(r):
+                slopes[i] += x * q[j, i]
+
+
+@numba.njit(cache=True)
+def _newton(q, g, w, slopes, status, live, t, k, plain):  # type: ignore[no-untyped-def]
+    """Solve the optimality conditions on the sets that ``(w, t)`` points at; ``t`` or -1."""
+    index = np.empty(live.size, np.int64)
+    kind = np.empty(live.size, np.int64)
+    size, full, fractional = 0, 0, 0
+    for j in live:
+        b = abs(q[j, j] * w[j] - slopes[j])
+        if plain or status[j] == 1:
+            kind[size] = 2
+        elif b > t * (1.0 + q[j, j]):
+            kind[size] = 1
+            full += 1
+        elif b > t:
+            kind[size] = 0
+            fractional += 1
+        else:
+            continue
+        index[size] = j
+        size += 1
+    if size == 0 or size > 500:
+        return -1.0
+    own = not plain and fractional > 0 and full < k
+    order = size + 1 if own else size
+    matrix = np.zeros((order, order))
+    right = np.zeros(order)
+    for a in range(size):
+        j = index[a]
+        right[a] = g[j]
+        for b in range(size):
+            matrix[a, b] = q[j, index[b]]
+        if kind[a] >= 1:
+            matrix[a, a] += 1.0
+        else:
+            sign = 1.0 if q[j, j] * w[j] > slopes[j] else -1.0
+            matrix[a, a] += 1e-13
+            if own:
+                matrix[a, size] = sign
+                matrix[size, a] = sign
+            else:
+                right[a] -= sign * t
+    if own:
+        matrix[size, size] = -float(k - full)
+    if not _eliminate(matrix, right):
+        return -1.0
+    ahead = right[size] if own else t
+    if not plain and not ahead > 0.0:
+        return -1.0
+    for j in live:
+        w[j] = 0.0
+    for a in range(size):
+        w[index[a]] = right[a]
+    return min(max(ahead, 0.2 * t), 5.0 * t)
+
+
+@numba.njit(cache=True)
+def _sweep(q, w, slopes, status, live, t, plain):  # type: ignore[no-untyped-def]
+    """Minimise over one coordinate after the other at this ``t``."""
+    r = w.size
+    for j in live:
+        a = q[j, j]
+        b = a * w[j] - slopes[j]
+        size = abs(b)
+        new = 0.0
+        if plain or status[j] == 1 or size > t * (1.0 + a):
+            new = b / (1.0 + a)
+        elif size > t and a > 0.0:
+            new = (size - t) / a
+            if b < 0.0:
+                new = -new
+        change = new - w[j]
+        if change != 0.0:
+            w[j] = new
+            for i in range(r):
+                slopes[i] += change * q[j, i]
+
+
+@numba.njit(cache=True)
+def _measure(g, constant, w, slopes, status, live, undecided, squares, k, plain):  # type: ignore[no-untyped-def]
+    """Return the bound and the value at ``w``, and the k-th largest squared slope."""
+    energy, linear, inside, own, spent = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in live:
+        energy += w[j] * (slopes[j] + g[j])
+        linear += w[j] * g[j]
+        if status[j] == 1:
+            inside += slopes[j] * slopes[j]
+            own += w[j] * w[j]
+    for i in range(undecided.size):
+        squares[i] = slopes[undecided[i]] ** 2
+    top, least = _top(squares, min(k, undecided.size))
+    tau = 0.0 if plain else _budget(w, undecided, k)
+    for j in undecided:
+        spent += abs(w[j]) * max(abs(w[j]), tau)
+    bound = constant - 0.5 * (energy + inside + top)
+    return bound, constant + 0.5 * (energy + own + spent) - linear, least
+
+
+@numba.njit(cache=True)
+def solve_node(q, g, constant, start, t, status, k, cutoff, tolerance, rounds):  # type: ignore[no-untyped-def]
+    """Solve a node's relaxation until it prunes, clearly cannot prune, or is exact.
+
+    Returns the point with the best bound, ``t``, that bound, the least value, and the rounds.
+    """
+    r = g.size
+    live = np.empty(r, np.int64)
+    undecided = np.empty(r, np.int64)
+    n_live, n_undecided = 0, 0
+    w = np.zeros(r)
+    for j in range(r):
+        if status[j] == 1 or (status[j] == 0 and k > 0):
+            live[n_live] = j
+            n_live += 1
+            w[j] = start[j]
+            if status[j] == 0:
+                undecided[n_undecided] = j
+                n_undecided += 1
+    live = live[:n_live]
+    undecided = undecided[:n_undecided]
+    plain = n_undecided <= k
+    best_bound, value = -np.inf, np.inf
+    best = w.copy()
+    slopes, there, ahead = np.zeros(r), np.zeros(r), np.zeros(r)
+    squares = np.empty(n_undecided)
+    done = 0
+    _slopes(q, g, w, live, slopes)
+    bound, here, least = _measure(
+        g, constant, w, slopes, status, live, undecided, squares, k, plain
+    )
+    while True:
+        value = min(value, here)
+        if bound > best_bound:
+            best_bound = bound
+            for j in live:
+                best[j] = w[j]
+        if done >= rounds or best_bound >= cutoff or value - best_bound <= tolerance:
+            break
+        if cutoff < np.inf and value < cutoff and value - best_bound <= 0.1 * (cutoff - best_bound):
+            break
+        done += 1
+        if t <= 0.0 and not plain:
+            t = np.sqrt(least)
+            if t <= 0.0:
+                break
+        for j in live:
+            ahead[j] = w[j]
+        aim = _newton(q, g, ahead, slopes, status, live, t, k, plain)
+        moved = False
+        if aim >= 0.0:
+            # The value is convex in w, so that a shorter step helps where a full one does not.
+            for j in live:
+                ahead[j] -= w[j]
+            _slopes(q, np.zeros(r), ahead, live, there)
+            length = 0.0
+            step = 1.0
+            for _ in range(5):
+                for j in live:
+                    w[j] += (step - length) * ahead[j]
+                for i in range(r):
+                    slopes[i] += (step - length) * there[i]
+                length = step
+                bound, following, least = _measure(
+                    g, constant, w, slopes, status, live, undecided, squares, k, plain
+                )
+                if bound > best_bound:
+                    best_bound = bound
+                    for j in live:
+                        best[j] = w[j]
+                if following < here or (step == 1.0 and bound >= cutoff):
+                    moved = True
+                    break
+                step *= 0.5
+            t += step * (aim - t)
+            if plain:
+                here = following
+                continue
+        sweeps = 1 if moved else 5
+        for _ in range(sweeps):
+            _sweep(q, w, slopes, status, live, t, plain)
+        if not moved:
+            used = 0.0
+            for j in undecided:
+                used += min(abs(w[j]) / t, 1.0)
+            t *= min(max(np.sqrt(used / k), 0.7), 1.5)
+        _slopes(q, g, w, live, slopes)
+        bound, here, least = _measure(
+            g, constant, w, slopes, status, live, undecided, squares, k, plain
+        )
+    return best, t, best_bound, value, done
+
+
+__all__ = ["solve_node"]

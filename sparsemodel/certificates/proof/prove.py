@@ -1,0 +1,212 @@
+"""Prove a point optimal, or as near to it as time allows."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.base import Certificate, Progress, Witness
+from sparsemodel.certificates.certify import assemble, checked_point
+from sparsemodel.certificates.claims import ROUNDING_SHARE, Assumption
+from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.extraction import LIMIT
+from sparsemodel.certificates.primal import null_value, primal
+from sparsemodel.certificates.products import matrix_free
+from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.proof.search import Search
+from sparsemodel.certificates.search import Candidate
+from sparsemodel.certificates.witness import extracted
+from sparsemodel.interfaces import (
+    DataError,
+    FloatArray,
+    Iteration,
+    SparseRegression,
+    UnsupportedProblemError,
+)
+from sparsemodel.losses.quadratic import SquaredLoss
+
+METHOD = "branch and bound"
+
+
+def prove(
+    form: SparseRegression,
+    x: FloatArray,
+    *,
+    names: Sequence[str] | None = None,
+    gap: float = 1e-4,
+    time_limit: float | None = 60.0,
+    duals: Sequence[tuple[FloatArray, ...]] = (),
+    backend: str = "",
+    history: Sequence[Iteration] = (),
+    progress: Callable[[float, float, int], None] | None = None,
+) -> tuple[Certificate, FloatArray]:
+    """Search supports until no feasible point can be better than ``x`` by more than ``gap``.
+
+    Parameters
+    ----------
+    form
+        Squared losses, ridge, at most ``k`` nonzero coordinates, always-in coordinates.
+    x
+        A feasible point to start from.
+    names
+        A name for every coordinate; ``x[j]`` by default.
+    gap
+        Relative gap to reach, at least 1e-9.
+    time_limit
+        Seconds after which the gap reached is reported; None for no limit.
+    duals
+        Not needed here; accepted so that callers treat all certificates alike.
+    backend
+        Who found the point.
+    history
+        The solver's iterations, for the picture.
+    progress
+        Called with the best objective, the bound and the number of nodes.
+
+    Returns
+    -------
+    Certificate
+        Its bound is the least over all parts of the search, open ones included.
+    x
+        The best point: ``x`` itself, or a better one met on the way.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        When the problem is of another kind; every reason is listed.
+    DataError
+        When ``x`` is infeasible or ``gap`` makes no sense.
+
+    Notes
+    -----
+    Holds the Gram matrix of the candidates, ``p^2`` numbers. Every node's bound is evaluated with
+    running error bounds, so that the printed one holds for the exact problem.
+    """
+    began = time.perf_counter()
+    reasons = objections(form)
+    if reasons:
+        raise UnsupportedProblemError(
+            "This cannot be proved by branching: " + "; ".join(reasons), reasons
+        )
+    if not (math.isfinite(gap) and gap >= 1e-9):
+        raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
+    x = checked_point(form, x)
+    at_point = primal(form, x)
+    if at_point.violations:
+        raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
+    null = null_value(form)
+    moments: list[Progress] = [
+        Progress(float(e.elapsed), float(e.best), -math.inf, e.backend) for e in history
+    ]
+
+    def allowed(upper: float) -> float:
+        return max(0.98 * gap * abs(upper), 0.5 * ROUNDING_SHARE * max(null - upper, 0.0))
+
+    def report(upper: float, bound: float, nodes: int) -> None:
+        moments.append(Progress(time.perf_counter() - began, upper, bound, "proof"))
+        if progress is not None:
+            progress(upper, bound, nodes)
+
+    sparsity = form.sparsity
+    loose = form.ridge[sparsity.free] == 0.0
+    interrupted = False
+    search = Search(
+        q=Quadratic.of(form),
+        counted=np.flatnonzero(sparsity.counted),
+        ridged=sparsity.free[~loose],
+        balanced=sparsity.free[loose],
+        k=sparsity.k,
+        upper=at_point.upper,
+        x=x,
+        evaluate=lambda point: primal(form, point).upper,
+        allowed=allowed,
+        deadline=None if time_limit is None else began + time_limit,
+        report=report,
+    )
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        interrupted = True
+    infimum = infimum_bound(form)
+    witness, at_root = _root_witness(form, search)
+    value = max(search.bound, at_root, infimum.value)
+    final = primal(form, search.x)
+    # No part can be better than the point itself, however far beyond it the closed ones are.
+    value = min(value, final.upper)
+    tree = search.tree.to_dict()
+    summary = {
+        "method": METHOD + " on the perspective relaxation",
+        "nodes": search.nodes,
+        "open": len(search.open),
+        "decided by bounds": search.fixed,
+        "bound at the root": at_root,
+        "gap asked for": gap,
+        "ended": "interrupted" if interrupted else "time limit" if search.open else "closed",
+    }
+    bound = Bound(value, 0.0, METHOD, "" if math.isfinite(value) else "nothing was proved")
+    certificate = assemble(
+        form,
+        search.x,
+        final,
+        Candidate(witness, bound, f"{METHOD}: {search.nodes} nodes, {len(search.open)} open"),
+        names=names,
+        backend=backend,
+        progress=moments,
+        target=gap,
+        seconds=time.perf_counter() - began,
+        proof={"summary": summary, "tree": tree},
+    )
+    return replace(certificate, assumptions=(*certificate.assumptions, _searched(tree))), search.x
+
+
+def _searched(tree: object) -> Assumption:
+    if tree is not None:
+        return Assumption("every part of the search is kept, for verify() to evaluate again", True)
+    return Assumption(
+        "the search over supports was carried out as written (its tree is too large to be kept, "
+        "so that verify() cannot repeat it)",
+        False,
+    )
+
+
+def _root_witness(form: SparseRegression, search: Search) -> tuple[Witness, float]:
+    """Return the root's witness and the bound that it proves."""
+    if search.root is None:
+        return Witness(()), -math.inf
+    stage, w, bound = search.root
+    point = np.zeros(form.shape)
+    point[np.concatenate([stage.active, stage.balanced])] = stage.point(w)
+    delta = np.zeros(form.sparsity.size)
+    delta[stage.active] = stage.delta
+    witness = extracted(form, point, delta)
+    return (witness if np.any(delta > 0.0) else Witness(witness.duals)), bound
+
+
+def objections(form: SparseRegression) -> tuple[str, ...]:
+    """Return every reason why branching does not apply to ``form``."""
+    out = []
+    other = sorted({t.loss.name for t in form.terms if not isinstance(t.loss, SquaredLoss)})
+    if other:
+        out.append(f"it is for squared losses, and {', '.join(other)} is not")
+    if form.matrix:
+        out.append("the variable is a matrix")
+    if form.sparsity.groups is not None:
+        out.append("groups are counted, not coordinates")
+    if form.sparsity.price > 0.0:
+        out.append("the cardinality has a price in the objective")
+    if form.box is not None:
+        out.append("the coordinates have bounds")
+    if form.region is not None:
+        out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
+    if any(matrix_free(t.design) for t in form.terms):
+        out.append("the entries of a matrix-free design cannot be read")
+    if form.sparsity.size > LIMIT:
+        out.append(f"there are {form.sparsity.size} coordinates, and it is for at most {LIMIT}")
+    return tuple(out)
+
+
+__all__ = ["METHOD", "objections", "prove"]

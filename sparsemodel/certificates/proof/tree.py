@@ -1,0 +1,188 @@
+"""The tree of a proof in a file: written as it grows, checked from the data alone.
+
+A record is a point with what its bound decided (coordinates ``out``, coordinates ``in``), and what
+came after: nothing, another point for what is left (``next``), or a branch on a coordinate with
+one record for either decision. Whoever has the data recomputes the bound of every part that was
+closed; the least of them bounds the problem.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.dual import Bound, infimum_bound, nothing
+from sparsemodel.certificates.extraction import certainly_psd
+from sparsemodel.certificates.proof.nodes import IN, OUT, UNDECIDED, bounds_of
+from sparsemodel.certificates.proof.quadratic import Quadratic, minorant
+from sparsemodel.certificates.proof.stage import Stage
+from sparsemodel.interfaces import CertificateError, FloatArray, IntArray, SparseRegression
+
+LIMIT = 400_000
+"""Numbers up to which a tree is kept."""
+
+
+@final
+class Recorder:
+    """Keeps the tree of a search, until it is too large to be worth a file."""
+
+    def __init__(self) -> None:
+        self._stages: list[Stage] = []
+        self._records: list[dict[str, Any]] = []
+        self._size = 0
+
+    def point(self, stage: Stage, w: FloatArray | None) -> int:
+        """Add a record for a scaled point (None: it proved nothing) and return its number."""
+        if stage not in self._stages:
+            self._stages.append(stage)
+        record: dict[str, Any] = {"stage": self._stages.index(stage)}
+        if w is not None and self._size <= LIMIT:
+            x = stage.point(w)
+            on = np.flatnonzero(x)
+            where = np.concatenate([stage.active, stage.balanced])[on]
+            record |= {"at": where.tolist(), "x": x[on].tolist()}
+            self._size += 2 * on.size
+        self._records.append(record)
+        self._size += 4
+        return len(self._records) - 1
+
+    def decided(self, number: int, out: IntArray, inside: IntArray) -> None:
+        """Note what the bound of a record decided."""
+        self._records[number] |= {"out": out.tolist(), "in": inside.tolist()}
+        self._size += int(out.size + inside.size)
+
+    def follows(self, number: int, after: int) -> None:
+        """Note that record ``after`` goes on where ``number`` left off."""
+        self._records[number]["next"] = after
+
+    def branched(self, number: int, j: int, with_j: int, without: int) -> None:
+        """Note a branch on coordinate ``j``."""
+        self._records[number]["branch"] = [int(j), with_j, without]
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return the tree as plain lists; None where it is too large."""
+        if self._size > LIMIT or not self._records:
+            return None
+        stages = [{"active": s.active.tolist(), "delta": s.delta.tolist()} for s in self._stages]
+        return {"stages": stages, "nodes": self._records}
+
+
+def tree_bound(form: SparseRegression, tree: Any) -> Bound:
+    """Return the bound that a stored tree proves, every part evaluated again on the data.
+
+    Raises
+    ------
+    CertificateError
+        When the tree is malformed, or not one of this problem.
+    """
+    try:
+        value = _Check(form, tree).run()
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
+    value = max(value, infimum_bound(form).value)
+    if not math.isfinite(value):
+        return nothing("the tree proves nothing")
+    # Another machine rounds otherwise, within what either subtracts.
+    return Bound(value, 1e-11 * abs(value), "branch and bound")
+
+
+@final
+class _Check:
+    def __init__(self, form: SparseRegression, tree: dict[str, Any]) -> None:
+        self._q = q = Quadratic.of(form)
+        free = form.sparsity.free
+        self._k, self._nodes = form.sparsity.k, tree["nodes"]
+        self._balanced = free[form.ridge[free] == 0.0]
+        self._start = np.full(form.sparsity.size, UNDECIDED, dtype=np.int8)
+        self._start[free] = IN
+        self._start[self._balanced] = OUT  # minimised out: no candidates
+        self._stages = [self._stage(q, stage) for stage in tree["stages"]]
+
+    def _stage(self, q: Quadratic, stage: dict[str, Any]) -> tuple[Any, FloatArray]:
+        active = np.array(stage["active"], dtype=np.intp)
+        delta = np.array(stage["delta"], dtype=np.float64)
+        full, member = np.zeros(self._start.size), np.zeros(self._start.size, dtype=bool)
+        if active.size and (active.min() < 0 or np.unique(active).size != active.size):
+            raise ValueError("coordinates of a stage repeat or are negative")
+        full[active], member[active] = delta, True
+        if not np.all(np.isfinite(full)) or np.any(full < 0.0):
+            raise ValueError("extracted curvature is negative or not finite")
+        if np.any(full > 0.0):
+            index = np.concatenate([active, self._balanced])
+            h = q.hessian[np.ix_(index, index)]
+            diagonal = np.concatenate([delta, np.zeros(self._balanced.size)])
+            if not certainly_psd(h, diagonal, q.rows + 64):
+                raise CertificateError(
+                    "line 'proof.tree.stages' does not hold: the data do not have this curvature."
+                )
+        return member, full
+
+    def run(self) -> float:
+        """Return the least bound over the parts that the tree leaves."""
+        lowest = math.inf
+        seen: set[int] = set()
+        todo: list[tuple[int, Any, int, float]] = [(0, self._start, self._k, -math.inf)]
+        while todo:
+            number, status, k, known = todo.pop()
+            if number < 0 or number in seen:
+                raise ValueError(f"node {number} appears twice")
+            seen.add(number)
+            record = self._nodes[number]
+            status = status.copy()
+            out = np.array(record.get("out", []), dtype=np.intp)
+            inside = np.array(record.get("in", []), dtype=np.intp)
+            known, closed = self._evaluate(record, status, k, known, out, inside)
+            lowest = min(lowest, closed)
+            status[out], status[inside] = OUT, IN
+            k -= int(inside.size)
+            if k < 0:
+                raise ValueError(f"node {number} decides for more than k coordinates")
+            if "next" in record:
+                todo.append((record["next"], status, k, known))
+            elif "branch" in record:
+                j, with_j, without = record["branch"]
+                if status[j] != UNDECIDED:
+                    raise ValueError(f"node {number} branches on a coordinate decided before")
+                for child, decision in ((with_j, IN), (without, OUT)):
+                    part = status.copy()
+                    part[j] = decision
+                    if k - (decision == IN) >= 0:
+                        todo.append((child, part, k - (decision == IN), known))
+            else:
+                lowest = min(lowest, known)
+        return lowest
+
+    def _evaluate(
+        self, record: Any, status: Any, k: int, known: float, out: IntArray, inside: IntArray
+    ) -> tuple[float, float]:
+        """Return the bound of a part, and the least bound of what its decisions cut off."""
+        decided = np.concatenate([out, inside])
+        if np.unique(decided).size != decided.size or np.any(status[decided] != UNDECIDED):
+            raise ValueError("a coordinate is decided twice")
+        if "x" not in record:
+            if decided.size:
+                raise ValueError("decisions without a point")
+            return known, math.inf
+        member, delta = self._stages[record["stage"]]
+        live = np.flatnonzero(status != OUT)
+        if not np.all(member[live]):
+            raise ValueError("a stage does not cover a part")
+        x = np.zeros(status.size)
+        x[np.array(record["at"], dtype=np.intp)] = np.array(record["x"], dtype=np.float64)
+        point = x[np.concatenate([live, self._balanced])]
+        if not np.all(np.isfinite(point)):
+            raise ValueError("a point is not finite")
+        low = minorant(self._q, live, self._balanced, point, delta[live])
+        proved = None if low is None else bounds_of(low, status[live], k)
+        if proved is None:
+            return known, -math.inf if decided.size else math.inf
+        known = max(known, proved.bound)
+        if_in, if_out = np.full(status.size, math.inf), np.full(status.size, math.inf)
+        if_in[live], if_out[live] = proved.if_in, proved.if_out
+        closed = min(if_in[out].min(initial=math.inf), if_out[inside].min(initial=math.inf))
+        return known, max(known, float(closed)) if decided.size else math.inf
+
+
+__all__ = ["LIMIT", "Recorder", "tree_bound"]

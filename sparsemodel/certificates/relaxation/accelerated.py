@@ -1,0 +1,105 @@
+"""Minimise ``f + R``: accelerated proximal steps with restarts, then Newton's method.
+
+Beck and Teboulle, *A fast iterative shrinkage-thresholding algorithm*, SIAM J. Imaging Sci. 2
+(2009), with the gradient restart of O'Donoghue and Candes, Found. Comput. Math. 15 (2015). Every
+gradient carries a lower bound, ``f(y) - <g, y> - R*(-g)``, so that the gap closes from both sides.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from sparsemodel.certificates.relaxation.newton import proximal_newton
+from sparsemodel.certificates.relaxation.regulariser import Regulariser
+from sparsemodel.certificates.relaxation.smooth import Image, Smooth
+from sparsemodel.certificates.relaxation.state import State, offer
+from sparsemodel.interfaces import FloatArray
+
+_FIRST = 25
+"""Accelerated steps before Newton's method, which wants a sensible start."""
+
+
+def minimise(
+    smooth: Smooth,
+    regulariser: Regulariser,
+    start: FloatArray,
+    *,
+    goal: Callable[[State], bool],
+    lipschitz: float = 0.0,
+    max_iter: int = 5000,
+    deadline: float | None = None,
+) -> State:
+    """Return the state at which ``goal`` holds, or at the limits.
+
+    One product for the step and one for the gradient an iteration.
+    """
+    step_bound = lipschitz if lipschitz > 0.0 else max(smooth.curvature_guess(), 1e-300)
+    image = smooth.image(start)
+    first, gradient = smooth.gradient(start, image)
+    x, z = regulariser.prox(start - gradient / step_bound, 1.0 / step_bound)
+    state = State(x, z, smooth.image(x), math.inf, lipschitz=step_bound)
+    state.value = smooth.value(x, state.image) + regulariser.value(x, z)
+    offer(state, regulariser, start, first, gradient)
+    y, image_y, t = state.x, state.image, 1.0
+    newton = True
+    while state.iterations < max_iter:
+        if goal(state) or (deadline is not None and time.perf_counter() >= deadline):
+            break
+        state.iterations += 1
+        f_y, gradient = smooth.gradient(y, image_y)
+        offer(state, regulariser, y, f_y, gradient)
+        x, z, image = _step(smooth, regulariser, state, y, f_y, gradient)
+        value = smooth.value(x, image) + regulariser.value(x, z)
+        ahead = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
+        if np.vdot(y - x, x - state.x) > 0.0 or value > state.value:
+            ahead, weight = 1.0, 0.0
+        else:
+            weight = (t - 1.0) / ahead
+        if value <= state.value:
+            y = x + weight * (x - state.x)
+            image_y = _combine(image, state.image, weight)
+            state.x, state.z, state.image, state.value = x, z, image, value
+        else:
+            y, image_y = state.x, state.image
+        t = ahead
+        if newton and state.iterations == _FIRST:
+            newton = proximal_newton(smooth, regulariser, state, goal=goal, deadline=deadline)
+            if newton:
+                break
+            y, image_y, t = state.x, state.image, 1.0
+    return state
+
+
+def _step(
+    smooth: Smooth,
+    regulariser: Regulariser,
+    state: State,
+    y: FloatArray,
+    f_y: float,
+    gradient: FloatArray,
+) -> tuple[FloatArray, FloatArray, Image]:
+    """Return the proximal step from ``y``, with the step length that the quadratic model allows."""
+    for _ in range(60):
+        step = 1.0 / state.lipschitz
+        x, z = regulariser.prox(y - step * gradient, step)
+        image = smooth.image(x)
+        move = x - y
+        model = f_y + float(np.vdot(gradient, move))
+        model += 0.5 * state.lipschitz * float(np.vdot(move, move))
+        if smooth.value(x, image) <= model + 1e-12 * max(abs(model), abs(f_y)):
+            break
+        state.lipschitz *= 2.0
+    return x, z, image
+
+
+def _combine(image: Image, last: Image, weight: float) -> Image:
+    if weight == 0.0:
+        return image
+    return tuple(a + weight * (a - b) for a, b in zip(image, last, strict=True))
+
+
+__all__ = ["State", "minimise"]

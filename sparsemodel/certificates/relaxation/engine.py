@@ -1,0 +1,283 @@
+r"""The best dual bound: maximise it through its primal, the perspective relaxation.
+
+.. math:: \max_a D(a) = \min_x F(x) + R(x)
+
+with the k-support regulariser ``R``. The relaxation is minimised on a working set of columns that
+grows by those that violate its optimality conditions; every gradient gives a dual point that is
+valid for the whole problem.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.base import Witness
+from sparsemodel.certificates.equality import unbounded_coordinates
+from sparsemodel.certificates.relaxation.accelerated import minimise
+from sparsemodel.certificates.relaxation.regulariser import Regulariser, objection, selected
+from sparsemodel.certificates.relaxation.smooth import LossSmooth
+from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
+from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.witness import extracted, from_gradients
+from sparsemodel.interfaces import (
+    Access,
+    FloatArray,
+    IntArray,
+    Quadratic,
+    Smoothable,
+    SparseRegression,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics import top_k
+
+TOLERANCE = 1e-6
+"""Relative gap between the relaxation and its dual at which the bound is called exhausted."""
+
+_ALL_AT_ONCE = 1200
+"""Columns up to which the working set is everything."""
+
+Report = Callable[[float, float], bool]
+"""Called with the relaxation's value and the best bound; returns True to stop."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxed:
+    """The relaxation solved, or as far as it got."""
+
+    x: FloatArray
+    """Point of the relaxation, full shape."""
+    value: float
+    """Its value: no dual point gives more than the minimum, which is at most this."""
+    bound: float
+    """Best dual bound met, in plain floating point."""
+    witness: Witness | None
+    """The dual point behind it, to be evaluated with care."""
+    gains: FloatArray
+    """Gains of all counted units there."""
+    iterations: int
+
+    @property
+    def exhausted(self) -> bool:
+        """Return whether no dual point can give a better bound (to ``TOLERANCE``)."""
+        return self.value - self.bound <= TOLERANCE * max(abs(self.value), abs(self.bound))
+
+
+def relax(
+    form: SparseRegression,
+    start: FloatArray,
+    *,
+    report: Report | None = None,
+    deadline: float | None = None,
+    tolerance: float = TOLERANCE,
+) -> Relaxed | str:
+    """Return the relaxation of ``form`` solved from ``start``, or why it cannot be.
+
+    Nonsmooth losses are smoothed more and more; their dual points serve the original.
+    """
+    reason = objection(form, form.ridge)
+    if reason:
+        return reason
+    smooth = all(_smooth(t.loss) for t in form.terms)
+    if smooth:
+        return _working_set(form, form, start, report, deadline, tolerance)
+    if not all(_smooth(t.loss) or isinstance(t.loss, Smoothable) for t in form.terms):
+        return "a loss that is neither smooth nor can be smoothed"
+    best: Relaxed | None = None
+    for mu in (0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4):
+        terms = tuple(
+            replace(t, loss=t.loss.smoothed(mu))
+            if isinstance(t.loss, Smoothable) and not _smooth(t.loss)
+            else t
+            for t in form.terms
+        )
+        found = _working_set(
+            form, replace(form, terms=terms), start, report, deadline, max(tolerance, 0.1 * mu)
+        )
+        start = found.x
+        if best is None or found.bound > best.bound:
+            best = found
+        if report is not None and report(found.value, best.bound):
+            break
+        if deadline is not None and time.perf_counter() >= deadline:
+            break
+    return best if best is not None else "nothing was tried"
+
+
+def _working_set(
+    form: SparseRegression,
+    smoothed: SparseRegression,
+    start: FloatArray,
+    report: Report | None,
+    deadline: float | None,
+    tolerance: float,
+) -> Relaxed:
+    eliminated = unbounded_coordinates(form)
+    rest = np.setdiff1d(np.arange(form.sparsity.size), eliminated)
+    free = tuple(t.design.restrict(eliminated).to_array() for t in form.terms)
+    whole = Regulariser(form, rest, form.ridge)
+    everything = rest.size <= _ALL_AT_ONCE or not all(
+        Access.COLUMNS in t.design.access for t in form.terms
+    )
+    work = rest
+    x = start.copy()
+    b: FloatArray | None = x[eliminated] if eliminated.size else None
+    if not everything:
+        work = _first_set(smoothed, form, x, rest, whole)
+    best_bound, best_value, iterations = -math.inf, math.inf, 0
+    witness: Witness | None = None
+    gains = np.zeros(whole.shape.units)
+    thorough = False
+    squares = Squares(smoothed) if _squared(smoothed) else None
+    while True:
+        regulariser = Regulariser(form, work, form.ridge)
+        smooth = smooth_part(smoothed, work, free, b, squares, eliminated)
+        complete = work.size == rest.size
+
+        def goal(
+            state: State, complete: bool = complete or thorough, floor: float = best_bound
+        ) -> bool:
+            if complete and report is not None and report(state.value, max(floor, state.bound)):
+                return True
+            allowed = tolerance * max(abs(state.value), abs(state.bound))
+            if not complete and math.isfinite(floor):
+                allowed = max(allowed, 0.05 * (state.value - floor))
+            return state.gap <= allowed
+
+        state = minimise(smooth, regulariser, x[work], goal=goal, deadline=deadline)
+        iterations += state.iterations
+        x = np.zeros(form.shape)
+        x[work] = state.x
+        point = state.bound_point if complete and state.bound_point is not None else state.x
+        at, gradients = _complete(smoothed, point, work, free, eliminated, x)
+        if eliminated.size:
+            b = at[eliminated]
+            x[eliminated] = b
+        v = np.zeros(form.shape)
+        for term, g in zip(form.terms, gradients, strict=True):
+            v += term.design.rmatvec(g)
+        units, free_gain = whole.gains(v[rest])
+        bound = _dual_value(smoothed, at, gradients, v) - free_gain
+        bound -= selected(units, form.sparsity.k, form.sparsity.price)
+        if bound > best_bound:
+            best_bound, gains = bound, units
+            witness = from_gradients(form, gradients)
+        best_value = state.value
+        if report is not None and report(best_value, best_bound):
+            break
+        if deadline is not None and time.perf_counter() >= deadline:
+            break
+        if complete or best_value - best_bound <= tolerance * max(abs(best_value), abs(best_bound)):
+            break
+        added, threshold = _violators(whole, units, work, regulariser)
+        if not added.size:
+            if thorough:
+                break
+            thorough = True  # the set may be complete, but its relaxation was solved roughly
+            continue
+        thorough = False
+        idle = units[np.searchsorted(whole.shape.unit_index, regulariser.shape.unit_index)]
+        work = np.union1d(_pruned(work, regulariser, state, idle, threshold), added)
+    return Relaxed(x, best_value, best_bound, witness, gains, iterations)
+
+
+def _first_set(
+    smoothed: SparseRegression,
+    form: SparseRegression,
+    x: FloatArray,
+    rest: IntArray,
+    whole: Regulariser,
+) -> IntArray:
+    """Return the columns to begin with: those with the largest gains, and the start's own."""
+    nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    _, gradients = _complete(smoothed, x[rest], rest, (), np.empty(0, dtype=np.intp), x)
+    v = np.zeros(form.shape)
+    for term, g in zip(form.terms, gradients, strict=True):
+        v += term.design.rmatvec(g)
+    units, _ = whole.gains(v[rest])
+    count = max(10 * form.sparsity.k, 200)
+    chosen = top_k(units, count)
+    member = np.zeros(whole.shape.units + 1, dtype=bool)
+    member[chosen] = True
+    keep = member[whole.shape.unit] | (whole.shape.unit < 0) | np.isin(rest, nonzero)
+    member[np.unique(whole.shape.unit[keep & (whole.shape.unit >= 0)])] = True
+    return rest[member[whole.shape.unit] | (whole.shape.unit < 0)]
+
+
+def _violators(
+    whole: Regulariser, units: FloatArray, work: IntArray, regulariser: Regulariser
+) -> tuple[IntArray, float]:
+    """Return coordinates outside the set that deserve a share, and the gain that earns one."""
+    inside = np.isin(whole.shape.unit_index, regulariser.shape.unit_index)
+    # Units with a fractional share all gain the same; those above it are in for good.
+    k = min(whole.k, int(inside.sum()))
+    own = np.sort(units[inside])[::-1]
+    threshold = max(own[k - 1] if 0 < k <= own.size else 0.0, whole.price)
+    outside = np.flatnonzero(~inside & (units > threshold * (1.0 - 1e-9)))
+    if not outside.size:
+        return np.empty(0, dtype=np.intp), threshold
+    room = max(200, work.size // 2)
+    chosen = outside[top_k(units[outside], room)]
+    member = np.zeros(whole.shape.units + 1, dtype=bool)
+    member[chosen] = True
+    chosen = whole.shape.coordinates[member[whole.shape.unit] & (whole.shape.unit >= 0)]
+    return chosen, threshold
+
+
+def _pruned(
+    work: IntArray, regulariser: Regulariser, state: State, idle: FloatArray, threshold: float
+) -> IntArray:
+    """Drop units that have no share and are far from earning one."""
+    useless = (state.z == 0.0) & (idle < 0.25 * threshold)
+    member = np.append(~useless, True)
+    return np.asarray(work[member[regulariser.shape.unit]])
+
+
+def _complete(
+    form: SparseRegression,
+    point: FloatArray,
+    work: IntArray,
+    free: tuple[FloatArray, ...],
+    eliminated: IntArray,
+    x: FloatArray,
+) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+    """Return the full point with the eliminated coordinates at their best, and the gradients."""
+    nonzero = point != 0.0 if point.ndim == 1 else np.any(point != 0.0, axis=1)
+    on = np.flatnonzero(nonzero)
+    smooth = LossSmooth(form, work[on], free if eliminated.size else (), x[eliminated])
+    smooth.gradient(point[on], smooth.image(point[on]))
+    at = np.zeros(form.shape)
+    at[work] = point
+    if eliminated.size:
+        at[eliminated] = smooth.b
+    return at, smooth.gradients
+
+
+def _dual_value(
+    form: SparseRegression, at: FloatArray, gradients: tuple[FloatArray, ...], v: FloatArray
+) -> float:
+    """Return ``f(at) - <v, at>``, the constant of the linear minorant there."""
+    nonzero = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
+    total = form.constant
+    for term in form.terms:
+        u = term.design.restrict(nonzero).matvec(at[nonzero])
+        u = u if term.offset is None else u + term.offset
+        total += term.loss.total(u, term.target, term.weights)
+    return total - float(np.vdot(v, at))
+
+
+def _squared(form: SparseRegression) -> bool:
+    return all(isinstance(t.loss, Quadratic) for t in form.terms)
+
+
+def _smooth(loss: object) -> bool:
+    return isinstance(loss, TwiceDifferentiable)
+
+
+__all__ = ["TOLERANCE", "Relaxed", "extracted", "relax"]

@@ -1,0 +1,292 @@
+r"""The relaxation with curvature taken out of squared losses, and the choice of what to take.
+
+With :math:`H - \Delta \succeq 0` the relaxation has :math:`H - \Delta` in the loss and
+:math:`\lambda + \Delta` in the regulariser. Its value is concave in :math:`\Delta` with
+supergradient :math:`\frac12 w_j^2 (1/z_j - 1)`, so that better diagonals come from
+
+.. math:: \max_\Delta\ \sum_j s_j \Delta_j + \tau (\log\det(H - \Delta) + \sum_j \log \Delta_j)
+
+(Newton's method, O(p^3) a step) followed by a line search between the old diagonal and the new.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
+
+from sparsemodel.certificates.base import Witness
+from sparsemodel.certificates.curvature import Curvature, safe
+from sparsemodel.certificates.relaxation.accelerated import minimise
+from sparsemodel.certificates.relaxation.engine import TOLERANCE, Relaxed, Report
+from sparsemodel.certificates.relaxation.regulariser import Regulariser
+from sparsemodel.certificates.relaxation.smooth import QuadraticSmooth, schur
+from sparsemodel.certificates.relaxation.squares import Squares
+from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.witness import extracted
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+
+_SWEEPS = 6
+_FIRST_TAU, _TAUS, _NEWTON_STEPS = 0.3, 2, 8
+_LENGTHS = (1.0, 0.5, 0.2, 0.05)
+
+
+@final
+class ExtractedRelaxation:
+    """The relaxations of one squared-loss problem for changing diagonals."""
+
+    def __init__(self, form: SparseRegression, taken: Curvature) -> None:
+        self.form = form
+        self.taken = taken
+        squares = Squares(form)
+        self._free = form.sparsity.free
+        keep = taken.counted
+        # The free coordinates are minimised out: their ridge belongs to the quadratic then.
+        h = taken.hessian.copy()
+        h[self._free, self._free] += form.ridge[self._free]
+        self._q, self._g, extra, self._solve_h, self._solve_g = schur(
+            h, squares.linear, keep, self._free
+        )
+        self._constant = squares.constant + float(extra[0])
+        self.solved = 0
+
+    def solve(
+        self,
+        diagonal: FloatArray,
+        start: FloatArray,
+        *,
+        goal: Callable[[State], bool] | None = None,
+        deadline: float | None = None,
+        keep: IntArray | None = None,
+        fixed: BoolArray | None = None,
+    ) -> tuple[State, FloatArray]:
+        """Return the state for a diagonal (full length), and the shares' supergradient.
+
+        ``keep`` are positions among the counted coordinates, the others being zero, and ``fixed``
+        marks units that are in for good.
+        """
+        counted = self.taken.counted if keep is None else self.taken.counted[keep]
+        curvature = self.form.ridge + diagonal
+        regulariser = Regulariser(self.form, counted, curvature, fixed=fixed)
+        q = self._q.copy() if keep is None else self._q[np.ix_(keep, keep)]
+        q[np.diag_indices_from(q)] -= diagonal[counted]
+        g = self._g if keep is None else self._g[keep]
+        smooth = QuadraticSmooth(q, g, self._constant)
+        finish = goal if goal is not None else _to_tolerance
+        state = minimise(smooth, regulariser, start, goal=finish, deadline=deadline)
+        self.solved += 1
+        return state, _supergradient(regulariser, state)
+
+    def at(self, x: FloatArray) -> FloatArray:
+        """Return the full point for values of the counted coordinates."""
+        full = np.zeros(self.form.shape)
+        full[self.taken.counted] = x
+        if self._free.size:
+            full[self._free] = self._solve_g - self._solve_h @ x
+        return full
+
+    def witness(self, state: State, diagonal: FloatArray) -> Witness:
+        """Return the witness of a state's bound."""
+        point = state.bound_point if state.bound_point is not None else state.x
+        return extracted(self.form, self.at(point), diagonal)
+
+    def gains(self, state: State, diagonal: FloatArray) -> FloatArray:
+        """Return the gains of the counted units at the bound's point."""
+        counted = self.taken.counted
+        point = state.bound_point if state.bound_point is not None else state.x
+        v = self._q @ point - _rowwise(diagonal[counted], point) - self._g
+        regulariser = Regulariser(self.form, counted, self.form.ridge + diagonal)
+        return regulariser.gains(v)[0]
+
+
+def applies_to(form: SparseRegression) -> bool:
+    """Return whether the engine can take curvature out here: ungrouped, free ones unbounded."""
+    if form.box is None:
+        return form.sparsity.groups is None
+    free = form.sparsity.free
+    loose = np.isinf(form.box.lower[free]) & np.isinf(form.box.upper[free])
+    return form.sparsity.groups is None and bool(np.all(loose))
+
+
+def relax_extracted(
+    form: SparseRegression,
+    taken: Curvature,
+    diagonals: list[FloatArray],
+    start: FloatArray,
+    *,
+    report: Report | None = None,
+    deadline: float | None = None,
+    sweeps: int = _SWEEPS,
+) -> Relaxed | None:
+    """Return the best relaxation over diagonals, improved by barrier sweeps.
+
+    ``diagonals`` are starting points over the counted coordinates; None when none is provable.
+    """
+    problem = ExtractedRelaxation(form, taken)
+    x = start[taken.counted]
+    best: tuple[State, FloatArray, FloatArray] | None = None
+    for diagonal in diagonals:
+        extraction = safe(taken, diagonal)
+        if extraction is None:
+            continue
+        state, slopes = problem.solve(extraction.diagonal, x, goal=_goal(report), deadline=deadline)
+        if best is None or state.bound > best[0].bound:
+            best = (state, extraction.diagonal, slopes)
+        if _told(report, best[0]) or _late(deadline):
+            break
+    if best is None:
+        return None
+    for _ in range(sweeps):
+        if _told(report, best[0]) or _late(deadline):
+            break
+        improved = _sweep(problem, best, report, deadline)
+        if improved is None:
+            break
+        gained = improved[0].bound - best[0].bound
+        best = improved
+        if gained <= 1e-4 * abs(best[0].bound):
+            break
+    state, diagonal, _ = best
+    return Relaxed(
+        x=problem.at(state.x),
+        value=state.value,
+        bound=state.bound,
+        witness=problem.witness(state, diagonal),
+        gains=problem.gains(state, diagonal),
+        iterations=state.iterations,
+    )
+
+
+def _sweep(
+    problem: ExtractedRelaxation,
+    best: tuple[State, FloatArray, FloatArray],
+    report: Report | None,
+    deadline: float | None,
+) -> tuple[State, FloatArray, FloatArray] | None:
+    """Return a better diagonal, by one barrier problem and a line search, or None."""
+    state, diagonal, slopes = best
+    counted = problem.taken.counted
+    aim = barrier(problem.taken.schur, slopes, diagonal[counted])
+    if aim is None:
+        return None
+    for length in _LENGTHS:
+        mixed = diagonal[counted] + length * (aim - diagonal[counted])
+        extraction = safe(problem.taken, mixed)
+        if extraction is None:
+            continue
+        floor = state.bound
+
+        def goal(s: State, floor: float = floor) -> bool:
+            # A relaxation whose value falls below the bound at hand is no improvement.
+            if s.value < floor or (report is not None and report(s.value, s.bound)):
+                return True
+            return _to_tolerance(s)
+
+        trial, slopes_there = problem.solve(
+            extraction.diagonal, state.x, goal=goal, deadline=deadline
+        )
+        if trial.bound > state.bound:
+            return trial, extraction.diagonal, slopes_there
+        if _late(deadline):
+            return None
+    return None
+
+
+def barrier(matrix: FloatArray, slopes: FloatArray, start: FloatArray) -> FloatArray | None:
+    """Maximise ``slopes @ d`` over ``0 <= d``, ``matrix - diag(d)`` PSD, by a barrier method."""
+    p = matrix.shape[0]
+    slopes = np.maximum(slopes, 0.0)
+    total = float(slopes @ start)
+    if not total > 0.0:
+        return None
+    d = np.maximum(0.9 * start, 1e-3 * float(start.mean()))
+    best: FloatArray | None = None
+    tau = _FIRST_TAU * total / p
+    factor = _factor(matrix, d)
+    if factor is None:
+        return None
+    for _ in range(_TAUS):
+        for _ in range(_NEWTON_STEPS):
+            inverse = _inverse(factor)
+            gradient = slopes - tau * np.diag(inverse) + tau / d
+            curvature = tau * np.square(inverse)
+            curvature[np.diag_indices(p)] += tau / np.square(d)
+            try:
+                step = cho_solve(cho_factor(curvature, lower=True), gradient)
+            except np.linalg.LinAlgError:
+                return best
+            decrement = float(gradient @ step)
+            length = 1.0 if decrement < 0.25 * tau else 1.0 / (1.0 + math.sqrt(decrement / tau))
+            following = None
+            while length > 1e-6:
+                ahead = d + length * step
+                following = _factor(matrix, ahead) if np.all(ahead > 0.0) else None
+                if following is not None:
+                    break
+                length *= 0.5
+            if following is None:
+                break
+            d, factor = ahead, following
+            if decrement < 0.05 * p * tau:
+                break  # a line search follows: a rough maximiser will do
+        best = d
+        tau *= 0.15
+    return best
+
+
+def _factor(matrix: FloatArray, d: FloatArray) -> tuple[FloatArray, bool] | None:
+    shifted = matrix.copy()
+    shifted[np.diag_indices_from(shifted)] -= d
+    try:
+        factor: tuple[FloatArray, bool] = cho_factor(shifted, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        return None
+    return factor
+
+
+def _inverse(factor: tuple[FloatArray, bool]) -> FloatArray:
+    lower = np.asfortranarray(factor[0])
+    inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+    below = np.tril(inverse, -1)
+    return np.asarray(below + below.T + np.diag(np.diag(inverse)))
+
+
+def _supergradient(regulariser: Regulariser, state: State) -> FloatArray:
+    z = state.z
+    if z.size != state.x.shape[0]:
+        return np.zeros(0)  # some units are in for good: nobody asks then
+    share = np.divide(1.0, z, out=np.ones_like(z), where=z > 0.0)
+    return np.asarray(0.5 * np.square(regulariser.sizes(state.x)) * (share - 1.0))
+
+
+def _to_tolerance(state: State) -> bool:
+    return state.gap <= TOLERANCE * max(abs(state.value), abs(state.bound))
+
+
+def _goal(report: Report | None) -> Callable[[State], bool]:
+    def goal(state: State) -> bool:
+        if report is not None and report(state.value, state.bound):
+            return True
+        return _to_tolerance(state)
+
+    return goal
+
+
+def _told(report: Report | None, state: State) -> bool:
+    return report is not None and report(state.value, state.bound)
+
+
+def _late(deadline: float | None) -> bool:
+    return deadline is not None and time.perf_counter() >= deadline
+
+
+def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
+    return d * x if x.ndim == 1 else d[:, None] * x
+
+
+__all__ = ["ExtractedRelaxation", "applies_to", "barrier", "relax_extracted"]

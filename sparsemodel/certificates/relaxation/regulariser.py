@@ -1,0 +1,213 @@
+r"""The convex regulariser of the relaxation, with the problem's structure around it.
+
+Counted units carry the k-support regulariser of
+:mod:`sparsemodel.numerics.ksupport`; groups and rows of matrix variables enter by their norms. Free
+coordinates keep their ridge and bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    BoolArray,
+    Box,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+    coordinate_scores,
+)
+from sparsemodel.numerics import top_k
+from sparsemodel.numerics.ksupport import ksupport_prox, ksupport_value
+
+
+def objection(form: SparseRegression, curvature: FloatArray) -> str:
+    """Return why the relaxation cannot be solved by proximal steps; empty when it can.
+
+    ``curvature`` is the ridge, with what was taken out of the losses.
+    """
+    sparsity, box = form.sparsity, form.box
+    counted = sparsity.counted
+    finite = np.zeros(form.shape, dtype=bool)
+    if box is not None:
+        lower, upper = (
+            np.broadcast_to(box.lower, form.shape),
+            np.broadcast_to(box.upper, form.shape),
+        )
+        finite = np.isfinite(lower) & np.isfinite(upper)
+        if np.any((lower[counted] > 0.0) | (upper[counted] < 0.0)):
+            return "bounds keep counted coordinates away from zero"
+        tight = (np.isfinite(lower) & (lower < 0.0)) | (np.isfinite(upper) & (upper > 0.0))
+        if np.any(tight[counted]) and (sparsity.groups is not None or form.matrix):
+            return "bounds on single entries of a group"
+    flat = finite if finite.ndim == 1 else finite.all(axis=1)
+    if np.any((curvature <= 0.0) & ~flat & counted):
+        return "counted coordinates have neither ridge nor bounds"
+    if sparsity.groups is not None:
+        index = sparsity.groups[counted]
+        largest, smallest = np.zeros(sparsity.units), np.full(sparsity.units, np.inf)
+        np.maximum.at(largest, index, curvature[counted])
+        np.minimum.at(smallest, index, curvature[counted])
+        if np.any(largest != smallest):
+            return "groups with different ridges inside"
+    return ""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Which coordinates and units a regulariser is about."""
+
+    coordinates: IntArray
+    """Indices in the form, sorted."""
+    unit: IntArray
+    """Local unit of each coordinate, ``-1`` for the free ones."""
+    units: int
+    unit_index: IntArray
+    """The form's unit for each local one."""
+
+
+@final
+class Regulariser:
+    """``R`` on a set of coordinates: proximal steps, values, and its conjugate."""
+
+    def __init__(
+        self,
+        form: SparseRegression,
+        coordinates: IntArray,
+        curvature: FloatArray,
+        *,
+        fixed: BoolArray | None = None,
+    ) -> None:
+        """``fixed`` marks units of the form that are in for good: they count as free."""
+        sparsity = form.sparsity
+        all_units = unit_of(form)
+        if fixed is not None:
+            all_units = np.where(np.append(fixed, False)[all_units], -1, all_units)
+        unit_index, local = np.unique(all_units[coordinates], return_inverse=True)
+        if unit_index.size and unit_index[0] < 0:
+            unit_index, local = unit_index[1:], local - 1
+        self.shape = Shape(coordinates, local, int(unit_index.size), unit_index)
+        taken = 0 if fixed is None else int(np.count_nonzero(fixed))
+        self.k = max(0, min(sparsity.k - taken, self.shape.units))
+        self.price = sparsity.price
+        self.curvature = curvature[coordinates]
+        self.counted = local >= 0
+        self.single = form.sparsity.groups is None and not form.matrix
+        self._local = local[self.counted]
+        self.unit_ridge = np.zeros(self.shape.units)
+        self.unit_ridge[self._local] = self.curvature[self.counted]
+        self.box: Box | None = None
+        if form.box is not None:
+            lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
+            upper = np.broadcast_to(form.box.upper, form.shape)[coordinates]
+            self.box = Box(lower, upper)
+        self.limited = self.box is not None and bool(
+            np.any(
+                (np.isfinite(self.box.lower) & (self.box.lower < 0.0))
+                | (np.isfinite(self.box.upper) & (self.box.upper > 0.0))
+            )
+        )
+
+    def prox(self, q: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+        """Return ``(x, z)``: the proximal point and the share of every unit."""
+        signed = q if self.box is None else self._signed(q)
+        sizes, limit = self.sizes(signed), self._limit(signed)
+        chosen, z = ksupport_prox(
+            sizes, step, self.unit_ridge, self.k, price=self.price, limit=limit
+        )
+        factor = np.divide(chosen, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
+        x = np.zeros_like(q)
+        x[self.counted] = _rowwise(factor[self._local], signed[self.counted])
+        if not self.counted.all():
+            free = ~self.counted
+            x[free] = _rowwise(1.0 / (1.0 + step * self.curvature[free]), q[free])
+            if self.box is not None:
+                x[free] = np.clip(x[free], self.box.lower[free], self.box.upper[free])
+        return x, z
+
+    def value(self, x: FloatArray, z: FloatArray | None = None) -> float:
+        """Return ``R(x)``; with the best shares ``z`` known it is a sum."""
+        sizes = self.sizes(x)
+        if z is None or self.limited:
+            total = ksupport_value(
+                sizes, self.unit_ridge, self.k, price=self.price, limit=self._limit(x)
+            )
+        else:
+            on = sizes > 0.0
+            total = 0.5 * float(np.sum(self.unit_ridge[on] * np.square(sizes[on]) / z[on]))
+            total += self.price * float(z[on].sum())
+        free = ~self.counted
+        if free.any():
+            total += 0.5 * float(self.curvature[free] @ coordinate_scores(x[free]))
+        return total
+
+    def gains(self, v: FloatArray) -> tuple[FloatArray, float]:
+        """Return the gains ``h`` of the units at slopes ``v``, and of the free coordinates."""
+        gains = _gains(v, self.curvature, self.box)
+        free = float(gains[~self.counted].sum())
+        if self.single:
+            return gains[self.counted], free
+        units = np.zeros(self.shape.units)
+        np.add.at(units, self._local, gains[self.counted])
+        return units, free
+
+    def conjugate(self, v: FloatArray) -> float:
+        """Return ``sup_x <-v, x> - R(x)``: the gain of the best ``k`` units."""
+        units, free = self.gains(v)
+        return free + selected(units, self.k, self.price)
+
+    def sizes(self, x: FloatArray) -> FloatArray:
+        """Return the Euclidean norms of the units."""
+        if self.single:
+            return np.abs(x[self.counted])
+        scores = coordinate_scores(x[self.counted])
+        return np.sqrt(np.bincount(self._local, weights=scores, minlength=self.shape.units))
+
+    def _signed(self, q: FloatArray) -> FloatArray:
+        box = self.box
+        if box is None:
+            return q
+        positive = np.where(box.upper > 0.0, q, np.minimum(q, 0.0))
+        return np.where(box.lower < 0.0, positive, np.maximum(positive, 0.0))
+
+    def _limit(self, q: FloatArray) -> FloatArray | None:
+        if not self.limited or self.box is None:
+            return None
+        return np.where(q >= 0.0, self.box.upper, -self.box.lower)[self.counted]
+
+
+def selected(units: FloatArray, k: int, price: float) -> float:
+    """Return the sum of the ``k`` largest profits, gains minus the price, none negative."""
+    best = units[top_k(units, k)] if k < units.size else units
+    return float(np.maximum(best - price, 0.0).sum())
+
+
+def _gains(v: FloatArray, curvature: FloatArray, box: Box | None) -> FloatArray:
+    wide = curvature if v.ndim == 1 else curvature[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if box is None:
+            gains = np.where(v == 0.0, 0.0, np.square(v) / (2.0 * wide))
+        else:
+            peak = np.where(v == 0.0, 0.0, -v / wide)
+            x = np.clip(peak, box.lower, box.upper)
+            gains = -v * x - 0.5 * wide * np.square(x)
+    return gains if gains.ndim == 1 else gains.sum(axis=1)
+
+
+def unit_of(form: SparseRegression) -> IntArray:
+    """Return the unit of every coordinate, ``-1`` for the free ones."""
+    if form.sparsity.groups is not None:
+        return form.sparsity.groups
+    counted = form.sparsity.counted
+    return np.where(counted, np.cumsum(counted) - 1, -1)
+
+
+def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
+    return d * x if x.ndim == 1 else d[:, None] * x
+
+
+__all__ = ["Regulariser", "objection", "selected", "unit_of"]

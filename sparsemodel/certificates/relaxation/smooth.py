@@ -1,0 +1,323 @@
+r"""The smooth half of the relaxation, with the coordinates minimised out that no ridge holds.
+
+An intercept (any free coordinate without ridge or bounds) is minimised exactly at every point,
+:math:`\tilde f(x) = \min_b f(x, b)`: the gradient in ``x`` is then that of ``f`` at the best ``b``,
+and the dual point balances the intercept by itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import cast, final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from sparsemodel.interfaces import (
+    Curved,
+    Design,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+    Term,
+    TwiceDifferentiable,
+)
+
+Image = tuple[FloatArray, ...]
+"""What is linear in ``x`` and costs a product: predictions, or ``Q x``."""
+
+
+class Model(ABC):
+    """The Hessian of a smooth function at a point, as products and small blocks."""
+
+    exact: bool = False
+    """Whether the Hessian is the same everywhere."""
+
+    @abstractmethod
+    def product(self, u: FloatArray) -> FloatArray:
+        """Return the Hessian times ``u``."""
+
+    @abstractmethod
+    def gram(self, active: IntArray) -> FloatArray:
+        """Return the block on ``active``, a fresh array."""
+
+
+class Smooth(ABC):
+    """A convex differentiable function of the coordinates of a working set."""
+
+    size: tuple[int, ...]
+    quadratic: bool = False
+
+    @abstractmethod
+    def image(self, x: FloatArray) -> Image:
+        """Return the products that a value needs; linear in ``x``."""
+
+    @abstractmethod
+    def value(self, x: FloatArray, image: Image) -> float:
+        """Return the value."""
+
+    @abstractmethod
+    def gradient(self, x: FloatArray, image: Image) -> tuple[float, FloatArray]:
+        """Return the value and the gradient."""
+
+    @abstractmethod
+    def model(self, x: FloatArray, image: Image) -> Model | None:
+        """Return the quadratic model's Hessian at ``x``; None where there is none."""
+
+    @abstractmethod
+    def curvature_guess(self) -> float:
+        """Return a guess of the gradient's Lipschitz constant; steps are checked."""
+
+
+@final
+class _Matrix(Model):
+    exact = True
+
+    def __init__(self, q: FloatArray) -> None:
+        self._q = q
+
+    def product(self, u: FloatArray) -> FloatArray:
+        on = np.flatnonzero(u)
+        if 4 * on.size < u.size:
+            return np.asarray(self._q[:, on] @ u[on])
+        return np.asarray(self._q @ u)
+
+    def gram(self, active: IntArray) -> FloatArray:
+        return np.ascontiguousarray(self._q[np.ix_(active, active)])
+
+
+@final
+class _Products(Model):
+    """``A^T diag(h) A`` with the free coordinates minimised out."""
+
+    def __init__(
+        self,
+        designs: tuple[Design, ...],
+        weights: tuple[FloatArray, ...],
+        free: tuple[FloatArray, ...],
+    ) -> None:
+        self._designs, self._weights, self._free = designs, weights, free
+        self._own: FloatArray | None = None
+        if free:
+            own = sum(f.T @ (h[:, None] * f) for f, h in zip(free, weights, strict=True))
+            self._own = np.linalg.pinv(np.asarray(own), hermitian=True, rcond=1e-13)
+
+    def product(self, u: FloatArray) -> FloatArray:
+        moved = [design.matvec(u) for design in self._designs]
+        if self._own is not None:
+            b = -self._own @ _sum(
+                [f.T @ (h * m) for f, h, m in zip(self._free, self._weights, moved, strict=True)]
+            )
+            moved = [m + f @ b for f, m in zip(self._free, moved, strict=True)]
+        return _sum(
+            [d.rmatvec(h * m) for d, h, m in zip(self._designs, self._weights, moved, strict=True)]
+        )
+
+    def gram(self, active: IntArray) -> FloatArray:
+        parts = [design.restrict(active) for design in self._designs]
+        total = _sum([part.gram(h) for part, h in zip(parts, self._weights, strict=True)])
+        if self._own is None:
+            return np.ascontiguousarray(total)
+        cross = _sum(
+            [
+                part.rmatvec(h[:, None] * f).T
+                for part, f, h in zip(parts, self._free, self._weights, strict=True)
+            ]
+        )
+        return np.ascontiguousarray(total - cross.T @ (self._own @ cross))
+
+
+@final
+class QuadraticSmooth(Smooth):
+    r""":math:`\frac12 x^T Q x - g^T x + \mathrm{const}`."""
+
+    def __init__(self, q: FloatArray, g: FloatArray, constant: float) -> None:
+        self._q, self._g, self._constant = q, g, constant
+        self.size = g.shape
+        self.quadratic = True
+
+    def image(self, x: FloatArray) -> Image:
+        zeros = np.count_nonzero(x) if x.ndim == 1 else x.size
+        if 4 * zeros < x.size:
+            on = np.flatnonzero(x)
+            return (self._q[:, on] @ x[on],)
+        return (self._q @ x,)
+
+    def value(self, x: FloatArray, image: Image) -> float:
+        return float(np.vdot(x, 0.5 * image[0] - self._g)) + self._constant
+
+    def gradient(self, x: FloatArray, image: Image) -> tuple[float, FloatArray]:
+        return self.value(x, image), image[0] - self._g
+
+    def model(self, x: FloatArray, image: Image) -> Model | None:
+        return _Matrix(self._q) if x.ndim == 1 else None
+
+    def curvature_guess(self) -> float:
+        v = np.asarray(np.random.default_rng(0).standard_normal(self._q.shape[0]))
+        largest = 0.0
+        for _ in range(8):
+            norm = float(np.linalg.norm(v))
+            if norm == 0.0:
+                break
+            v = np.asarray(self._q @ (v / norm))
+            largest = float(np.linalg.norm(v))
+        return 1.05 * largest
+
+
+@final
+class LossSmooth(Smooth):
+    """Losses of the predictions on a working set, the unbounded coordinates minimised out."""
+
+    def __init__(
+        self,
+        form: SparseRegression,
+        coordinates: IntArray,
+        free: tuple[FloatArray, ...],
+        start: FloatArray | None = None,
+    ) -> None:
+        self._form = form
+        self._designs: tuple[Design, ...] = tuple(
+            t.design if coordinates.size == t.design.shape[1] else t.design.restrict(coordinates)
+            for t in form.terms
+        )
+        self._free = free
+        width = free[0].shape[1] if free else 0
+        self.b = np.zeros((width, *form.shape[1:])) if start is None else start
+        self.size = (coordinates.size, *form.shape[1:])
+        self.gradients: tuple[FloatArray, ...] = ()
+        """Gradients of the terms in their predictions at the last point asked for."""
+
+    def image(self, x: FloatArray) -> Image:
+        return tuple(design.matvec(x) for design in self._designs)
+
+    def value(self, x: FloatArray, image: Image) -> float:
+        return self._profile(image)[0]
+
+    def gradient(self, x: FloatArray, image: Image) -> tuple[float, FloatArray]:
+        value, gradients = self._profile(image)
+        self.gradients = gradients
+        out = np.zeros(self.size)
+        for design, g in zip(self._designs, gradients, strict=True):
+            out += design.rmatvec(g)
+        return value, out
+
+    def model(self, x: FloatArray, image: Image) -> Model | None:
+        if x.ndim > 1 or not all(isinstance(t.loss, Curved) for t in self._form.terms):
+            return None
+        z = self._margins(image)
+        weights = tuple(
+            t.weights * cast("Curved", t.loss).second_derivative(u, t.target)
+            for t, u in zip(self._form.terms, z, strict=True)
+        )
+        return _Products(self._designs, weights, self._free)
+
+    def curvature_guess(self) -> float:
+        total = 0.0
+        for term, design in zip(self._form.terms, self._designs, strict=True):
+            upper = term.loss.curvature()[1]
+            v = np.random.default_rng(0).standard_normal(design.shape[1])
+            norm = 0.0
+            for _ in range(6):
+                size = float(np.linalg.norm(v))
+                if size == 0.0:
+                    break
+                v = design.rmatvec(term.weights * design.matvec(v / size))
+                norm = float(np.linalg.norm(v))
+            total += norm * (upper if np.isfinite(upper) else 1.0)
+        return 0.5 * total
+
+    def _margins(self, image: Image) -> list[FloatArray]:
+        out = []
+        for i, (term, z) in enumerate(zip(self._form.terms, image, strict=True)):
+            u = z if term.offset is None else z + term.offset
+            out.append(u + self._free[i] @ self.b if self._free else u)
+        return out
+
+    def _profile(self, image: Image) -> tuple[float, tuple[FloatArray, ...]]:
+        """Minimise over the unbounded coordinates by Newton's method from the last ones."""
+        terms = self._form.terms
+        z = self._margins(image)
+        value = _total(terms, z)
+        gradients = _gradients(terms, z)
+        if not self._free:
+            return value + self._form.constant, gradients
+        for _ in range(50):
+            residual = _sum([f.T @ g for f, g in zip(self._free, gradients, strict=True)])
+            scale = sum(float(np.abs(g).sum()) for g in gradients)
+            if float(np.abs(residual).max(initial=0.0)) <= 1e-13 * scale:
+                break
+            step = -_solve(self._own(z), residual)
+            if not np.all(np.isfinite(step)):
+                break
+            moves = [f @ step for f in self._free]
+            slope, length = float(np.vdot(residual, step)), 1.0
+            for _ in range(40):
+                ahead = [u + length * move for u, move in zip(z, moves, strict=True)]
+                following = _total(terms, ahead)
+                if following <= value + 1e-4 * length * slope + 1e-15 * abs(value):
+                    break
+                length *= 0.5
+            else:
+                break
+            z, value, self.b = ahead, following, self.b + length * step
+            gradients = _gradients(terms, z)
+        return value + self._form.constant, gradients
+
+    def _own(self, z: list[FloatArray]) -> FloatArray:
+        size = self.b.size
+        out = np.zeros((size, size))
+        for i, term in enumerate(self._form.terms):
+            f = self._free[i]
+            if isinstance(term.loss, Curved) and self.b.ndim == 1:
+                h = term.weights * term.loss.second_derivative(z[i], term.target)
+                out += f.T @ (h[:, None] * f)
+                continue
+            loss = cast("TwiceDifferentiable", term.loss)
+            unit = np.zeros(size)
+            for j in range(size):
+                unit[j] = 1.0
+                v = f @ unit.reshape(self.b.shape)
+                product = loss.hessian_product(z[i], term.target, term.weights, v)
+                out[:, j] += (f.T @ product).ravel()
+                unit[j] = 0.0
+        return out
+
+
+def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[FloatArray, ...]:
+    """Minimise ``x^T H x/2 - g^T x`` over the coordinates ``out``.
+
+    Returns the matrix, the vector and the constant of what is left on ``keep``, and the pieces
+    ``(solve_h, solve_g)`` with ``x_out = solve_g - solve_h x_keep``.
+    """
+    kept = h[np.ix_(keep, keep)]
+    if not out.size:
+        return kept, g[keep], np.zeros(1), np.zeros((0, keep.size)), g[:0]
+    cross = h[np.ix_(out, keep)]
+    factor = cho_factor(h[np.ix_(out, out)], lower=True)
+    solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
+    constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
+    return kept - cross.T @ solve_h, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g
+
+
+def _solve(h: FloatArray, residual: FloatArray) -> FloatArray:
+    # A singular direction (all observations on a flat piece) gets a gradient step.
+    damped = h + 1e-10 * max(float(np.trace(h)) / max(h.shape[0], 1), 1e-12) * np.eye(h.shape[0])
+    return np.asarray(np.linalg.solve(damped, residual.ravel())).reshape(residual.shape)
+
+
+def _total(terms: tuple[Term, ...], z: list[FloatArray]) -> float:
+    return sum(t.loss.total(u, t.target, t.weights) for t, u in zip(terms, z, strict=True))
+
+
+def _gradients(terms: tuple[Term, ...], z: list[FloatArray]) -> tuple[FloatArray, ...]:
+    return tuple(t.loss.gradient(u, t.target, t.weights) for t, u in zip(terms, z, strict=True))
+
+
+def _sum(arrays: list[FloatArray]) -> FloatArray:
+    total = arrays[0]
+    for array in arrays[1:]:
+        total = total + array
+    return total
+
+
+__all__ = ["Image", "LossSmooth", "QuadraticSmooth", "Smooth", "schur"]

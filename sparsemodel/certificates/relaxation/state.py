@@ -1,0 +1,50 @@
+"""Where the minimisation of a relaxation stands: a point, its value, the best bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.relaxation.regulariser import Regulariser
+from sparsemodel.certificates.relaxation.smooth import Image
+from sparsemodel.interfaces import FloatArray
+
+
+@final
+@dataclass(slots=True, eq=False)
+class State:
+    """The point of a minimisation of ``f + R`` and the bound met on the way."""
+
+    x: FloatArray
+    z: FloatArray
+    image: Image
+    value: float
+    """``f + R`` at ``x``."""
+    bound: float = -math.inf
+    """Best lower bound on the minimum of ``f + R``."""
+    bound_point: FloatArray | None = None
+    """Where the gradient was that gives the bound."""
+    lipschitz: float = 0.0
+    sigma: float = 0.0
+    """Last step of the proximal point method; 0 before the first."""
+    iterations: int = 0
+
+    @property
+    def gap(self) -> float:
+        """Return how far the value can be from the minimum."""
+        return self.value - self.bound
+
+
+def offer(
+    state: State, regulariser: Regulariser, y: FloatArray, value: float, gradient: FloatArray
+) -> None:
+    """Keep the bound ``f(y) - <g, y> - R*(-g)`` of a gradient if it is the best."""
+    bound = value - float(np.vdot(gradient, y)) - regulariser.conjugate(gradient)
+    if bound > state.bound:
+        state.bound, state.bound_point = bound, y
+
+
+__all__ = ["State", "offer"]

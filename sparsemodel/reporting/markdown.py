@@ -1,0 +1,50 @@
+"""A certificate as Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsemodel.reporting import words
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates.base import Certificate
+
+
+def certificate_markdown(certificate: Certificate) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    c = certificate
+    lines = [
+        f"# Certificate: {c.claim.value}",
+        "",
+        words.headline(c),
+        "",
+        f"*Problem:* {_cell(words.model(c))}",
+        "",
+        "## Numbers",
+        "",
+        *_table(("quantity", "value"), words.facts(c)),
+    ]
+    if c.proof is not None:
+        summary = [(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()]
+        lines += ["", "## Proof", "", *_table(("quantity", "value"), summary)]
+    lines += ["", "## First-order facts", "", *_table(("quantity", "value"), words.first_order(c))]
+    lines += ["", "## What it rests on", ""]
+    lines += [f"- {assumption}" for assumption in c.assumptions]
+    rows = [(name, text) for name, _, text in words.coefficient_rows(c)]
+    lines += ["", "## Coefficients", "", *_table(("name", "value"), rows)]
+    lines += ["", "## Origin", "", *_table(("what", "value"), words.provenance(c))]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> list[str]:
+    lines = [f"| {head[0]} | {head[1]} |", "| --- | --- |"]
+    return lines + [f"| {_cell(name)} | {_cell(value)} |" for name, value in rows]
+
+
+def _cell(text: str) -> str:
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+__all__ = ["certificate_markdown"]

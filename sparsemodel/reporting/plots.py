@@ -1,0 +1,20 @@
+"""Pictures of solutions, paths and graphs; they need Matplotlib (the extra ``plot``).
+
+Every function draws on the ``axes`` it is given, or on those of a new figure, and returns them.
+Nothing is shown or saved: ``axes.figure.savefig("picture.png")`` does that.
+"""
+
+from sparsemodel.reporting.plots_coefficients import coefficients
+from sparsemodel.reporting.plots_convergence import convergence
+from sparsemodel.reporting.plots_graph import graph
+from sparsemodel.reporting.plots_path import path, support_recovery
+from sparsemodel.reporting.plots_pictures import weights_as_pictures
+
+__all__ = [
+    "coefficients",
+    "convergence",
+    "graph",
+    "path",
+    "support_recovery",
+    "weights_as_pictures",
+]

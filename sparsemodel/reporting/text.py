@@ -1,0 +1,40 @@
+"""A certificate as plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsemodel.reporting import words
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates.base import Certificate
+
+_SHOWN = 30
+
+
+def certificate_text(certificate: Certificate) -> str:
+    """Return the report that ``print`` shows."""
+    c = certificate
+    lines = [f"{c.claim.value.upper()}. {words.headline(c)}", "", f"problem: {words.model(c)}", ""]
+    lines += _table(words.facts(c))
+    if c.proof is not None:
+        lines += ["", *_table([(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()])]
+    lines += ["", *_table(words.first_order(c))]
+    lines += ["", "assumptions"]
+    lines += [f"  - {assumption}" for assumption in c.assumptions]
+    rows = words.coefficient_rows(c)
+    lines += ["", f"coefficients ({len(rows)})"]
+    width = max((len(name) for name, _, _ in rows[:_SHOWN]), default=0)
+    lines += [f"  {name:<{width}}  {text:>12}" for name, _, text in rows[:_SHOWN]]
+    if len(rows) > _SHOWN:
+        lines.append(f"  ... and {len(rows) - _SHOWN} more")
+    lines += ["", *_table(words.provenance(c))]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in rows]
+
+
+__all__ = ["certificate_text"]
