@@ -1,0 +1,62 @@
+"""The command ``sparsemodel``: solve, certify and verify from a shell.
+
+Every subcommand is a module of this package with ``add`` (its part of the parser) and ``run``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from sparsemodel.cli.exits import Exit, code_of, one_line
+from sparsemodel.cli.parser import build_parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; errors are one line on standard error.
+
+    Parameters
+    ----------
+    argv
+        The arguments without the program's name; None takes those of the process.
+
+    Examples
+    --------
+    >>> from sparsemodel.cli import main
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    sparsemodel ...
+    0
+    """
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:  # --help, --version, or a line that cannot be parsed
+        return int(stop.code or 0)
+    if arguments.command is None:
+        print(parser.format_help(), end="", file=sys.stderr)
+        return int(Exit.USAGE)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = int(arguments.run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads our output has seen enough; the interpreter must not flush again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.INTERRUPTED_OUTPUT)
+    except (Exception, KeyboardInterrupt) as error:
+        if arguments.traceback:
+            raise
+        print(f"sparsemodel {arguments.command}: {one_line(error)}", file=sys.stderr)
+        return int(code_of(error))
+    return status
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning on one line, without the line of code it comes from."""
+    print(f"sparsemodel: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+__all__ = ["main"]

@@ -1,0 +1,106 @@
+"""Writing files: whole or not at all, and never over another one unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sparsemodel.cli.exits import OutputError
+
+
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Raise :class:`OutputError` if ``path`` cannot be written; meant for before the work."""
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; give the name of a file.")
+    if not path.parent.is_dir():
+        raise OutputError(f"There is no folder {path.parent}; create it first.")
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} exists already; choose another name or add --overwrite.")
+
+
+@contextmanager
+def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary file beside ``path`` to write to, and move it to ``path`` at the end.
+
+    ``path`` is either complete or untouched, whatever happens in between. Without ``overwrite``
+    a file that appeared in the meantime is kept, and :class:`OutputError` raised.
+    """
+    check_free(path, overwrite=overwrite)
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent
+        )
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        if overwrite:
+            temporary.replace(path)
+        else:
+            _move_to_free_name(temporary, path)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write ``text`` as UTF-8."""
+    with written(path, overwrite=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any, *, overwrite: bool = False) -> None:
+    """Write plain data as JSON."""
+    write_text(path, to_json(content) + "\n", overwrite=overwrite)
+
+
+def to_json(content: Any) -> str:
+    """Return plain data as JSON without NaN and infinity, which JSON does not know."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def free_names(folder: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return ``names`` in ``folder``, all with the first number that makes them new.
+
+    ``report.html`` stays ``report.html`` where there is none, and is ``report-2.html`` otherwise.
+    """
+    number = 1
+    while True:
+        tail = "" if number == 1 else f"-{number}"
+        paths = [folder / name for name in names]
+        numbered = tuple(path.with_stem(path.stem + tail) for path in paths)
+        if not any(os.path.lexists(path) for path in numbered):
+            return numbered
+        number += 1
+
+
+def _move_to_free_name(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)  # fails where path exists, in one step
+    except FileExistsError as error:
+        raise OutputError(f"{path} exists already; choose another name.") from error
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise OutputError(f"{path} exists already; choose another name.") from None
+        temporary.rename(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+__all__ = ["check_free", "free_names", "to_json", "write_json", "write_text", "written"]

@@ -1,0 +1,70 @@
+"""The parser of the command line; a subcommand's module is loaded when the parser is built."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from sparsemodel._version import __version__
+from sparsemodel.cli import backends, demo, explain, path, precision, solve, verify
+
+_COMMANDS = (demo, solve, path, precision, explain, verify, backends)
+
+_DESCRIPTION = """\
+Sparse models with a certificate: fit a model with at most k nonzero coefficients, and learn how
+much better any other such model could be.
+"""
+
+_EPILOG = """\
+start here:
+  sparsemodel demo                                  a problem from end to end, on real data
+  sparsemodel solve houses.csv --target price --k 8
+
+exit codes:
+  0  done                          5  an optional package or backend is missing
+  1  the reader of a pipe left     6  an output file exists or cannot be written
+  2  the command line is wrong     7  verify: the certificate does not hold
+  3  a file or its data are bad    70 a bug, here or in a plug-in
+  4  the problem has no solution   130 interrupted
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and say where the help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def build_parser() -> Parser:
+    """Return the parser of the whole command line."""
+    parser = Parser(
+        prog="sparsemodel",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"sparsemodel {__version__}")
+    common = Parser(add_help=False)
+    common.add_argument(
+        "--traceback", action="store_true", help="show where an error came from (for bug reports)"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
+    for module in _COMMANDS:
+        made = commands.add_parser(
+            module.NAME,
+            usage=f"sparsemodel {module.USAGE}",
+            help=module.SUMMARY,
+            description=module.DESCRIPTION,
+            epilog=module.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            parents=[common],
+        )
+        module.add(made)
+        made.set_defaults(run=module.run)
+    return parser
+
+
+__all__ = ["Parser", "build_parser"]

@@ -1,0 +1,117 @@
+"""What is read, and what of it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.cli.exits import UsageError
+from sparsemodel.interfaces import DataError
+
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+"""Fields that stand for a missing value, in lower case."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns play which part, by name or by number (from 1, or from the end if negative)."""
+
+    target: str | None = None
+    weights: str | None = None
+    needs_target: bool = False
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] | None = None
+    """The only features; None takes every column with no other part."""
+    matrix: str | None = None
+    """NumPy archives: the array of features."""
+    drop_missing: bool = False
+    delimiter: str | None = None
+    max_bytes: int = 8_000_000_000
+
+    def select(self, names: Sequence[str], where: str) -> Selection:
+        """Return the positions of the features, the target and the weights among ``names``."""
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if list(names).count(name) > 1)
+            raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
+        target = None if self.target is None else _find(self.target, names, where)
+        weights = None if self.weights is None else _find(self.weights, names, where)
+        dropped = {_find(name, names, where) for name in self.drop}
+        used = {j for j in (target, weights) if j is not None}
+        if self.keep is None:
+            features = [j for j in range(len(names)) if j not in used and j not in dropped]
+        else:
+            features = [_find(name, names, where) for name in self.keep]
+            if used.intersection(features):
+                both = next(names[j] for j in features if j in used)
+                raise UsageError(f"The column {both!r} cannot be a feature and something else too.")
+        if not features:
+            raise DataError(f"{where} has no column left for the features.")
+        return Selection(tuple(features), target, weights)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Positions of columns."""
+
+    features: tuple[int, ...]
+    target: int | None
+    weights: int | None
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Return the target and the weights, those there are."""
+        return tuple(j for j in (self.target, self.weights) if j is not None)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Features with what belongs to the observations."""
+
+    X: Any
+    """An array or a SciPy sparse array, shape ``(n, p)``."""
+    names: tuple[str, ...] | None
+    """One name per feature; None where the file has none."""
+    target: Any = None
+    """Numbers, or text as an array of strings, shape ``(n,)``."""
+    weights: Any = None
+    notes: tuple[str, ...] = ()
+    """What was done to the data on the way, for example dropped rows."""
+
+
+def as_numbers_or_text(values: Any) -> Any:
+    """Return an array of strings as numbers where every one of them is a number."""
+    try:
+        return np.asarray(values).astype(np.float64)
+    except ValueError:
+        return np.asarray(values)
+
+
+def _find(wanted: str, names: Sequence[str], where: str) -> int:
+    if wanted in names:
+        return list(names).index(wanted)
+    try:
+        number = int(wanted)
+    except ValueError:
+        number = 0
+    if 1 <= number <= len(names):
+        return number - 1
+    if -len(names) <= number <= -1:
+        return len(names) + number
+    close = get_close_matches(wanted, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {_shown(names)}."
+    raise UsageError(f"{where} has no column {wanted!r}; {hint}")
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:6])
+    return shown if len(names) <= 6 else f"{shown}, ... ({len(names)} columns)"
+
+
+__all__ = ["MISSING", "Columns", "Selection", "Table", "as_numbers_or_text"]

@@ -1,0 +1,65 @@
+"""What a certificate file of the command line says beside the certificate: how to declare the
+problem again from the data.
+
+The recipe is the options of ``solve`` that define the problem. It is read back by the same
+parser, which knows no option that would read or write another file; a recipe that was tampered
+with declares another problem, and the certificate does not fit it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from sparsemodel.cli.options import add_data, add_model, recorded
+from sparsemodel.interfaces import CertificateError
+
+KEY = "recipe"
+
+
+class _Quiet(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise CertificateError(f"line '{KEY}': {message}.")
+
+
+def problem_parser() -> argparse.ArgumentParser:
+    """Return a parser of the options that define a problem, and of nothing else."""
+    parser = _Quiet(add_help=False, allow_abbrev=False)
+    add_data(parser)
+    add_model(parser)
+    return parser
+
+
+def with_recipe(certificate: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the certificate as plain data with the recipe, under one digest."""
+    from sparsemodel.certificates.serialize import digest
+
+    body: dict[str, Any] = certificate.to_dict()
+    body[KEY] = recorded(problem_parser(), arguments)
+    body["digest"] = digest(body)
+    return body
+
+
+def recipe_of(file: Path) -> list[str] | None:
+    """Return the options a certificate file was made with; None where it does not say.
+
+    Raises
+    ------
+    CertificateError
+        When what it says is not a list of texts.
+    """
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{file} is not a certificate in JSON ({error}).") from error
+    options = body.get(KEY) if isinstance(body, dict) else None
+    if options is None:
+        return None
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+        raise CertificateError(f"{file}: line '{KEY}' must be a list of options.")
+    return options
+
+
+__all__ = ["problem_parser", "recipe_of", "with_recipe"]

@@ -1,0 +1,96 @@
+"""``sparsemodel verify``: recompute a certificate from the data."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sparsemodel.cli.exits import Exit, UsageError
+from sparsemodel.cli.files import to_json
+from sparsemodel.cli.model import declare
+from sparsemodel.cli.options import add_data, add_model, read
+from sparsemodel.cli.recording import problem_parser, recipe_of
+from sparsemodel.interfaces import CertificateError, SparseRegression
+
+NAME = "verify"
+USAGE = "verify CERTIFICATE --data DATA [options]"
+SUMMARY = "recompute a certificate from the data, believing nothing in it"
+DESCRIPTION = """\
+Declare the problem again from the data and recompute every number of the certificate. The options
+of the problem are taken from the certificate where `sparsemodel solve` wrote it, and printed, so
+that you see what was proved; options given here come on top of them.
+"""
+EPILOG = """\
+examples:
+  sparsemodel verify certificate.json --data houses.csv
+  sparsemodel verify certificate.json --data houses.csv --target price --k 8
+
+Exit code 0 says that the certificate holds, 7 that it does not.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("certificate", metavar="CERTIFICATE", type=Path, help="a .json file")
+    parser.add_argument(
+        "--data", metavar="DATA", required=True, help="the data it is about, from your own source"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    # Declared for the help; what is parsed is the recipe with these options after it.
+    add_data(parser)
+    add_model(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify, and say what was checked."""
+    from sparsemodel.certificates import Certificate, verify
+
+    certificate = Certificate.load(arguments.certificate)
+    recipe = recipe_of(arguments.certificate) or []
+    given = _given(arguments)
+    chosen = problem_parser().parse_args(recipe + given)
+    if chosen.k is None:
+        raise UsageError(
+            "The certificate does not say how its problem was declared (it was not written by "
+            "`sparsemodel solve`); give --target, --loss, --k and the other options here."
+        )
+    table = read(arguments.data, chosen)
+    problem = declare(table, chosen, chosen.k).problem
+    statement = problem.plan().problem
+    form = problem.form
+    if not isinstance(form, SparseRegression):
+        raise UsageError("Only certificates of regressions can be verified from a data file.")
+    try:
+        verification = verify(certificate, form)
+    except CertificateError as error:
+        if arguments.json:
+            print(to_json({"holds": False, "reason": str(error), "problem": statement}))
+        else:
+            print(f"The certificate does NOT hold: {error}")
+        return Exit.REFUTED
+    if arguments.json:
+        print(
+            to_json(
+                {
+                    "holds": True,
+                    "claim": verification.claim.value,
+                    "problem": statement,
+                    "options": recipe + given,
+                    "checked": dict(verification.lines),
+                }
+            )
+        )
+    else:
+        print(f"problem: {statement}")
+        print(f"options: {' '.join(recipe + given)}")
+        print(verification)
+    return Exit.OK
+
+
+def _given(arguments: argparse.Namespace) -> list[str]:
+    from sparsemodel.cli.options import recorded
+
+    return recorded(problem_parser(), arguments)
+
+
+__all__ = ["add", "run"]

@@ -1,0 +1,41 @@
+"""Estimators for scikit-learn: sparse models that pass its own checks.
+
+They need scikit-learn (the extra ``sklearn``) and are imported by those who ask for them alone::
+
+    from sparsemodel.sklearn import SparseLogisticRegression
+
+``k`` bounds the number of features with nonzero coefficients; regressions and classifiers are also
+feature selectors (``get_support``, ``transform``), and the ``...CV`` versions choose ``k``.
+"""
+
+from sparsemodel.interfaces import MissingDependencyError
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise MissingDependencyError(
+        "sparsemodel.sklearn needs scikit-learn; pip install 'sparsemodel[sklearn]'."
+    ) from error
+
+from sparsemodel.sklearn.classification import SparseLogisticRegression, SparseSVC
+from sparsemodel.sklearn.cross_validated import (
+    SparseLinearRegressionCV,
+    SparseLogisticRegressionCV,
+    SparsePoissonRegressionCV,
+    SparseSVCCV,
+)
+from sparsemodel.sklearn.precision import SparsePrecision, SparsePrecisionCV
+from sparsemodel.sklearn.regression import SparseLinearRegression, SparsePoissonRegression
+
+__all__ = [
+    "SparseLinearRegression",
+    "SparseLinearRegressionCV",
+    "SparseLogisticRegression",
+    "SparseLogisticRegressionCV",
+    "SparsePoissonRegression",
+    "SparsePoissonRegressionCV",
+    "SparsePrecision",
+    "SparsePrecisionCV",
+    "SparseSVC",
+    "SparseSVCCV",
+]

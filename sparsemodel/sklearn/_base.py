@@ -1,0 +1,239 @@
+"""What the estimators of generalised linear models share: validation, fitting, selection."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sparsemodel.designs import as_design
+from sparsemodel.interfaces import (
+    BackendUnavailableError,
+    BoolArray,
+    DataFit,
+    FloatArray,
+    Stop,
+    UnsupportedProblemError,
+)
+from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
+
+_CUT_SHORT = frozenset({Stop.TIME_LIMIT, Stop.MAX_ITERATIONS, Stop.NON_FINITE, Stop.INTERRUPTED})
+
+_QUICK = ("grahtp", "gomp", "iht")
+"""Backends for comparing candidates: a few passes each from the start that a smaller k gives."""
+
+
+class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators; minimises mean loss plus ridge with at most ``k`` features."""
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        ridge: float = 1e-3,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        groups: Any = None,
+        backend: Any = None,
+        time_limit: float | None = None,
+        certify: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.k = k
+        self.ridge = ridge
+        self.fit_intercept = fit_intercept
+        self.positive = positive
+        self.groups = groups
+        self.backend = backend
+        self.time_limit = time_limit
+        self.certify = certify
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- what a model says about itself ------------------------------------------------------
+
+    @abstractmethod
+    def _loss(self) -> DataFit:
+        """Return the loss; called after the target was encoded."""
+
+    @abstractmethod
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        """Return the target as numbers, and the number of outputs (1 but for several classes)."""
+
+    def _weights(self, y: Any, sample_weight: Any, X: Any) -> FloatArray:
+        """Return nonnegative weights of the observations that sum to one."""
+        c = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        total = c.sum()
+        if not total > 0.0:
+            raise ValueError(
+                "sample_weight is zero for every sample; at least one sample must count."
+            )
+        return np.asarray(c / total)
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features; not copied, not changed, never made dense.
+        y : array-like of shape (n_samples,)
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Nonnegative weights; a weight of two counts a sample twice.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32)
+        )
+        target, outputs = self._encode(y)
+        weights = self._weights(y, sample_weight, X)
+        k = self._choose_k(X, y, target, weights, outputs)
+        declared = Declared(self, X, target, weights, outputs)
+        solution = declared.solve(k)
+        self._take(declared.coefficients(), outputs)
+        self.n_iter_ = solution.iterations
+        self.objective_ = solution.value
+        self.bound_ = solution.bound
+        if self.certify:
+            self.certificate_ = declared.problem.certify()
+        elif hasattr(self, "certificate_"):
+            del self.certificate_  # of an earlier fit
+        if solution.stop in _CUT_SHORT:
+            warnings.warn(
+                f"The fit was cut short ({solution.stop.value}); the best model so far is kept.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _choose_k(
+        self, X: Any, y: Any, target: FloatArray, weights: FloatArray, outputs: int
+    ) -> Any:
+        return self.k
+
+    def _take(self, found: tuple[FloatArray, Any], outputs: int) -> None:
+        """Keep the coefficients in the shapes scikit-learn's users expect."""
+        self.coef_, self.intercept_ = found
+
+    # ---- using -------------------------------------------------------------------------------
+
+    def _linear(self, X: Any) -> FloatArray:
+        """Return ``X @ coef_.T + intercept_``; reads the selected columns only."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32)
+        )
+        return predict_linear(X, self.coef_, self.intercept_)
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        mask: BoolArray = np.any(np.atleast_2d(self.coef_) != 0.0, axis=0)
+        return mask
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+class Declared:
+    """The estimator's problem in the language, for one set of data and any ``k``."""
+
+    def __init__(
+        self,
+        model: SparseLinearModel,
+        X: Any,
+        target: FloatArray,
+        weights: FloatArray,
+        outputs: int,
+    ) -> None:
+        p = X.shape[1]
+        names = getattr(model, "feature_names_in_", None)
+        shape: Any = p if outputs == 1 else (p, outputs)
+        self._model = model
+        self._k = Parameter(integer=True, nonneg=True, name="k")
+        self._w = Variable(shape, name="coef", names=names)
+        self._c = Variable(() if outputs == 1 else outputs, name="intercept")
+        prediction: Any = as_design(X, where="X") @ self._w
+        if model.fit_intercept:
+            prediction = prediction + self._c
+        objective: Any = loss_term(
+            model._loss(), prediction, target, weights=weights, reduction="sum"
+        )
+        if model.ridge != 0.0:  # a ridge that is no number is refused by the language
+            objective = objective + ridge(self._w, model.ridge)
+        constraints: list[Any] = [card(self._w, groups=model.groups) <= self._k]
+        if model.positive:
+            constraints.append(self._w >= 0.0)
+        self._units = p if model.groups is None else len(np.unique(np.asarray(model.groups)))
+        self._k.value = 0
+        self.problem = Problem(minimize(objective), constraints)
+
+    def solve(self, k: Any, *, backend: Any = None, warm: bool = False) -> Any:
+        """Solve for ``k`` with this backend or the estimator's, from the last solution if warm."""
+        # More than there are features is no constraint, which is what a grid of k would mean.
+        self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self._units)
+        model = self._model
+        seed = 0
+        if model.random_state is not None:
+            seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+        return self.problem.solve(
+            model.backend if backend is None else backend,
+            start="value" if warm else None,
+            seed=seed,
+            time_limit=model.time_limit,
+            verbose=bool(model.verbose),
+        )
+
+    def quick_backend(self) -> Any:
+        """Return the estimator's backend, or one that is quick where the compiler would choose.
+
+        The compiler's plan spends several algorithms on one problem; folds times candidates of
+        them are for comparing candidates, from good starts.
+        """
+        if self._model.backend is not None:
+            return self._model.backend
+        for name in _QUICK:
+            try:
+                self.problem.plan(name)
+            except (UnsupportedProblemError, BackendUnavailableError):
+                continue
+            return name
+        return None
+
+    def coefficients(self) -> tuple[FloatArray, Any]:
+        """Return ``(coef, intercept)``, with one row per output where there are several."""
+        coef = np.ascontiguousarray(self._w.value.T)
+        if self._model.fit_intercept:
+            return coef, self._c.value
+        return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
+
+
+def predict_linear(X: Any, coef: FloatArray, intercept: Any) -> FloatArray:
+    """Return ``X @ coef.T + intercept``, at the cost of the columns with a coefficient."""
+    rows = np.atleast_2d(coef)
+    support = np.flatnonzero((rows != 0.0).any(axis=0))
+    if 2 * support.size < rows.shape[1]:
+        X, rows = X[:, support], rows[:, support]
+    z = np.asarray(X @ rows.T.astype(np.float64)) + intercept
+    return np.asarray(z[:, 0] if coef.ndim == 1 or coef.shape[0] == 1 else z, dtype=np.float64)
+
+
+__all__ = ["Declared", "SparseLinearModel", "predict_linear"]

@@ -1,0 +1,292 @@
+"""Sparse classifiers: logistic regression (binary and multinomial), support vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import log_expit, log_softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from sparsemodel.interfaces import DataFit, FloatArray
+from sparsemodel.losses import (
+    HingeLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    SmoothedHingeLoss,
+    SquaredHingeLoss,
+)
+from sparsemodel.sklearn._base import SparseLinearModel
+from sparsemodel.sklearn._docs import CLASS_WEIGHT, CLASSIFIER, PARAMETERS, filled
+
+_HINGES = {
+    "hinge": HingeLoss,
+    "smoothed_hinge": SmoothedHingeLoss,
+    "squared_hinge": SquaredHingeLoss,
+}
+
+
+class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc]
+    """Base of the classifiers."""
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        ridge: float = 1e-3,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        groups: Any = None,
+        class_weight: Any = None,
+        backend: Any = None,
+        time_limit: float | None = None,
+        certify: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            k,
+            ridge=ridge,
+            fit_intercept=fit_intercept,
+            positive=positive,
+            groups=groups,
+            backend=backend,
+            time_limit=time_limit,
+            certify=certify,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        count = self.classes_.size
+        if count < 2:
+            raise ValueError(
+                f"y holds one class only, {self.classes_[0]!r}; {type(self).__name__} needs two."
+            )
+        return codes.astype(np.float64), 1 if count == 2 else count
+
+    def _weights(self, y: Any, sample_weight: Any, X: Any) -> FloatArray:
+        c = super()._weights(y, sample_weight, X)
+        counted = np.unique(y[c > 0.0])
+        if counted.size < 2:
+            raise ValueError(
+                f"All samples with a positive sample_weight are of one class, {counted[0]!r}; "
+                f"{type(self).__name__} needs two."
+            )
+        if self.class_weight is None:
+            return c
+        if self.class_weight == "balanced":
+            # The classes' shares are those of the weighted samples.
+            codes = np.searchsorted(self.classes_, y)
+            totals = np.bincount(codes, weights=c, minlength=self.classes_.size)
+            c = c / np.where(totals > 0.0, totals, 1.0)[codes]
+        else:
+            c = c * compute_sample_weight(self.class_weight, y)
+        total = c.sum()
+        if not total > 0.0:
+            raise ValueError("The weights of the samples and the classes leave nothing to fit.")
+        return np.asarray(c / total)
+
+    def _take(self, found: tuple[FloatArray, Any], outputs: int) -> None:
+        coef, intercept = found
+        self.coef_ = np.atleast_2d(coef)
+        constants = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+        # Probabilities do not change when all classes' constants move together: one of these
+        # equal models is taken, that with constants that add up to zero.
+        self.intercept_ = constants - constants.mean() if constants.size > 1 else constants
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the linear scores; positive means ``classes_[1]`` where there are two classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The scores.
+        """
+        return self._linear(X)
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The classes.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+
+@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
+class SparseLogisticRegression(SparseClassifier):
+    r"""Logistic regression, binary or multinomial, with at most ``k`` features.
+
+    Minimises, with observation weights :math:`c_i` that sum to one,
+
+    .. math:: \sum_i c_i\, \ell(x_i^\top w + b;\, y_i) + \tfrac{\lambda}2 \|w\|_2^2
+              \quad\text{with}\quad \|w\|_0 \le k,
+
+    where :math:`\ell` is minus the logarithm of the probability of the class. With more than two
+    classes ``w`` is a matrix with a column per class, and its nonzero *rows* are counted: a
+    feature is selected for all classes or for none.
+
+    Parameters
+    ----------
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> from sparsemodel.datasets import load_khan
+    >>> from sparsemodel.sklearn import SparseLogisticRegression
+    >>> data, names = load_khan(), load_khan().target_names
+    >>> test = data.extra["is_test"]
+    >>> model = SparseLogisticRegression(k=20, ridge=1e-2).fit(data.X[~test], data.y[~test])
+    >>> int(model.get_support().sum()), model.coef_.shape
+    (20, (4, 2308))
+    >>> bool(model.score(data.X[test], data.y[test]) > 0.9)
+    True
+    """
+
+    def _loss(self) -> DataFit:
+        return LogisticLoss() if self.classes_.size == 2 else MultinomialLoss(self.classes_.size)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.asarray(log_expit(np.column_stack([-scores, scores])))
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
+class SparseSVC(SparseClassifier):
+    r"""Linear support vector machine for two classes with at most ``k`` features.
+
+    Minimises, with labels :math:`y_i = \pm 1` and weights :math:`c_i` that sum to one,
+
+    .. math:: \sum_i c_i\, h(y_i (x_i^\top w + b)) + \tfrac{\lambda}2 \|w\|_2^2
+              \quad\text{with}\quad \|w\|_0 \le k,
+
+    where ``h(m)`` is ``max(0, 1 - m)**2 / 2`` (``loss="squared_hinge"``), ``max(0, 1 - m)``
+    (``"hinge"``), or the latter rounded off at its corner (``"smoothed_hinge"``). For several
+    classes wrap it in ``sklearn.multiclass.OneVsRestClassifier``.
+
+    Parameters
+    ----------
+    <parameters>
+    loss : {'squared_hinge', 'hinge', 'smoothed_hinge'}, default='squared_hinge'
+        ``h`` above; the hinge itself is not smooth, and fewer backends take it.
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> from sparsemodel.datasets import load_golub
+    >>> from sparsemodel.sklearn import SparseSVC
+    >>> data = load_golub()
+    >>> SparseSVC(k=3, ridge=1e-2).fit(data.X, data.y).score(data.X, data.y)
+    1.0
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        ridge: float = 1e-3,
+        loss: str = "squared_hinge",
+        fit_intercept: bool = True,
+        positive: bool = False,
+        groups: Any = None,
+        class_weight: Any = None,
+        backend: Any = None,
+        time_limit: float | None = None,
+        certify: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            k,
+            ridge=ridge,
+            fit_intercept=fit_intercept,
+            positive=positive,
+            groups=groups,
+            class_weight=class_weight,
+            backend=backend,
+            time_limit=time_limit,
+            certify=certify,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.loss = loss
+
+    def _loss(self) -> DataFit:
+        if self.loss not in _HINGES:
+            raise ValueError(f"loss must be one of {', '.join(_HINGES)}, not {self.loss!r}.")
+        made: DataFit = _HINGES[self.loss]()
+        return made
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        codes, outputs = super()._encode(y)
+        if outputs > 1:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}; for several classes wrap the estimator in "
+                "sklearn.multiclass.OneVsRestClassifier."
+            )
+        return codes, outputs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+__all__ = ["SparseClassifier", "SparseLogisticRegression", "SparseSVC"]

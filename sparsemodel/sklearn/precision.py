@@ -1,0 +1,275 @@
+"""Sparse precision matrices as covariance estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sparsemodel.interfaces import FloatArray
+from sparsemodel.modelling import Problem, Variable, card, gaussian_nll, minimize, offdiag
+from sparsemodel.modelling.values import cardinality_bound
+
+_MAX_EDGES = 100
+
+
+class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
+    r"""Gaussian with at most ``edges`` conditional dependences between its variables.
+
+    Minimises :math:`-\log\det\Omega + \mathrm{tr}(S\Omega)`, with ``S`` the covariance of the
+    samples, over precision matrices :math:`\Omega` with at most ``edges`` nonzero pairs off the
+    diagonal and eigenvalues between ``alpha`` and ``beta``.
+
+    Parameters
+    ----------
+    edges : int, default=10
+        At most this many; more than there are pairs is no constraint.
+    alpha, beta : float, default=None
+        Bounds on the eigenvalues; None is a safe default that depends on ``S``.
+    assume_centered : bool, default=False
+        Take the mean to be zero.
+    backend : str or Backend, default=None
+        See ``sm.available_backends()``; None lets the compiler choose.
+    time_limit : float, default=None
+        Seconds after which the best matrix so far is taken.
+    certify : bool, default=False
+        Compute ``certificate_`` when fitting.
+    random_state : int, RandomState instance or None, default=None
+        Of backends that draw random numbers; None is a fixed seed.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    precision_ : ndarray of shape (n_features, n_features)
+        The matrix, zero where there is no edge.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Its inverse.
+    location_ : ndarray of shape (n_features,)
+        The mean.
+    edges_ : ndarray of shape (n_edges, 2)
+        Pairs ``i < j`` of variables that are joined.
+    objective_ : float
+        The minimised function.
+    bound_ : float
+        A valid lower bound on it for every matrix with that many edges.
+    certificate_ : PrecisionCertificate
+        With ``certify=True``: the best bound there is without branching.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparsePrecision
+    >>> X = np.random.default_rng(0).standard_normal((500, 5))
+    >>> X[:, 4] += X[:, 1]
+    >>> SparsePrecision(edges=1).fit(X).edges_
+    array([[1, 4]])
+    """
+
+    def __init__(
+        self,
+        edges: int = 10,
+        *,
+        alpha: float | None = None,
+        beta: float | None = None,
+        assume_centered: bool = False,
+        backend: Any = None,
+        time_limit: float | None = None,
+        certify: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(store_precision=True, assume_centered=assume_centered)
+        self.edges = edges
+        self.alpha = alpha
+        self.beta = beta
+        self.backend = backend
+        self.time_limit = time_limit
+        self.certify = certify
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # EmpiricalCovariance checks its own parameters; the language checks ours, with better words.
+    _parameter_constraints: dict[str, Any] = {}  # noqa: RUF012  (scikit-learn's convention)
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit the matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : ignored
+            For scikit-learn's conventions.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        problem, omega = self._problem(X, self._choose_edges(X))
+        solution = self._solve(problem)
+        p = X.shape[1]
+        self.location_ = np.zeros(p) if self.assume_centered else X.mean(axis=0)
+        self._keep(omega.value)
+        self.edges_ = np.argwhere(np.triu(self.precision_, 1) != 0.0)
+        self.n_iter_ = solution.iterations
+        self.objective_ = solution.value
+        self.bound_ = solution.bound
+        if self.certify:
+            self.certificate_ = problem.certify()
+        elif hasattr(self, "certificate_"):
+            del self.certificate_  # of an earlier fit
+        return self
+
+    def graph(self) -> Any:
+        """Return the dependences as a ``networkx.Graph``, partial correlations as weights."""
+        from sparsemodel.reporting.graphs import precision_graph
+
+        check_is_fitted(self)
+        return precision_graph(self.precision_, getattr(self, "feature_names_in_", None))
+
+    def _choose_edges(self, X: Any) -> Any:
+        return self.edges
+
+    def _problem(self, X: Any, edges: Any) -> tuple[Problem, Variable]:
+        p = X.shape[1]
+        omega = Variable((p, p), symmetric=True, name="Omega")
+        pairs = p * (p - 1) // 2
+        # Checked before it is doubled, which would make a whole number of two and a half edges.
+        edges = min(cardinality_bound(edges), pairs)
+        constraints: list[Any] = [card(offdiag(omega)) <= 2 * edges]
+        if self.alpha is not None:
+            constraints.append(omega >> self.alpha)
+        if self.beta is not None:
+            constraints.append(omega << self.beta)
+        deviations = X if self.assume_centered else X - X.mean(axis=0)
+        S = deviations.T @ deviations / X.shape[0]
+        return Problem(minimize(gaussian_nll(omega, S)), constraints), omega
+
+    def _solve(self, problem: Problem) -> Any:
+        seed = 0
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return problem.solve(
+            self.backend,
+            seed=seed,
+            time_limit=self.time_limit,
+            verbose=bool(self.verbose),
+        )
+
+    def _keep(self, omega: FloatArray) -> None:
+        self.precision_ = np.array(omega)
+        inverse = np.linalg.inv(self.precision_)
+        self.covariance_ = (inverse + inverse.T) / 2.0
+
+
+class SparsePrecisionCV(SparsePrecision):
+    """Gaussian whose number of conditional dependences is cross-validated.
+
+    Like :class:`SparsePrecision`; the score is the held-out log-likelihood per sample.
+
+    Parameters
+    ----------
+    candidates : array-like of int, default=None
+        Numbers of edges to try; None takes eight from 0 to 100, as far as there are pairs.
+    cv : int, cross-validation generator or iterable, default=None
+        How to split; None is five folds.
+    one_standard_error : bool, default=False
+        Take the fewest edges within one standard error of the best mean score.
+    **others
+        As for :class:`SparsePrecision`.
+
+    Attributes
+    ----------
+    n_edges_ : int
+        The chosen candidate; the matrix itself is then fitted on all samples.
+    candidates_ : ndarray of shape (n_candidates,)
+        The candidates, increasing.
+    scores_ : ndarray of shape (n_folds, n_candidates)
+        Log-likelihoods per sample on the held-out folds; greater is better.
+    best_score_ : float
+        The mean score of the chosen candidate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparsePrecisionCV
+    >>> X = np.random.default_rng(0).standard_normal((500, 5))
+    >>> X[:, 4] += X[:, 1]
+    >>> SparsePrecisionCV([0, 1, 5], one_standard_error=True).fit(X).n_edges_
+    1
+    """
+
+    def __init__(
+        self,
+        candidates: Any = None,
+        *,
+        cv: Any = None,
+        one_standard_error: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        assume_centered: bool = False,
+        backend: Any = None,
+        time_limit: float | None = None,
+        certify: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        EmpiricalCovariance.__init__(self, store_precision=True, assume_centered=assume_centered)
+        self.candidates = candidates
+        self.cv = cv
+        self.one_standard_error = one_standard_error
+        self.alpha = alpha
+        self.beta = beta
+        self.backend = backend
+        self.time_limit = time_limit
+        self.certify = certify
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _choose_edges(self, X: Any) -> Any:
+        self.candidates_ = self._checked_candidates(X.shape[1])
+        folds = list(check_cv(self.cv).split(X))
+        scores = np.empty((len(folds), self.candidates_.size))
+        for i, (train, test) in enumerate(folds):
+            mean = np.zeros(X.shape[1]) if self.assume_centered else X[train].mean(axis=0)
+            held_out = X[test] - mean
+            S = held_out.T @ held_out / len(test)
+            for j, edges in enumerate(self.candidates_):
+                problem, omega = self._problem(X[train], edges)
+                self._solve(problem)
+                matrix = omega.value
+                # The log-likelihood per sample of a Gaussian.
+                nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
+                scores[i, j] = -0.5 * (nll + X.shape[1] * np.log(2.0 * np.pi))
+        self.scores_ = scores
+        mean_scores = scores.mean(axis=0)
+        chosen = int(np.argmax(mean_scores))
+        if self.one_standard_error and len(folds) > 1:
+            error = scores[:, chosen].std(ddof=1) / np.sqrt(len(folds))
+            chosen = int(np.argmax(mean_scores >= mean_scores[chosen] - error))
+        self.n_edges_ = int(self.candidates_[chosen])
+        self.best_score_ = float(mean_scores[chosen])
+        return self.n_edges_
+
+    def _checked_candidates(self, p: int) -> Any:
+        if self.candidates is None:
+            limit = min(_MAX_EDGES, p * (p - 1) // 2)
+            return np.unique(np.linspace(0.0, limit, 8).astype(np.intp))
+        candidates = np.atleast_1d(np.asarray(self.candidates))
+        if candidates.ndim != 1 or candidates.dtype.kind not in "iu" or not candidates.size:
+            raise ValueError(f"candidates must be whole numbers of edges, not {self.candidates!r}.")
+        if candidates.min() < 0:
+            raise ValueError(f"candidates must not be negative, and hold {candidates.min()}.")
+        return np.unique(candidates)
+
+
+__all__ = ["SparsePrecision", "SparsePrecisionCV"]
