@@ -1,0 +1,157 @@
+"""The conformance suite for backends: the laws that every backend must obey.
+
+A third party tests a backend with::
+
+    def test_my_backend():
+        run_backend_suite(MyBackend()).raise_if_failed()
+
+Each check is a plain function (:mod:`sparsemodel.testing.backend_checks`) that runs on several
+small instances (:mod:`sparsemodel.testing.catalogue`). A backend that objects to an instance is
+not run on it; the report counts that as refused. Nothing here needs pytest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from sparsemodel.interfaces import Backend, RestrictedSolver
+from sparsemodel.testing import catalogue
+from sparsemodel.testing.backend_checks import contract, equivariance, limits, quality, robustness
+from sparsemodel.testing.backend_checks import values as about_values
+from sparsemodel.testing.catalogue import BASIC, DEGENERATE, STRUCTURED, WIDE, Maker
+from sparsemodel.testing.problems import Instance
+from sparsemodel.testing.report import NamedCheck, Report, run_checks
+from sparsemodel.testing.subject import Subject
+
+BackendCheck: TypeAlias = Callable[[Subject, Instance], None]
+
+_SMALL: tuple[Maker, ...] = (
+    catalogue.squared,
+    catalogue.logistic_ridge,
+    catalogue.squared_intercept,
+    catalogue.squared_groups,
+    catalogue.multinomial_rows,
+)
+_SQUARED: tuple[Maker, ...] = (
+    catalogue.squared,
+    catalogue.squared_ridge,
+    catalogue.squared_intercept,
+    catalogue.squared_offset,
+)
+
+VALUE_CHECKS: tuple[Callable[[Backend], None], ...] = (
+    about_values.is_described,
+    about_values.is_a_frozen_value,
+    about_values.can_be_pickled,
+    about_values.objects_to_unknown_forms,
+)
+"""Checks that need no problem."""
+
+BACKEND_CHECKS: Mapping[BackendCheck, tuple[Maker, ...]] = MappingProxyType(
+    {
+        robustness.objects_for_free: (*BASIC, *STRUCTURED, *DEGENERATE),
+        # The degenerate instances have classes too: logistic losses need no other.
+        contract.feasible_for_every_k: (_SMALL[0], *_SMALL[2:], *DEGENERATE),
+        contract.deterministic: (*_SMALL, catalogue.wide_squared_ridge),
+        contract.inputs_untouched: _SMALL,
+        contract.quiet: BASIC,
+        contract.never_worse_than_start: _SMALL,
+        contract.stays_at_the_minimum: (*BASIC, *STRUCTURED),
+        quality.recovers_the_planted_support: (*BASIC, *WIDE),
+        quality.agrees_with_brute_force: (*BASIC, *STRUCTURED),
+        equivariance.permuting_coordinates: _SMALL,
+        equivariance.flipping_signs: _SMALL,
+        equivariance.scaling_the_design: _SMALL,
+        equivariance.scaling_the_target: _SQUARED,
+        equivariance.scaling_the_objective: _SMALL,
+        equivariance.splitting_observations: BASIC,
+        equivariance.splitting_terms: BASIC,
+        equivariance.storing_differently: (
+            *_SQUARED[1:3],
+            catalogue.logistic_ridge,
+            catalogue.squared_groups,
+        ),
+        equivariance.storing_in_single_precision: BASIC,
+        limits.honours_the_iteration_limit: (*_SMALL, *WIDE),
+        limits.honours_the_deadline: (*BASIC, *WIDE),
+        limits.callback_ends_the_run: (*_SMALL, *WIDE),
+        limits.callback_errors_surface: BASIC,
+        limits.history_is_true: (*_SMALL, *WIDE),
+        robustness.interrupted_returns_the_best: (*BASIC, *WIDE),
+        robustness.survives_nan: (*BASIC, *WIDE),
+        robustness.thread_safe: (catalogue.squared_ridge, catalogue.logistic_ridge),
+    }
+)
+"""Every check with the instances it runs on."""
+
+
+def backend_checks(
+    backend: Backend,
+    *,
+    accuracy: float = 1e-8,
+    resolution: float = 1e-5,
+    restricted: RestrictedSolver | None = None,
+) -> Iterable[NamedCheck]:
+    """Yield the checks of ``backend`` with their names, ready to run.
+
+    Parameters are those of :func:`run_backend_suite`.
+    """
+    subject = Subject(backend, accuracy, resolution, restricted)
+    for law in VALUE_CHECKS:
+        yield law.__name__, _bound(law, backend)
+    for check, makers in BACKEND_CHECKS.items():
+        for maker in makers:
+            instance = catalogue.instance(maker)
+            yield f"{check.__name__}[{instance.name}]", _bound(check, subject, instance)
+
+
+def _bound(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    def run() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a warning is a failure
+            function(*arguments)
+
+    return run
+
+
+def run_backend_suite(
+    backend: Backend,
+    *,
+    accuracy: float = 1e-8,
+    resolution: float = 1e-5,
+    restricted: RestrictedSolver | None = None,
+    expected_failures: Mapping[str, str] | None = None,
+) -> Report:
+    """Run every check on ``backend`` and report all of it.
+
+    Parameters
+    ----------
+    backend
+        A backend with the options to test.
+    accuracy
+        Largest error of a converged objective, relative to its decrease from zero.
+    resolution
+        Largest difference between solutions that ought to be the same, relative to their
+        largest entry.
+    restricted
+        What the backend gets to minimise on a support; None takes the library's own.
+    expected_failures
+        Reasons by name of a check (``"check[instance]"``, patterns allowed): what the backend
+        does not promise. Strict: it is a failure when a listed check passes.
+
+    Returns
+    -------
+    Report
+        Nothing is raised: call :meth:`Report.raise_if_failed` for that. Any warning is a
+        failure.
+    """
+    checks = backend_checks(
+        backend, accuracy=accuracy, resolution=resolution, restricted=restricted
+    )
+    return run_checks(backend.name, checks, expected_failures=expected_failures)
+
+
+__all__ = ["BACKEND_CHECKS", "VALUE_CHECKS", "BackendCheck", "backend_checks", "run_backend_suite"]

@@ -1,0 +1,65 @@
+"""The public names: sorted, real, documented in the reference, and nothing besides."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import sparsemodel
+
+ROOT = Path(__file__).parents[2]
+
+
+def order(name: str) -> tuple[bool, bool, str]:
+    """Constants, then classes, then the rest: the order that ruff keeps."""
+    return not name.isupper(), not name[0].isupper(), name
+
+
+def test_all_is_sorted_and_real(module_name: str) -> None:
+    module = importlib.import_module(module_name)
+    if module_name.rpartition(".")[2].startswith("_") or "__getattr__" in vars(module):
+        return
+    if not hasattr(module, "__all__"):
+        offered = {
+            item
+            for item, value in vars(module).items()
+            if not item.startswith("_") and not inspect.ismodule(value)
+        }
+        assert not offered, "a public module says in __all__ what it offers"
+        return
+    public = list(module.__all__)
+    assert public == sorted(set(public), key=order)
+    assert [item for item in public if not hasattr(module, item)] == []
+
+
+def listed_in_the_reference() -> set[str]:
+    """Return the names in the tables of the reference page of the language."""
+    page = (ROOT / "docs" / "reference" / "model.md").read_text(encoding="utf-8")
+    listed: set[str] = set()
+    for table in page.split(".. autosummary::")[1:]:
+        body = table.partition("```")[0]
+        listed |= set(re.findall(r"^   ([A-Za-z_]\w*)$", body, flags=re.MULTILINE))
+    return listed
+
+
+def test_reference_lists_exactly_the_public_names() -> None:
+    """The page by topic is written by hand, so a name is neither added nor lost by accident."""
+    public = {
+        item
+        for item in sparsemodel.__all__
+        if not item.startswith("__") and not inspect.ismodule(getattr(sparsemodel, item))
+    }
+    assert listed_in_the_reference() == public
+
+
+def test_everything_public_has_a_docstring(module_name: str) -> None:
+    module = importlib.import_module(module_name)
+    assert inspect.getdoc(module)
+    silent = []
+    for item in getattr(module, "__all__", ()):
+        value = getattr(module, item)
+        if (inspect.isclass(value) or inspect.isfunction(value)) and not inspect.getdoc(value):
+            silent.append(item)
+    assert not silent

@@ -1,0 +1,23 @@
+"""Every law of a design holds for designs composed at random."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from sparsemodel.testing.design_laws import Tolerance
+from sparsemodel.testing.designs import DESIGN_CHECKS
+from sparsemodel.testing.strategies import composed_designs
+
+# Means are subtracted after the product, so what is left is as good as what was there before.
+TOLERANCE = Tolerance(relative=1e-11, absolute=1e-9)
+
+
+@pytest.mark.parametrize("law", DESIGN_CHECKS, ids=lambda law: law.__name__)
+@given(drawn=composed_designs())
+def test_composed_designs_obey(law, drawn):
+    design, array = drawn
+    before = array.copy()
+    law(design, array, TOLERANCE)
+    assert np.array_equal(array, before)

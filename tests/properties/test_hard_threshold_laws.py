@@ -1,0 +1,74 @@
+"""Laws of selection: nearest points, expansion, ties, groups."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsemodel.interfaces import coordinate_scores
+from sparsemodel.numerics import expansion_factor, hard_threshold, select, top_k
+from sparsemodel.testing.strategies import cardinalities, vectors
+
+sized = st.integers(1, 7).flatmap(lambda p: st.tuples(vectors(p), st.integers(0, p)))
+
+
+@given(sized)
+def test_top_k_is_a_stable_sort_cut_off(drawn):
+    scores, k = drawn
+    assert np.array_equal(top_k(scores, k), np.sort(np.argsort(-scores, kind="stable")[:k]))
+
+
+@given(sized)
+def test_hard_threshold_is_the_nearest_sparse_point(drawn):
+    x, k = drawn
+    near = hard_threshold(x, k)
+    assert np.count_nonzero(near) <= k
+    best = min(
+        (np.sum(np.delete(x, list(keep)) ** 2) for keep in combinations(range(x.size), k)),
+    )
+    assert np.sum((x - near) ** 2) == best  # multiples of 1/8: exact
+    assert np.array_equal(hard_threshold(near, k), near)
+
+
+@given(sized, st.sampled_from([-2.0, 0.5, 4.0]))
+def test_hard_threshold_is_homogeneous(drawn, factor):
+    x, k = drawn
+    assert np.array_equal(hard_threshold(factor * x, k), factor * hard_threshold(x, k))
+
+
+@st.composite
+def thresholded(draw):
+    p = draw(st.integers(2, 8))
+    sparsity = draw(st.integers(1, p))
+    k = draw(st.integers(sparsity, p))
+    sparse = np.zeros(p)
+    sparse[:sparsity] = draw(vectors(sparsity))
+    return draw(vectors(p)), sparse, k, sparsity
+
+
+@given(thresholded())
+def test_expansion_factor_bounds_the_error(drawn):
+    b, x, k, sparsity = drawn
+    bound = expansion_factor(b.size, k, sparsity) * np.linalg.norm(b - x)
+    assert np.linalg.norm(hard_threshold(b, k) - x) <= bound * (1 + 1e-12)
+
+
+@given(st.integers(1, 6).flatmap(lambda p: st.tuples(vectors(p), cardinalities(p))))
+def test_select_is_the_best_support(drawn):
+    x, sparsity = drawn
+    support = select(sparsity, x)
+    assert np.all(np.diff(support) > 0)
+    assert np.isin(sparsity.free, support).all()
+    kept = coordinate_scores(x)[support].sum()
+    units = [sparsity.coordinates(np.array(u, dtype=np.intp)) for u in _choices(sparsity)]
+    assert kept == max(coordinate_scores(x)[s].sum() for s in units)
+    projected = np.zeros_like(x)
+    projected[support] = x[support]
+    assert sparsity.count(projected) <= sparsity.k
+
+
+def _choices(sparsity):
+    return combinations(range(sparsity.units), sparsity.k)

@@ -1,0 +1,95 @@
+"""Lower bounds on sparse precision matrices against the best support, found by trying all."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsemodel.certificates.precision import certify_precision
+from sparsemodel.certificates.precision_bounds import Enclosure, dual_value, enclose
+from sparsemodel.interfaces import InfeasibleError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
+
+
+def instance(seed: int, p: int, n: int, k: int, **options: object) -> SparsePrecision:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) @ (np.eye(p) + 0.4 * rng.standard_normal((p, p)))
+    S = X.T @ X / n
+    return SparsePrecision.build(S, k, **options)  # type: ignore[arg-type]
+
+
+def best_point(form: SparsePrecision) -> tuple[float, np.ndarray]:
+    objective = precision_objective(form)
+    start = objective.origin()
+    best, where = np.inf, start.x
+    for units in combinations(range(form.sparsity.units), form.sparsity.k):
+        support = form.sparsity.coordinates(np.array(units, dtype=np.intp))
+        point = minimise_precision_on_support(objective, support, start)
+        if point.value < best:
+            best, where = point.value, point.x
+    return best, where
+
+
+@given(st.integers(0, 10_000), st.integers(3, 4), st.integers(1, 3), st.booleans())
+def test_bound_is_below_the_best_support(seed: int, p: int, k: int, masked: bool) -> None:
+    options: dict[str, object] = {}
+    if masked:
+        mask = np.zeros((p, p), dtype=bool)
+        mask[0, 1] = mask[1, 0] = True
+        options = {"required" if seed % 2 else "forbidden": mask}
+    form = instance(seed, p, 8 * p, min(k, 2), **options)
+    optimum, x = best_point(form)
+    certificate = certify_precision(form, x, time_limit=0.2)
+    assert certificate.bound <= optimum + 1e-9
+    assert certificate.bound >= certificate.trivial_bound
+    assert certificate.restricted_bound <= optimum + 1e-9
+    assert certificate.restricted_gap <= 1e-6
+    # A worse point widens the enclosure; the bound must stay below.
+    worse = certify_precision(form, precision_objective(form).origin().x, time_limit=0.1)
+    assert worse.bound <= optimum + 1e-9
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 1.0))
+def test_any_dual_matrix_gives_a_valid_bound(seed: int, size: float) -> None:
+    form = instance(seed, 4, 30, 2)
+    optimum, x = best_point(form)
+    rng = np.random.default_rng(seed)
+    U = size * rng.standard_normal(form.shape[0])
+    everything = Enclosure(0.0, np.inf, np.full(form.shape[0], np.inf))
+    box = enclose(form, np.zeros_like(U), optimum + 1e-9, everything)
+    assert np.all(np.abs(x) <= box.entries + 1e-12)
+    sigma = np.linalg.eigvalsh(form.matrix(x))
+    assert box.alpha <= sigma[0] + 1e-12
+    assert sigma[-1] <= box.beta + 1e-12
+    assert dual_value(form, U, box.modulus, box)[0] <= optimum + 1e-9
+    off = np.where(form.rows == form.cols, 0.0, U)
+    assert dual_value(form, off, 0.0, box)[0] <= optimum + 1e-9
+    smaller = enclose(form, off, optimum + 1e-9, box)
+    assert np.all(np.abs(x) <= smaller.entries + 1e-12)
+    assert dual_value(form, U, smaller.modulus, smaller)[0] <= optimum + 1e-9
+
+
+def test_plenty_of_samples_close_the_gap() -> None:
+    form = instance(3, 4, 20_000, 6)  # all edges: the trivial bound is exact
+    _, x = best_point(form)
+    assert certify_precision(form, x).gap <= 1e-6
+    few = instance(3, 4, 20_000, 3)
+    _, x = best_point(few)
+    certificate = certify_precision(few, x)
+    assert certificate.gap < certificate.trivial_gap
+
+
+def test_infeasible_points_are_refused() -> None:
+    form = instance(0, 4, 40, 1, beta=100.0)
+    x = form.entries(np.linalg.inv(form.covariance))
+    with pytest.raises(InfeasibleError, match="edges"):
+        certify_precision(form, x)
+    with pytest.raises(InfeasibleError, match="definite"):
+        certify_precision(form, -precision_objective(form).origin().x)
+    with pytest.raises(InfeasibleError, match="eigenvalues"):
+        certify_precision(form, 1e6 * precision_objective(form).origin().x)

@@ -1,0 +1,195 @@
+"""Designs in memory-mapped files: the laws of designs, and memory that stays small."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.designs import ChunkedDesign, DenseDesign, as_design
+from sparsemodel.interfaces import Access, DataTypeError
+from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.testing.design_laws import Tolerance
+from sparsemodel.testing.designs import EXACT, run_design_suite
+
+
+def mapped(folder: Path, array: np.ndarray, order: Any = "C", mode: Any = "r") -> np.memmap:
+    """Write ``array`` to a file of its own and map it."""
+    path = folder / f"{len(list(folder.iterdir()))}.bin"
+    out = np.memmap(path, dtype=array.dtype, mode="w+", shape=array.shape, order=order)
+    out[...] = array
+    out.flush()
+    return np.memmap(path, dtype=array.dtype, mode=mode, shape=array.shape, order=order)
+
+
+def maker(folder: Path, order: str, dtype: Any, **sizes: int) -> Callable[[np.ndarray], Any]:
+    return lambda array: ChunkedDesign(mapped(folder, array.astype(dtype), order), **sizes)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("block", [64, 2**20])
+def test_laws(tmp_path, order, block):
+    make = maker(tmp_path, order, np.float64, block_bytes=block)
+    run_design_suite(f"mapped {order} {block}", make, tolerance=EXACT).raise_if_failed()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_laws_without_room_for_columns(tmp_path, order):
+    make = maker(tmp_path, order, np.float64, block_bytes=64, column_bytes=0)
+    run_design_suite(f"mapped {order}, products", make, tolerance=EXACT).raise_if_failed()
+
+
+def test_laws_in_single_precision(tmp_path):
+    make = maker(tmp_path, "C", np.float32, block_bytes=64)
+    report = run_design_suite("mapped float32", make, tolerance=Tolerance(relative=1e-5))
+    report.raise_if_failed()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", ">f8", ">f4", "f2", "?"])
+def test_other_types_are_converted_by_the_block(tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 2, (20, 7)).astype(dtype)
+    design = as_design(mapped(tmp_path, array))
+    x, r = rng.standard_normal(7), rng.standard_normal(20)
+    exact = array.astype(np.float64)
+    np.testing.assert_allclose(design.matvec(x), exact @ x, rtol=1e-13)
+    np.testing.assert_allclose(design.rmatvec(r), exact.T @ r, rtol=1e-13)
+    np.testing.assert_array_equal(design.restrict(np.array([1, 4])).to_array(), exact[:, [1, 4]])
+
+
+@pytest.mark.parametrize("view", [np.s_[3:, 2:], np.s_[::2], np.s_[::-1, ::-1], np.s_[:, ::3]])
+def test_views_of_a_mapping(tmp_path, view):
+    array = np.random.default_rng(1).standard_normal((40, 12))
+    part = mapped(tmp_path, array)[view]
+    design = as_design(part)
+    assert isinstance(design, ChunkedDesign)
+    x = np.random.default_rng(2).standard_normal(part.shape[1])
+    np.testing.assert_allclose(design.matvec(x), array[view] @ x, rtol=1e-12)
+    np.testing.assert_allclose(design.rmatvec(design.matvec(x)), array[view].T @ (array[view] @ x))
+
+
+def test_a_private_mapping_keeps_its_changes(tmp_path):
+    private = mapped(tmp_path, np.ones((4096, 4)), mode="c")
+    private[7] = 5.0
+    design = as_design(private)
+    for _ in range(2):
+        assert design.matvec(np.ones(4))[7] == 20.0
+
+
+def test_columns_are_read_once_per_change_of_support(tmp_path):
+    array = np.random.default_rng(3).standard_normal((64, 16))
+    design = ChunkedDesign(mapped(tmp_path, array), block_bytes=1024)
+    first = np.array([1, 5, 9])
+    restricted = design.restrict(first)
+    assert isinstance(restricted, DenseDesign)
+    assert design.bytes_read == array.nbytes
+    assert design.restrict_again(first, first, restricted) is restricted
+    assert design.bytes_read == array.nbytes
+    second = np.array([0, 5, 9])
+    again = design.restrict_again(second, first, restricted)
+    assert design.bytes_read == 2 * array.nbytes
+    np.testing.assert_array_equal(again.to_array(), array[:, second])
+
+
+def test_columns_that_do_not_fit_are_not_gathered(tmp_path):
+    array = np.random.default_rng(4).standard_normal((64, 16))
+    design = ChunkedDesign(mapped(tmp_path, array), column_bytes=64 * 8 * 2)
+    assert isinstance(design.restrict(np.array([1, 2])), DenseDesign)
+    assert isinstance(design.restrict(np.array([1, 2, 3])), RestrictedDesign)
+
+
+def test_a_column_major_file_reads_the_columns_of_a_sparse_vector(tmp_path):
+    array = np.random.default_rng(5).standard_normal((64, 16))
+    design = ChunkedDesign(mapped(tmp_path, array, order="F"))
+    assert Access.COLUMNS in design.access
+    x = np.zeros(16)
+    x[3] = 2.0
+    np.testing.assert_allclose(design.matvec(x), 2.0 * array[:, 3])
+    assert design.bytes_read == 64 * 8
+
+
+def test_complex_files_are_refused(tmp_path):
+    with pytest.raises(DataTypeError, match="complex"):
+        as_design(mapped(tmp_path, np.ones((3, 2), dtype=complex)))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("column_bytes", [0, 2**29])
+def test_the_same_solution_as_in_memory(tmp_path, intercept, column_bytes):
+    rng = np.random.default_rng(6)
+    array = rng.standard_normal((200, 40))
+    b = array[:, [3, 8, 30]] @ [2.0, -1.0, 3.0] + 0.1 * rng.standard_normal(200)
+    solutions = []
+    for design in (array, ChunkedDesign(mapped(tmp_path, array), column_bytes=column_bytes)):
+        w = sm.Variable(40)
+        prediction = sm.as_design(design) @ w
+        if intercept:
+            prediction = prediction + sm.Variable()
+        problem = sm.Problem(sm.minimize(sm.squared_loss(prediction, b)), sm.card(w) <= 3)
+        solutions.append((problem.solve("nhtp"), w.value))
+    (first, x), (second, y) = solutions
+    assert first.support.tolist() == second.support.tolist() == [3, 8, 30]
+    np.testing.assert_allclose(x, y, atol=1e-9)
+    np.testing.assert_allclose(first.value, second.value, rtol=1e-9)
+
+
+def test_passes_are_the_readings_of_the_file(tmp_path):
+    rng = np.random.default_rng(7)
+    array = rng.standard_normal((300, 50))
+    b = array[:, [3, 8, 30]] @ [2.0, -1.0, 3.0] + 0.1 * rng.standard_normal(300)
+    design = ChunkedDesign(mapped(tmp_path, array))
+    w = sm.Variable(50)
+    solution = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= 3).solve(
+        "nhtp"
+    )
+    readings = design.bytes_read / array.nbytes
+    assert abs(readings - 2.0 * solution.passes) <= 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_resident_memory_stays_far_below_the_file(tmp_path):
+    # 1 GiB in the file; the process may grow by a few blocks, not by the file.
+    n, p = 2**16, 2**11
+    path = tmp_path / "large.bin"
+    rng = np.random.default_rng(8)
+    with path.open("wb") as file:
+        for _ in range(64):
+            file.write(rng.standard_normal((n // 64, p)).tobytes())
+    code = f"""
+        import numpy as np, sparsemodel as sm
+        def resident(key):
+            lines = open("/proc/self/status").read().splitlines()
+            return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
+        A = np.memmap({str(path)!r}, dtype=np.float64, mode="r", shape=({n}, {p}))
+        x = np.zeros({p}); x[::200] = 1.0
+        design = sm.as_design(A)
+        b = design.matvec(x)
+        before = resident("VmRSS")
+        w = sm.Variable({p})
+        problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= 11)
+        problem.solve("nhtp")
+        assert np.allclose(w.value, x, atol=1e-8)
+        print(resident("VmHWM") - before)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 400.0  # megabytes
+
+
+def test_blocks_cover_the_file_once(tmp_path):
+    array = np.arange(60.0).reshape(12, 5)
+    for order, block in itertools.product("CF", [1, 100, 10**6]):
+        design = ChunkedDesign(mapped(tmp_path, array, order=order), block_bytes=block)
+        design.rmatvec(np.ones(12))
+        assert design.bytes_read == array.nbytes

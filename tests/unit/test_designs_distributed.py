@@ -1,0 +1,189 @@
+"""Designs over Dask arrays: the laws of designs, the same answers, and little that travels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.interfaces import DataError
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.testing.designs import EXACT, run_design_suite
+
+da = pytest.importorskip("dask.array")
+
+from sparsemodel.designs.distributed import DistributedDesign  # noqa: E402
+from sparsemodel.numerics import distributed  # noqa: E402
+from sparsemodel.numerics.distributed import DistributedObjective  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    import dask
+
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def spread(array: np.ndarray, rows: int = 3, columns: int = 2) -> Any:
+    return DistributedDesign(da.from_array(array, chunks=(rows, columns)))
+
+
+def test_laws():
+    run_design_suite("dask", spread, tolerance=EXACT).raise_if_failed()
+
+
+def test_chunks_of_unknown_size_are_refused():
+    array = da.from_array(np.ones((6, 2)), chunks=3)
+    unknown = array[array[:, 0] > 0.0]
+    with pytest.raises(DataError, match="compute_chunk_sizes"):
+        sm.as_design(unknown)
+
+
+def problem(design: Any, target: np.ndarray, loss: Any, *, intercept: bool) -> Any:
+    w = sm.Variable(design.shape[1])
+    prediction = sm.as_design(design) @ w
+    if intercept:
+        prediction = prediction + sm.Variable()
+    objective = sm.minimize(loss(prediction, target) + sm.ridge(w, 1e-3))
+    return sm.Problem(objective, sm.card(w) <= 3), w
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 20)) * rng.uniform(0.2, 5.0, 20) + 1.0
+    return A, A[:, [2, 7, 11]] @ [1.0, -2.0, 1.5] + rng.standard_normal(200)
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_same_answer_as_in_memory(loss, intercept):
+    A, b = data()
+    target = b if loss is sm.squared_loss else np.where(b > np.median(b), 1.0, -1.0)
+    near, x = problem(A, target, loss, intercept=intercept)
+    far, y = problem(da.from_array(A, chunks=(64, 20)), target, loss, intercept=intercept)
+    one, two = near.solve("nhtp"), far.solve("nhtp")
+    assert one.support.tolist() == two.support.tolist()
+    assert one.value == pytest.approx(two.value, rel=1e-12)
+    np.testing.assert_allclose(x.value, y.value, rtol=1e-8, atol=1e-10)
+
+
+def test_every_answer_of_the_objective_is_that_of_the_data():
+    A, b = data()
+    target = np.where(b > 0.0, 1.0, -1.0)
+    near, _ = problem(A, target, sm.logistic_loss, intercept=True)
+    far, _ = problem(da.from_array(A, chunks=(64, 20)), target, sm.logistic_loss, intercept=True)
+    one, two = RegressionObjective(near.form), objective_of(far.form)
+    assert isinstance(two, DistributedObjective)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(21)
+    x[3:9] = 0.0
+    support, v = np.array([0, 4, 9, 20]), rng.standard_normal(4)
+    a, c = one.point_from(x), two.point_from(x)
+    assert a.value == pytest.approx(c.value, rel=1e-12)
+    for name, arguments in (
+        ("restricted_gradient", (support,)),
+        ("hessian", (support,)),
+        ("hessian_diagonal", (support,)),
+        ("hessian_product", (support, v)),
+        ("full_hessian_product", (support, v)),
+        ("gradient", ()),
+    ):
+        expected = getattr(one, name)(a, *arguments)
+        np.testing.assert_allclose(getattr(two, name)(c, *arguments), expected, atol=1e-12)
+    assert one.infimum() == two.infimum()
+
+
+def test_no_number_per_observation_travels(monkeypatch):
+    A, b = data()
+    far, _ = problem(da.from_array(A, chunks=(50, 20)), b, sm.squared_loss, intercept=False)
+    _, reduced = far._compiled().analysis()
+    objective = objective_of(reduced.form, reduced.gradient)
+    sizes = []
+    inner = distributed._call
+
+    def call(part: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+        out = inner(part, name, arguments)
+        sizes.append((sum(np.size(a) for a in arguments), np.size(out)))
+        return out
+
+    monkeypatch.setattr(distributed, "_call", call)
+    from sparsemodel.interfaces import Context
+    from sparsemodel.numerics import minimise_on_support
+    from sparsemodel_backends.nhtp import NHTP
+
+    NHTP().solve(objective, Context(minimise_on_support))
+    assert sizes
+    assert max(sent for sent, _ in sizes) <= 4 * 3  # a few supports and values
+    assert max(back for _, back in sizes) <= 20  # a gradient: p numbers, never n = 200
+
+
+def test_losses_that_couple_observations_still_work():
+    rng = np.random.default_rng(3)
+    A, _ = data()
+    time, event = rng.exponential(size=200), rng.random(200) < 0.7
+    if not hasattr(sm, "cox_loss"):
+        pytest.skip("no Cox loss in the language")
+    w = sm.Variable(20)
+    design = sm.as_design(da.from_array(A, chunks=(64, 20)))
+    loss = sm.cox_loss(design @ w, np.column_stack([time, event]))
+    solution = sm.Problem(sm.minimize(loss), sm.card(w) <= 2).solve("nhtp")
+    assert len(solution.support) == 2
+
+
+CLUSTER = """
+import os, signal
+import dask.array as da, numpy as np, sparsemodel as sm
+from distributed import Client, LocalCluster
+
+def main():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 100))
+    x = np.zeros(100); x[:5] = [1.0, -2.0, 1.5, 1.0, -1.0]
+    y = np.where(A @ x + rng.standard_normal(3000) > 0.0, 1.0, -1.0)
+
+    def solve(design, callback=None):
+        w = sm.Variable(100)
+        loss = sm.logistic_loss(sm.as_design(design) @ w, y) + sm.ridge(w, 1e-3)
+        problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 5)
+        return problem.solve("nhtp", callback=callback), w.value
+
+    expected, value = solve(A)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with Client(cluster) as client:
+            pids = list(client.run(os.getpid).values())
+            killed = []
+
+            def lose_a_worker(event):
+                if event.index == 1:
+                    os.kill(pids[0], signal.SIGKILL)
+                    killed.append(pids[0])
+
+            solution, other = solve(da.from_array(A, chunks=(500, 100)), lose_a_worker)
+    assert killed
+    assert solution.support.tolist() == expected.support.tolist()
+    assert np.allclose(value, other, rtol=1e-9)
+    print("survived")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
+def test_a_worker_that_dies_is_survived(tmp_path):
+    pytest.importorskip("distributed")
+    script = tmp_path / "cluster.py"
+    script.write_text(textwrap.dedent(CLUSTER))
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=110, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "survived" in run.stdout

@@ -1,0 +1,122 @@
+"""The Cox loss against its definition, in loops and in extended precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsemodel.losses import CoxLoss, cox
+
+LONG = np.longdouble
+
+
+def by_definition(u: np.ndarray, y: np.ndarray, c: np.ndarray) -> float:
+    """The formula of the docstring, one event at a time."""
+    scaled = c.astype(LONG) * c.size / c.astype(LONG).sum()
+    total = LONG(0.0)
+    for i in np.flatnonzero(y[:, 1]):
+        risk = y[:, 0] >= y[i, 0]
+        # Relative to the own prediction: exp of differences, in a type with a wide exponent.
+        total += c[i] * np.log(np.sum(scaled[risk] * np.exp(u[risk].astype(LONG) - LONG(u[i]))))
+    return float(total)
+
+
+def data(seed: int, n: int, times: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = np.column_stack([rng.integers(0, times, n), rng.integers(0, 2, n)]).astype(np.float64)
+    y[0, 1] = 1.0
+    return rng.normal(size=n), y, rng.uniform(0.1, 3.0, n)
+
+
+@given(st.integers(0, 1000), st.integers(1, 12), st.integers(1, 8), st.floats(0.1, 300.0))
+def test_total_is_the_definition(seed: int, n: int, times: int, scale: float) -> None:
+    u, y, c = data(seed, n, times)
+    u = scale * u
+    assert CoxLoss().total(u, y, c) == pytest.approx(by_definition(u, y, c), rel=1e-12, abs=1e-12)
+
+
+def test_equal_weights_give_the_textbook_value() -> None:
+    # Five patients, one tie: computed by hand from the risk sets {5}, {4}, {3, 2 tied}, {1}.
+    y = np.array([[1, 1], [2, 1], [2, 1], [3, 0], [4, 1]], dtype=np.float64)
+    expected = np.log(5) + 2 * np.log(4) + np.log(1)
+    assert CoxLoss().total(np.zeros(5), y, np.ones(5)) == pytest.approx(expected)
+    assert CoxLoss().total(np.zeros(5), y, np.full(5, 0.2)) == pytest.approx(expected / 5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_both_ways_of_the_hessian_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    u, y, c = data(seed, 40, 15)
+    v = np.random.default_rng(seed).normal(size=(40, 3))
+    direct = CoxLoss().hessian_product(5.0 * u, y, c, v)
+    monkeypatch.setattr(cox, "_SAFE_RANGE", -1.0)
+    with_logarithms = CoxLoss().hessian_product(5.0 * u, y, c, v)
+    np.testing.assert_allclose(direct, with_logarithms, rtol=1e-9, atol=1e-13)
+
+
+def test_hessian_in_full_is_that_of_the_definition() -> None:
+    u, y, c = data(3, 9, 4)
+    full = CoxLoss().hessian_product(u, y, c, np.eye(9))
+    expected = np.zeros((9, 9))
+    scaled = c * 9 / c.sum()
+    for i in np.flatnonzero(y[:, 1]):
+        p = np.where(y[:, 0] >= y[i, 0], scaled * np.exp(u), 0.0)
+        p /= p.sum()
+        expected += c[i] * (np.diag(p) - np.outer(p, p))
+    np.testing.assert_allclose(full, expected, atol=1e-13)
+    assert np.linalg.eigvalsh(full).max() <= 0.5 * (c @ y[:, 1])
+
+
+def test_gradient_and_hessian_vanish_on_constants() -> None:
+    u, y, c = data(1, 200, 60)
+    loss = CoxLoss()
+    assert loss.gradient(u, y, c).sum() == pytest.approx(0.0, abs=1e-11)
+    assert np.abs(loss.hessian_product(u, y, c, np.ones(200))).max() < 1e-12
+    assert loss.total(u + 5.0, y, c) == pytest.approx(loss.total(u, y, c), rel=1e-13)
+
+
+@given(st.integers(0, 300), st.integers(1, 10), st.integers(1, 5))
+def test_the_infimum_is_approached(seed: int, n: int, times: int) -> None:
+    """Earlier deaths take all the risk, in proportion to nothing but their weights."""
+    _, y, c = data(seed, n, times)
+    far = np.where(y[:, 1] == 1.0, 100.0 * (times - y[:, 0]), -1000.0)
+    loss = CoxLoss()
+    assert loss.total(far, y, c) == pytest.approx(loss.infimum(y, c), rel=1e-9, abs=1e-9)
+
+
+def test_a_fold_without_events_is_zero() -> None:
+    y, c, u = np.column_stack([np.arange(4.0), np.zeros(4)]), np.ones(4), np.arange(4.0)
+    loss = CoxLoss()
+    assert loss.total(u, y, c) == 0.0
+    assert loss.infimum(y, c) == 0.0
+    np.testing.assert_array_equal(loss.gradient(u, y, c), 0.0)
+    np.testing.assert_array_equal(loss.hessian_product(u, y, c, u), 0.0)
+
+
+def test_extreme_predictions_are_exact() -> None:
+    """Differences of thousands in the log hazard: sums of hazards underflow, logarithms do not."""
+    u = np.array([3000.0, -3000.0, 0.0, 10.0])
+    y = np.array([[1, 1], [2, 1], [3, 1], [3, 1]], dtype=np.float64)
+    loss, c = CoxLoss(), np.ones(4)
+    assert loss.total(u, y, c) == pytest.approx(by_definition(u, y, c), rel=1e-14)
+    p = 1.0 / (1.0 + np.exp(10.0))
+    expected = np.array([0.0, -1.0, 3 * p - 1.0, 3 * (1 - p) - 1.0])
+    np.testing.assert_allclose(loss.gradient(u, y, c), expected, atol=1e-11)
+    product = loss.hessian_product(u, y, c, np.array([1.0, 2.0, 3.0, -4.0]))
+    np.testing.assert_allclose(product, 3 * p * (1 - p) * np.array([0, 0, 7, -7]), atol=1e-11)
+
+
+def test_observations_of_weight_zero_are_not_there() -> None:
+    u, y, c = data(5, 30, 8)
+    y[7] = [100.0, 1.0]  # the longest time of all: its risk set is empty without it
+    c[[2, 7, 11]] = 0.0
+    kept = c > 0.0
+    loss, v = CoxLoss(), np.linspace(-1.0, 1.0, 30)
+    gradient, product = loss.gradient(u, y, c), loss.hessian_product(u, y, c, v)
+    np.testing.assert_array_equal(gradient[~kept], 0.0)
+    np.testing.assert_array_equal(product[~kept], 0.0)
+    part = u[kept], y[kept], c[kept]
+    np.testing.assert_allclose(gradient[kept], loss.gradient(*part), atol=1e-13)
+    np.testing.assert_allclose(product[kept], loss.hessian_product(*part, v[kept]), atol=1e-13)
+    assert np.isfinite(loss.total(u, y, c))

@@ -1,0 +1,163 @@
+"""What solving costs, counted: passes over the data and factorisations, never seconds.
+
+The limits are what was measured when a change made things faster, with a little room; a test
+that fails here says that something is done twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.fft import dct, idct
+from scipy.sparse.linalg import LinearOperator
+
+import sparsemodel as sm
+from sparsemodel.designs import DenseDesign
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import Context, Design
+from sparsemodel.numerics import RegressionObjective, minimise_on_support
+from sparsemodel_backends.nhtp import NHTP
+
+
+class Counting(Design):
+    """A dense design that counts its full products and the columns it hands out."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.inner = DenseDesign(array)
+        self.products = 0
+        self.columns = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    @property
+    def access(self) -> Any:
+        return self.inner.access
+
+    def matvec(self, x: np.ndarray) -> np.ndarray:
+        self.products += 1
+        return self.inner.matvec(x)
+
+    def rmatvec(self, r: np.ndarray) -> np.ndarray:
+        self.products += 1
+        return self.inner.rmatvec(r)
+
+    def restrict(self, support: np.ndarray) -> Any:
+        self.columns += support.size
+        return self.inner.restrict(support)
+
+    def restrict_again(self, support: np.ndarray, last: np.ndarray, restricted: Any) -> Any:
+        self.columns += np.setdiff1d(support, last).size
+        return self.inner.restrict_again(support, last, restricted)
+
+    def sampled_square_norms(self, rows: int) -> Any:
+        return self.inner.sampled_square_norms(rows)
+
+
+def cosines(p: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(p, p // 4, replace=False))
+    A = np.cos(np.pi * np.outer(rows, np.arange(p) + 0.5) / p)
+    A /= np.linalg.norm(A, axis=0)
+    x = np.zeros(p)
+    x[rng.choice(p, k, replace=False)] = rng.standard_normal(k)
+    return A, A @ x, x
+
+
+def outcome_of(problem: Any) -> Outcome:
+    return problem._outcome
+
+
+@pytest.mark.parametrize(("share", "passes"), [(0.01, 3.0), (0.05, 5.0)])
+def test_noiseless_recovery_takes_a_few_passes(share, passes):
+    p = 2000
+    k = round(share * p)
+    A, b, x = cosines(p, k)
+    design = Counting(A)
+    w = sm.Variable(p)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= k)
+    solution = problem.solve()
+    np.testing.assert_allclose(w.value, x, atol=1e-10)
+    assert solution.passes <= passes
+    assert design.products <= 2.0 * solution.passes + 1  # what is counted is what was done
+    assert design.columns <= 4 * k  # columns that stay are not read again
+    assert outcome_of(problem).factorizations <= solution.iterations + 1
+
+
+def test_polishing_reuses_the_last_factor():
+    A, b, _ = cosines(1000, 10)
+    w = sm.Variable(1000)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 10)
+    form = problem.form
+    objective = RegressionObjective(form)
+    point = NHTP().solve(objective, Context(minimise_on_support)).point
+    before = objective.factorizations
+    minimise_on_support(objective, point.support, point)
+    assert objective.factorizations == before
+
+
+def test_minimisers_on_a_support_need_no_full_product():
+    A, b, _ = cosines(400, 8)
+    design = Counting(A)
+    w = sm.Variable(400)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= 8)
+    objective = RegressionObjective(problem.form)
+    origin = objective.origin()
+    for start in range(5):
+        minimise_on_support(objective, np.arange(start, start + 8), origin)
+    assert design.products == 0
+    assert design.columns == 8 + 4  # one new column each time
+
+
+def test_matrix_free_newton_systems_take_conjugate_gradients():
+    p, k = 2**12, 40
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.choice(p, p // 4, replace=False))
+    calls = []
+
+    def matvec(v: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return 2.0 * dct(v.ravel(), norm="ortho")[rows]
+
+    def rmatvec(r: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        full = np.zeros(p)
+        full[rows] = r.ravel()
+        return 2.0 * idct(full, norm="ortho")
+
+    operator = LinearOperator((p // 4, p), matvec=matvec, rmatvec=rmatvec, dtype=float)
+    x = np.zeros(p)
+    x[rng.choice(p, k, replace=False)] = rng.standard_normal(k)
+    b = operator.matvec(x)
+    calls.clear()
+    w = sm.Variable(p)
+    problem = sm.Problem(
+        sm.minimize(sm.squared_loss(sm.as_design(operator) @ w, b)), sm.card(w) <= k
+    )
+    solution = problem.solve()
+    np.testing.assert_allclose(w.value, x, atol=1e-8)
+    assert len(calls) <= 130  # forming k columns of each Hessian would take hundreds
+    assert len(calls) <= 2.0 * solution.passes + 4
+
+
+def test_generalised_pursuit_takes_half_a_pass_a_block():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((300, 800))
+    y = np.where(A[:, :10].sum(axis=1) + rng.standard_normal(300) > 0.0, 1.0, -1.0)
+    w = sm.Variable(800)
+    objective = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    solution = sm.Problem(objective, sm.card(w) <= 40).solve("gomp")
+    assert solution.passes <= 20 / 2 + 2.0
+
+
+def test_solving_again_reads_nothing_twice():
+    A, b, _ = cosines(1000, 10)
+    design = Counting(A)
+    w = sm.Variable(1000)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= 10)
+    first = problem.solve("nhtp").passes
+    second = problem.solve("nhtp").passes
+    assert second < first

@@ -1,0 +1,220 @@
+"""Pictures: what is drawn is what was handed over, on the axes that were given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+
+import sparsemodel as sm
+from sparsemodel.interfaces import Iteration
+from sparsemodel.reporting import plots
+from sparsemodel.reporting.plots_style import BLUE, ORANGE
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def history(*values: float, backend: str = "nhtp") -> list[Iteration]:
+    return [
+        Iteration(backend, i, v, v, np.array([0]), 0.0, 0.1 * i, np.ones(1))
+        for i, v in enumerate(values, 1)
+    ]
+
+
+def words(axes: Any) -> str:
+    texts = [*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label]
+    return " | ".join(t.get_text() for t in [*texts, axes._left_title])
+
+
+def saved(axes: Any, tmp_path: Path) -> None:
+    figure = getattr(axes, "figure", axes)
+    figure.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+# ---- convergence ---------------------------------------------------------------------------------
+
+
+def test_convergence_draws_the_best_so_far_and_the_bound(tmp_path: Path) -> None:
+    axes = plots.convergence(history(5.0, 3.0, 4.0, 2.0), bound=1.0)
+    curve = next(line for line in axes.lines if len(line.get_ydata()) == 4)
+    np.testing.assert_array_equal(curve.get_ydata(), [5.0, 3.0, 3.0, 2.0])
+    assert "lower bound 1" in words(axes)
+    assert "Not settled: 50 %" in words(axes)
+    assert axes.get_ylim()[0] < 1.0
+    saved(axes, tmp_path)
+
+
+def test_convergence_names_the_stages(tmp_path: Path) -> None:
+    axes = plots.convergence(history(3.0, 2.0) + history(2.0, 1.5, backend="iht"))
+    assert "nhtp" in words(axes)
+    assert "iht" in words(axes)
+    assert "Not settled" not in words(axes)
+    saved(axes, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "bound", "scale"),
+    [
+        ((1000.0, 1.0), 0.5, "log"),
+        ((1000.0, 1.0), -1.0, "linear"),
+        ((2.0, 1.0), None, "linear"),
+        ((1000.0, 1.0), -np.inf, "log"),
+    ],
+)
+def test_convergence_is_logarithmic_where_that_helps(
+    tmp_path: Path, values: tuple[float, ...], bound: float | None, scale: str
+) -> None:
+    axes = plots.convergence(history(*values), bound=bound)
+    assert axes.get_yscale() == scale
+    saved(axes, tmp_path)
+
+
+# ---- coefficients --------------------------------------------------------------------------------
+
+
+def test_coefficients_are_sorted_bars(tmp_path: Path) -> None:
+    axes = plots.coefficients({"a": 1.0, "b": -3.0, "c": 2.0, "intercept": 99.0}, most=2)
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["b", "c"]
+    assert [bar.get_width() for bar in axes.patches] == [-3.0, 2.0]
+    assert [to_hex(bar.get_facecolor()) for bar in axes.patches] == [ORANGE, BLUE]
+    assert "and 1 smaller ones" in words(axes)
+    saved(axes, tmp_path)
+
+
+def test_coefficients_of_several_classes_are_a_map(tmp_path: Path) -> None:
+    values = {"a": np.array([1.0, 0.0, -1.0]), "b": np.array([0.0, 5.0, 0.0])}
+    axes = plots.coefficients(values, classes=["x", "y", "z"])
+    image = axes.images[0]
+    np.testing.assert_array_equal(image.get_array(), [[0.0, 5.0, 0.0], [1.0, 0.0, -1.0]])
+    assert image.get_clim() == (-5.0, 5.0), "white is zero"
+    saved(axes, tmp_path)
+
+
+# ---- paths and supports --------------------------------------------------------------------------
+
+
+def test_a_path_with_its_choice(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((50, 6))
+    w = sm.Variable(6)
+    goal = sm.minimize(sm.squared_loss(A @ w, A[:, 1] + 0.1 * rng.standard_normal(50)))
+    path = sm.Problem(goal, sm.card(w) <= 1).path(range(1, 5))
+    chosen = path.select("bic")
+    axes = path.plot(chosen=chosen)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), path.objective)
+    assert f"k = {chosen.k}" in words(axes)
+    other = next(a for a in axes.figure.axes if a is not axes)
+    np.testing.assert_array_equal(other.lines[0].get_ydata(), chosen.scores)
+    saved(axes, tmp_path)
+
+
+def test_supports_beside_the_truth(tmp_path: Path) -> None:
+    axes = plots.support_recovery([[3], [3, 7], np.array([3, 5])], truth=[3, 5], ks=[1, 2, 2])
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["3", "5", "7"]
+    filled = [
+        (int(line.get_xdata()[0]), int(line.get_ydata()[0]), to_hex(line.get_markerfacecolor()))
+        for line in axes.lines
+        if line.get_marker() == "s" and line.get_markerfacecolor() != "none"
+    ]
+    assert filled == [(0, 0, BLUE), (1, 0, BLUE), (1, 2, ORANGE), (2, 0, BLUE), (2, 1, BLUE)]
+    assert "wrong" in words(axes)
+    saved(axes, tmp_path)
+
+
+def test_supports_by_name_are_cut_to_size(tmp_path: Path) -> None:
+    axes = plots.support_recovery([["a"], ["a", "b", "c"]], most=2)
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["a", "b"]
+    assert "1 later rows" in words(axes)
+    saved(axes, tmp_path)
+
+
+# ---- graphs --------------------------------------------------------------------------------------
+
+
+def test_a_graph_with_signs(tmp_path: Path) -> None:
+    nx = pytest.importorskip("networkx")
+    network = nx.Graph()
+    network.add_nodes_from("abcde")
+    network.add_weighted_edges_from([("a", "b", 0.8), ("b", "c", -0.4)])
+    axes = plots.graph(network)
+    assert {t.get_text() for t in axes.texts} >= {"a", "b", "c"}
+    assert "d" not in {t.get_text() for t in axes.texts}
+    assert "2 variables without one" in words(axes)
+    assert "orange: negative" in words(axes)
+    edges = axes.collections[0]
+    assert {to_hex(c) for c in edges.get_colors()} == {BLUE, ORANGE}
+    widths = sorted(edges.get_linewidths())
+    assert widths[0] < widths[1]
+    saved(axes, tmp_path)
+    saved(plots.graph(network, lonely=True), tmp_path)
+
+
+# ---- pictures ------------------------------------------------------------------------------------
+
+
+def test_weights_become_pictures(tmp_path: Path) -> None:
+    coef = np.zeros((3, 6))
+    coef[:, 1], coef[1, 4] = [1.0, -2.0, 0.0], 0.5
+    figure = plots.weights_as_pictures(coef, (2, 3), labels=["x", "y", "z"], columns=2)
+    pictures = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    assert len(pictures) == 3
+    np.testing.assert_array_equal(pictures[1].filled(9.0), [[9.0, -2.0, 9.0], [9.0, 0.5, 9.0]])
+    assert len({axes.images[0].get_clim() for axes in figure.axes if axes.images}) == 1
+    saved(figure, tmp_path)
+    saved(plots.weights_as_pictures(np.zeros(6), (2, 3)), tmp_path)
+
+
+# ---- all of them ---------------------------------------------------------------------------------
+
+
+def test_given_axes_are_used() -> None:
+    nx = pytest.importorskip("networkx")
+    _, grid = plt.subplots(1, 5)
+    path = SimpleNamespace(k=[1, 2], objective=[2.0, 1.0])
+    drawn = [
+        plots.convergence(history(2.0, 1.0), axes=grid[0]),
+        plots.coefficients({"a": 1.0}, axes=grid[1]),
+        plots.path(path, axes=grid[2]),
+        plots.support_recovery([[1]], axes=grid[3]),
+        plots.graph(nx.path_graph(3), axes=grid[4]),
+    ]
+    assert drawn == list(grid)
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.convergence([]),
+        lambda: plots.coefficients({"intercept": 1.0}),
+        lambda: plots.support_recovery([[], []]),
+        lambda: plots.graph(pytest.importorskip("networkx").empty_graph(3)),
+        lambda: plots.weights_as_pictures(np.ones((2, 5)), (2, 3)),
+        lambda: plots.weights_as_pictures(np.ones((2, 6)), (2, 3), labels=["one"]),
+    ],
+)
+def test_nothing_to_draw_is_an_error(draw: Any) -> None:
+    with pytest.raises(sm.SparseModelError):
+        draw()
+    assert plt.get_fignums() == []
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(sm.MissingDependencyError, match="plot"):
+        plots.coefficients({"a": 1.0})

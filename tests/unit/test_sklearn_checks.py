@@ -1,0 +1,47 @@
+"""scikit-learn's own checks, all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsemodel.sklearn import (
+    SparseLinearRegression,
+    SparseLinearRegressionCV,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+    SparsePoissonRegression,
+    SparsePoissonRegressionCV,
+    SparsePrecision,
+    SparsePrecisionCV,
+    SparseSVC,
+    SparseSVCCV,
+)
+
+ONE_K = [
+    SparseLinearRegression(),
+    SparseLogisticRegression(),
+    SparsePoissonRegression(),
+    SparsePrecision(),
+    SparseSVC(),
+]
+CANDIDATES = [
+    SparseLinearRegressionCV,
+    SparseLogisticRegressionCV,
+    SparsePoissonRegressionCV,
+    SparsePrecisionCV,
+    SparseSVCCV,
+]
+
+
+@parametrize_with_checks([*ONE_K, SparseLinearRegressionCV([1, 3], cv=3)])
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([cls() for cls in CANDIDATES])
+def test_scikit_learn_checks_with_all_candidates(estimator: Any, check: Any) -> None:
+    check(estimator)

@@ -1,0 +1,255 @@
+"""The factor of a changing support, and the local search by swaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsemodel.interfaces import Cardinality, Objective, Point
+from sparsemodel.losses import LogisticLoss, SquaredLoss
+from sparsemodel.numerics import (
+    QuadraticSwaps,
+    SupportFactor,
+    full_diagonal,
+    hessian_columns,
+    minimise_on_support,
+    polish_by_swaps,
+)
+from sparsemodel.testing.catalogue import planted
+from sparsemodel.testing.problems import EXACT_STORAGES, Data, Instance
+from sparsemodel.testing.reference import brute_force, minimise_in_box
+
+
+def badly_scaled(seed: int, *, n: int = 25, p: int = 12, k: int = 3, outputs: int = 0) -> Instance:
+    """Correlated columns whose norms differ by four orders of magnitude, and pure noise."""
+    rng = np.random.default_rng(seed)
+    mixing = np.eye(p) + 0.5 * rng.standard_normal((p, p))
+    array = rng.standard_normal((n, p)) @ mixing * 10.0 ** rng.uniform(-2.0, 2.0, p)
+    target = rng.standard_normal((n, outputs) if outputs else n)
+    weights = rng.uniform(0.5, 2.0, n)
+    data = Data(array, SquaredLoss(), target, weights)
+    return Instance(
+        f"badly scaled {seed} {outputs}",
+        (data,),
+        rng.uniform(0.0, 0.1, p) * (seed % 2),
+        Cardinality(p, k),
+        outputs=max(outputs, 1),
+        matrix=outputs > 0,
+    )
+
+
+def best_neighbour(objective: Objective, point: Point) -> float:
+    """Return the smallest value over all single swaps, each solved from nothing."""
+    values = [
+        minimise_on_support(
+            objective, np.sort(np.append(np.delete(point.support, j), i)), objective.origin()
+        ).value
+        for j in range(point.support.size)
+        for i in np.setdiff1d(np.arange(objective.shape[0]), point.support)
+    ]
+    return min(values)
+
+
+# ---- the factor ------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 11), max_size=25))
+@settings(max_examples=40, deadline=None)
+def test_the_factor_follows_any_sequence_of_changes(seed: int, changes: list[int]) -> None:
+    objective = badly_scaled(seed).objective()
+    origin = objective.origin()
+    factor = SupportFactor(objective, origin)
+    for i in changes:
+        if i in factor.support:
+            factor.remove(i)
+        else:
+            assert factor.add(i) is not None
+    hessian = objective.hessian(origin, factor.support)
+    b = np.sqrt(np.diag(hessian))
+    residual = (hessian @ factor.solve(b) - b) / b
+    assert np.abs(residual).max(initial=0.0) < 1e-7
+    if factor.size:
+        inverse = np.diag(np.linalg.inv(hessian / np.outer(b, b))) / b**2
+        np.testing.assert_allclose(factor.inverse_diagonal(), inverse, rtol=1e-6)
+
+
+def test_adding_returns_the_conjugate_direction() -> None:
+    objective = badly_scaled(3).objective()
+    factor = SupportFactor(objective, objective.origin())
+    assert factor.reset(np.array([1, 4, 9]))
+    added = factor.add(6)
+    assert added is not None
+    direction, pivot = added
+    product = objective.hessian_product(objective.origin(), factor.support, direction)
+    assert direction[2] == 1.0
+    np.testing.assert_allclose(product[2], pivot, rtol=1e-9)
+    scale = np.sqrt(np.diag(objective.hessian(objective.origin(), factor.support)))
+    assert np.abs(product[[0, 1, 3]] / scale[[0, 1, 3]]).max() < 1e-9 * product[2] / scale[2]
+
+
+def test_a_dependent_column_is_refused() -> None:
+    array = np.random.default_rng(0).standard_normal((10, 4))
+    array[:, 3] = array[:, 0] - 2.0 * array[:, 1]
+    data = Data(array, SquaredLoss(), array[:, 2], np.ones(10))
+    objective = Instance("dependent", (data,), np.zeros(4), Cardinality(4, 2)).objective()
+    factor = SupportFactor(objective, objective.origin())
+    assert factor.reset(np.array([0, 1]))
+    assert factor.add(3) is None
+    assert list(factor.support) == [0, 1]
+    assert factor.add(2) is not None
+    assert not factor.reset(np.array([0, 1, 3]))
+    assert factor.size == 0
+
+
+# ---- curvature over all coordinates ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()])
+def test_blocks_of_hessian_columns_agree_with_single_products(
+    loss: SquaredLoss | LogisticLoss,
+) -> None:
+    instance = planted("columns", loss, n=30, p=7, k=2)
+    rng = np.random.default_rng(1)
+    support = np.array([0, 2, 5])
+    for name, storage in EXACT_STORAGES.items():
+        objective = instance.objective(storage)
+        at = objective.point(support, np.array([1.0, -0.5, 0.2]))
+        directions = rng.standard_normal((3, 4))
+        block = hessian_columns(objective, at, support, directions)
+        for j in range(4):
+            single = objective.full_hessian_product(at, support, directions[:, j])
+            np.testing.assert_allclose(block[:, j], single, rtol=1e-10, atol=1e-12, err_msg=name)
+        diagonal = full_diagonal(objective, at)
+        if diagonal is None:
+            assert name == "operator"
+        else:
+            everything = objective.hessian(at, np.arange(7))
+            np.testing.assert_allclose(diagonal, np.diag(everything), rtol=1e-10, err_msg=name)
+
+
+# ---- prices of swaps -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outputs", [0, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_price_of_a_swap_is_what_it_changes(seed: int, outputs: int) -> None:
+    objective = badly_scaled(seed, outputs=outputs).objective()
+    point = minimise_on_support(objective, np.array([0, 3, 7]), objective.origin())
+    engine = QuadraticSwaps.start(objective, point)
+    assert engine is not None
+    for _ in range(4):
+        before = engine.point().value
+        positions, costs, inverse = engine.removals()
+        for position in positions:
+            kept = np.delete(engine.support, position)
+            removed = minimise_on_support(objective, kept, objective.origin())
+            assert removed.value - before == pytest.approx(costs[position], rel=1e-6)
+        swap = engine.best_swap(positions, costs, inverse)
+        assert swap is not None
+        best = best_neighbour(objective, engine.point())
+        assert before - swap.decrease == pytest.approx(best, rel=1e-8)
+        assert engine.exchange(swap)
+        assert swap.into in engine.support
+        assert swap.out not in engine.support
+        assert engine.point().value == pytest.approx(best, rel=1e-8)
+    addition = engine.best_insertion()
+    assert addition is not None
+    before = engine.point().value
+    assert engine.insert(addition[0])
+    assert before - engine.point().value == pytest.approx(addition[1], rel=1e-6)
+
+
+# ---- the polish ------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0, 2]))
+@settings(max_examples=15, deadline=None)
+def test_no_single_swap_improves_a_polished_least_squares_point(seed: int, outputs: int) -> None:
+    objective = badly_scaled(seed, outputs=outputs).objective()
+    start = minimise_on_support(objective, np.arange(3), objective.origin())
+    point = polish_by_swaps(objective, start, restricted=minimise_on_support)
+    assert point.value <= start.value
+    assert point.support.size == 3
+    assert best_neighbour(objective, point) >= point.value - 1e-9 * objective.origin().value
+
+
+@pytest.mark.parametrize("storage", EXACT_STORAGES)
+def test_the_polish_works_in_every_storage(storage: str) -> None:
+    instance = planted("storages", SquaredLoss(), n=40, p=15, k=4)
+    objective = instance.objective(EXACT_STORAGES[storage])
+    wrong = minimise_on_support(objective, np.array([0, 1, 2, 3]), objective.origin())
+    point = polish_by_swaps(objective, wrong, restricted=minimise_on_support)
+    assert instance.planted is not None
+    assert list(point.support) == list(instance.planted)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_polish_of_a_logistic_point(seed: int) -> None:
+    instance = planted(f"logistic polish {seed}", LogisticLoss(), n=60, p=9, k=3, ridge=1e-2)
+    objective = instance.objective()
+    start = minimise_on_support(objective, np.array([0, 1, 2]), objective.origin())
+    point = polish_by_swaps(objective, start, restricted=minimise_on_support)
+    assert point.value == pytest.approx(brute_force(instance).value, rel=1e-6)
+
+
+def test_the_polish_fills_the_support_and_keeps_free_coordinates() -> None:
+    instance = planted("fill", SquaredLoss(), n=40, p=10, k=3)
+    free = np.array([4], dtype=np.intp)
+    instance = replace(instance, sparsity=Cardinality(10, 3, free))
+    objective = instance.objective()
+    point = polish_by_swaps(objective, objective.origin(), restricted=minimise_on_support)
+    assert point.support.size == 4
+    assert 4 in point.support
+    assert point.value == pytest.approx(brute_force(instance).value, rel=1e-9)
+
+
+def test_the_polish_of_groups_and_of_bounds() -> None:
+    plain = planted("groups and bounds", SquaredLoss(), n=40, p=10, k=2)
+    grouped = replace(plain, sparsity=Cardinality(10, 2, groups=np.arange(10) // 2))
+    objective = grouped.objective()
+    start = minimise_on_support(objective, np.arange(4), objective.origin())
+    point = polish_by_swaps(objective, start, restricted=minimise_on_support)
+    assert objective.cardinality.count(point.x) <= 2
+    assert point.value == pytest.approx(brute_force(grouped).value, rel=1e-9)
+
+    from sparsemodel.interfaces import Box
+
+    boxed = replace(plain, box=Box(np.zeros(10), np.full(10, 1.2)))
+    objective = boxed.objective()
+    point = polish_by_swaps(objective, objective.origin(), restricted=minimise_in_box)
+    assert np.all(point.x >= 0.0)
+    assert point.value == pytest.approx(brute_force(boxed).value, rel=1e-6)
+
+
+def test_limits_of_the_polish() -> None:
+    objective = badly_scaled(8).objective()
+    start = minimise_on_support(objective, np.arange(3), objective.origin())
+    untouched = polish_by_swaps(objective, start, restricted=minimise_on_support, max_swaps=0)
+    assert list(untouched.support) == [0, 1, 2]
+    expired = polish_by_swaps(objective, start, restricted=minimise_on_support, deadline=0.0)
+    assert list(expired.support) == [0, 1, 2]
+    once = polish_by_swaps(objective, start, restricted=minimise_on_support, max_swaps=1)
+    assert np.setdiff1d(once.support, start.support).size == 1
+    assert once.value < start.value
+
+
+def test_a_swap_costs_one_pass() -> None:
+    rng = np.random.default_rng(5)
+    array = rng.standard_normal((200, 1000))
+    target = array[:, :20] @ np.ones(20) + 0.1 * rng.standard_normal(200)
+    data = Data(array, SquaredLoss(), target, np.full(200, 1 / 200))
+    objective = Instance("swaps", (data,), np.zeros(1000), Cardinality(1000, 20)).objective()
+    start = minimise_on_support(objective, np.arange(10, 30), objective.origin())
+    engine = QuadraticSwaps.start(objective, start)
+    assert engine is not None
+    positions, costs, inverse = engine.removals()
+    before = objective.passes
+    swap = engine.best_swap(positions[:1], costs, inverse)
+    assert swap is not None
+    assert swap.decrease > 0.0
+    assert engine.exchange(swap)
+    assert objective.passes - before == 1.0
