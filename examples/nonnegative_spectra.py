@@ -1,0 +1,26 @@
+"""Unmixing a spectrum: nonnegative amounts of at most four of sixty substances."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import sparsemodel as sm
+
+rng = np.random.default_rng(5)
+wave = np.linspace(0.0, 1.0, 300)
+peaks, widths = rng.uniform(0.0, 1.0, (60, 3)), rng.uniform(0.01, 0.05, (60, 3))
+library = sum(np.exp(-0.5 * ((wave[:, None] - peaks[:, j]) / widths[:, j]) ** 2) for j in range(3))
+amounts = np.zeros(60)
+amounts[[7, 21, 33, 48]] = 1.0, 0.6, 0.4, 0.8
+spectrum = library @ amounts + 0.02 * rng.standard_normal(300)
+
+w = sm.Variable(60, name="amount")
+goal = sm.minimize(sm.squared_loss(library @ w, spectrum))
+solution = sm.Problem(goal, sm.card(w) <= 4, w >= 0).solve()
+print("substances", solution.support, "amounts", w.value[solution.support].round(2))
+
+plt.plot(wave, spectrum, color="0.7", label="measured")
+plt.plot(wave, library @ w.value, label="explained")
+for j in solution.support:
+    plt.plot(wave, library[:, j] * w.value[j], "--", linewidth=1, label=f"substance {j}")
+plt.legend()
+plt.show()

@@ -1,0 +1,27 @@
+"""A portfolio of at most eight of sixty assets: fully invested, no short sales, limits."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import sparsemodel as sm
+
+rng = np.random.default_rng(6)
+market = 0.01 * rng.standard_normal((500, 1))
+returns = market * rng.uniform(0.5, 1.5, 60) + 0.02 * rng.standard_normal((500, 60))
+index = returns.mean(axis=1)  # track the equally weighted index
+
+w = sm.Variable(60, name="share")
+tracking = sm.squared_loss(returns @ w, index)
+constraints = [w.sum() == 1, w >= 0, w <= 0.25]
+risks = []
+for k in (4, 8, 16):
+    problem = sm.Problem(sm.minimize(10_000 * tracking), sm.card(w) <= k, constraints)
+    solution = problem.solve()
+    risks.append(np.std(returns @ w.value - index))
+    print(f"k = {k}: tracking error {risks[-1]:.2e}, invested {w.value.sum():.6f}")
+print(problem.explain())
+
+plt.bar(solution.indices, w.value[solution.indices])
+plt.xlabel("asset")
+plt.ylabel("share")
+plt.show()
