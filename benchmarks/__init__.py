@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m benchmarks`` runs everything, ``python -m benchmarks NAME`` a family."""

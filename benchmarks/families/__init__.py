@@ -1,0 +1,17 @@
+"""One module a family; each has ``run(options) -> list of records``."""
+
+from __future__ import annotations
+
+NAMES = (
+    "compressed_sensing",
+    "logistic",
+    "recovery",
+    "text",
+    "flights",
+    "matrix_free",
+    "out_of_core",
+    "distributed",
+    "growth",
+    "single_precision",
+)
+"""In the order of the report. Each name is a module of this package."""

@@ -1,0 +1,97 @@
+"""A dense matrix in a file that is larger than the memory it is allowed to use."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sparsemodel as sm
+from benchmarks.measure import Record, Timing, peak_resident
+from benchmarks.options import Options
+
+P = 5000
+K = 20
+
+
+def run(options: Options) -> list[Record]:
+    """Return time against the disk's own, and the resident memory; the file is removed again."""
+    gigabytes = 0.1 if options.quick else options.gigabytes
+    n = round(gigabytes * 2**30 / (8 * P))
+    path = options.scratch / "out-of-core.bin"
+    try:
+        _write(path, n)
+        return [_solve(path, n, gigabytes)]
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, n: int) -> None:
+    rng = np.random.default_rng(0)
+    with path.open("wb") as file:
+        for start in range(0, n, 2000):
+            file.write(rng.standard_normal((min(2000, n - start), P)).tobytes())
+
+
+def _solve(path: Path, n: int, gigabytes: float) -> Record:
+    A = np.memmap(path, dtype=np.float64, mode="r", shape=(n, P))
+    rng = np.random.default_rng(1)
+    x = np.zeros(P)
+    x[rng.choice(P, K, replace=False)] = rng.standard_normal(K)
+    design = sm.as_design(A)
+    b = design.matvec(x)
+    _forget(path)
+    reading = _read(path)
+    _forget(path)
+    before = design.bytes_read  # type: ignore[attr-defined]
+    w = sm.Variable(P)
+    began, clock = time.process_time(), time.perf_counter()
+    problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= K)
+    solution = problem.solve()
+    wall, cpu = time.perf_counter() - clock, time.process_time() - began
+    readings = (design.bytes_read - before) / A.nbytes  # type: ignore[attr-defined]
+    unit = _unit(design)
+    return Record(
+        "out_of_core",
+        f"{gigabytes:g} GB, n={n}, p={P}, k={K}",
+        "sparsemodel",
+        {"error": float(np.linalg.norm(w.value - x) / np.linalg.norm(x))},
+        Timing(cpu, wall, cpu, 1),
+        unit,
+        passes=solution.passes,
+        peak_mb=peak_resident(),
+        notes=(
+            f"peak resident {peak_resident() / 1024:.2f} GiB; {readings:.1f} readings of the file; "
+            f"{wall / (readings * reading):.2f} times the disk's own {reading:.1f} s a reading"
+        ),
+        extra={"disk_seconds": reading, "readings": readings},
+    )
+
+
+def _unit(design: Any) -> float:
+    began = time.process_time()
+    design.rmatvec(design.matvec(np.ones(P)))
+    return time.process_time() - began
+
+
+def _forget(path: Path) -> None:
+    """Take the file out of the page cache, as far as the system does that."""
+    if hasattr(os, "posix_fadvise"):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def _read(path: Path) -> float:
+    """Return the seconds of reading the file from front to back without looking at it."""
+    buffer = bytearray(2**26)
+    clock = time.perf_counter()
+    with path.open("rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+    return time.perf_counter() - clock

@@ -1,0 +1,70 @@
+"""Mail as 226549 terms, 1000 of them chosen: test accuracy against a dense linear classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import sparsemodel as sm
+from benchmarks.data.load import load
+from benchmarks.data.transforms import tfidf
+from benchmarks.measure import Record, peak_resident, timed, unit_of_array
+from benchmarks.options import Options
+
+RIDGE = 1e-6
+
+
+def run(options: Options) -> list[Record]:
+    """Return logistic and smoothed hinge at k = 1000, and scikit-learn's LinearSVC."""
+    data = load("spam_text")
+    k = 100 if options.quick else 1000
+    X = tfidf(data.X)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    test, train = np.sort(order[: X.shape[0] // 5]), np.sort(order[X.shape[0] // 5 :])
+    A, B = X[train], X[test]
+    y, z = np.where(data.y > 0, 1.0, -1.0)[train], np.where(data.y > 0, 1.0, -1.0)[test]
+    unit = unit_of_array(A)
+    case = f"{A.shape[0]} x {A.shape[1]}, k={k}"
+    out = []
+    losses: dict[str, Any] = {"logistic": sm.logistic_loss}
+    if hasattr(sm, "smoothed_hinge_loss"):
+        losses["smoothed hinge"] = sm.smoothed_hinge_loss
+    for name, loss in losses.items():
+
+        def solve(loss: Any = loss) -> tuple[Any, Any, Any]:
+            w, c = sm.Variable(A.shape[1]), sm.Variable()
+            objective = sm.minimize(loss(sm.as_design(A) @ w + c, y) + sm.ridge(w, RIDGE))
+            return sm.Problem(objective, sm.card(w) <= k).solve(), w.value, c.value
+
+        (solution, w, c), timing = timed(solve, min(options.repeats, 3))
+        accuracy = float(np.mean(np.where(B @ w + c > 0.0, 1.0, -1.0) == z))
+        out.append(
+            Record(
+                "text",
+                case,
+                "sparsemodel" if name == "logistic" else f"sparsemodel {name}",
+                {"test accuracy": accuracy, "nonzeros": int(np.count_nonzero(w))},
+                timing,
+                unit,
+                passes=solution.passes,
+                peak_mb=peak_resident(),
+                notes=f"{name}; {solution.backend}",
+            )
+        )
+    return out + _dense(A, y, B, z, unit, case, options)
+
+
+def _dense(
+    A: Any, y: Any, B: Any, z: Any, unit: float, case: str, options: Options
+) -> list[Record]:
+    try:
+        from sklearn.svm import LinearSVC
+    except ImportError:
+        return []
+    model, timing = timed(lambda: LinearSVC().fit(A, y), min(options.repeats, 3))
+    accuracy = float(model.score(B, z))
+    nonzeros = int(np.count_nonzero(model.coef_))
+    quality = {"test accuracy": accuracy, "nonzeros": nonzeros}
+    return [Record("text", case, "scikit-learn LinearSVC", quality, timing, unit)]

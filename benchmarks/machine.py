@@ -1,0 +1,46 @@
+"""What a result has to name: machine, versions, threads, date."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("sparsemodel", "numpy", "scipy", "dask", "scikit-learn")
+
+
+def describe() -> dict[str, Any]:
+    """Return machine, versions, threads and date."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(_memory_gb(), 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "versions": versions,
+        "threads": os.environ.get("OPENBLAS_NUM_THREADS", "not set"),
+        "load": [round(v, 1) for v in os.getloadavg()],
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float:
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2**30

@@ -1,0 +1,82 @@
+"""Runs in the peers' interpreter: ``python worker.py '{"family": ...}'``, a JSON line a run.
+
+The unit is measured here too, in the same process and on the same data.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks import problems
+from benchmarks.measure import timed, unit_of_array
+from benchmarks.peers.solvers import LINEAR, LOGISTIC
+
+
+def compressed_sensing(task: dict[str, Any]) -> None:
+    A, b, x = problems.partial_dct(task["p"], task["k"])
+    unit = unit_of_array(A)
+
+    def judge(w: Any) -> dict[str, Any]:
+        true = np.flatnonzero(x)
+        found = np.flatnonzero(w)
+        return {
+            "error": float(np.linalg.norm(w - x) / np.linalg.norm(x)),
+            "recall": float(np.isin(true, found).mean()),
+        }
+
+    _run(task, LINEAR, A, b, judge, unit)
+
+
+def logistic(task: dict[str, Any]) -> None:
+    A, y, _ = problems.autoregressive_logistic()
+    lam = 1e-6 / A.shape[0]
+
+    def judge(w: Any) -> dict[str, Any]:
+        support = np.flatnonzero(w)
+        return {
+            "loss": problems.refit_logistic(A, y, support, lam),
+            "nonzeros": int(support.size),
+        }
+
+    _run(task, LOGISTIC, A, y, judge, unit_of_array(A))
+
+
+def recovery(task: dict[str, Any]) -> None:
+    for seed in range(task["seeds"]):
+        A, b, x = problems.linear_recovery(task["n"], seed)
+        true = np.flatnonzero(x)
+
+        def judge(w: Any, true: Any = true) -> dict[str, Any]:
+            return {"exact": bool(np.array_equal(np.flatnonzero(w), true))}
+
+        _run(task, LINEAR, A, b, judge, unit_of_array(A))
+
+
+def _run(
+    task: dict[str, Any], known: dict[str, Any], A: Any, b: Any, judge: Any, unit: float
+) -> None:
+    for name in task["solvers"]:
+        try:
+            known[name](A, b, task["k"])  # compiles
+            w, timing = timed(functools.partial(known[name], A, b, task["k"]), task["repeats"])
+            line = {"solver": name, "quality": judge(w), "unit": unit, **vars(timing)}
+        except Exception as error:  # noqa: BLE001 - a peer's failure is a result
+            line = {"solver": name, "failure": f"{type(error).__name__}: {error}"[:200]}
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    request = json.loads(sys.argv[1])
+    {"compressed_sensing": compressed_sensing, "logistic": logistic, "recovery": recovery}[
+        request["family"]
+    ](request)
