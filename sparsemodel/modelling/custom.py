@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import DataTypeError, FloatArray, MissingDependencyError, ModelError
+from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.modelling.affine import AffineLike
 from sparsemodel.modelling.objective import LossTerm
 from sparsemodel.modelling.values import real_number
@@ -30,7 +30,8 @@ def custom_loss(
     ----------
     value
         ``u -> f(u)``, a number. Without ``gradient`` it must be a JAX function: gradient and
-        Hessian products are then derived from it (JAX has to be installed).
+        Hessian products are then derived from it, in double precision whatever JAX's setting
+        (the extra ``sparsemodel[jax]`` has to be installed).
     gradient
         ``u -> grad f(u)``, an array of the shape of ``u``.
     hessian_product
@@ -61,12 +62,14 @@ def custom_loss(
     array([2])
     """
     from sparsemodel.losses.custom import CustomLoss
+    from sparsemodel.losses.differentiated import differentiated
 
     for what, given in (("value", value), ("gradient", gradient)):
         if given is not None and not callable(given):
             raise DataTypeError(f"The {what} of {name} must be a function, not {given!r}.")
     if gradient is None:
-        value, gradient, hessian_product = _by_jax(value, hessian_product, name)
+        value, gradient, derived = differentiated(value, name)
+        hessian_product = derived if hessian_product is None else hessian_product
     loss = CustomLoss(
         value,
         gradient,
@@ -85,34 +88,6 @@ def custom_loss(
             raise ModelError(f"{name}: of= must be a vector; {prediction} is a single number.")
         loss.check(prediction.value_shape())
     return LossTerm(loss, prediction, None, None, "sum")
-
-
-def _by_jax(
-    value: Callable[[Any], Any], hessian_product: Any, name: str
-) -> tuple[Callable[[FloatArray], Any], Callable[[FloatArray], Any], Any]:
-    """Return value, gradient and Hessian product of a JAX function, in double precision."""
-    try:
-        import jax
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name} has no gradient. Pass one, or install JAX (pip install jax) and write the "
-            "value with jax.numpy, and it is derived."
-        ) from error
-    from jax.experimental import enable_x64
-
-    slope = jax.grad(value)
-    fast_value, fast_slope = jax.jit(value), jax.jit(slope)
-    fast_product = jax.jit(lambda u, v: jax.jvp(slope, (u,), (v,))[1])
-
-    def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arrays: FloatArray) -> Any:
-            with enable_x64():
-                return np.asarray(function(*arrays), dtype=np.float64)
-
-        return call
-
-    product = in_double(fast_product) if hessian_product is None else hessian_product
-    return in_double(fast_value), in_double(fast_slope), product
 
 
 __all__ = ["custom_loss"]
