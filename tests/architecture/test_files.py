@@ -15,7 +15,9 @@ SUFFIXES = {"", ".cff", ".css", ".html", ".ini", ".js", ".json", ".md", ".py", "
 
 
 def text_files() -> Iterator[Path]:
-    yield from (path for path in ROOT.iterdir() if path.is_file() and path.suffix in SUFFIXES)
+    for path in ROOT.iterdir():
+        if path.is_file() and path.suffix in SUFFIXES and path.name != ".git":  # a worktree's
+            yield path
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and path.suffix in SUFFIXES and not GENERATED & set(path.parts):
