@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -23,7 +23,12 @@ from sparsemodel.modelling.matrices import (
 )
 from sparsemodel.modelling.objective import Objective
 from sparsemodel.modelling.parameters import Quantity
-from sparsemodel.modelling.precision_data import check_covariance, default_bounds
+from sparsemodel.modelling.precision_data import (
+    check_covariance,
+    covariance_of_data,
+    default_bounds,
+)
+from sparsemodel.modelling.precision_sample import Sample, sample_of
 from sparsemodel.modelling.values import cardinality_bound
 from sparsemodel.modelling.variables import Variable
 
@@ -40,6 +45,9 @@ class CompiledPrecision:
 
     form: SparsePrecision
     layout: PrecisionLayout
+    sample: Sample
+    bounds: tuple[float | None, float | None] = (None, None)
+    """The eigenvalue bounds that were declared; None where the default holds."""
     _analysis: tuple[FactSheet, Reduced] | None = field(default=None, repr=False)
 
     def analysis(self) -> tuple[FactSheet, Reduced]:
@@ -52,6 +60,25 @@ class CompiledPrecision:
     def analysed(self) -> float:
         """Return 0: nothing but the covariance matrix is ever read."""
         return 0.0
+
+    @property
+    def counted(self) -> BoolArray:
+        """Return the coordinates whose nonzeros are counted: the edges that are not required."""
+        return self.form.sparsity.counted
+
+    def on_observations(self, kept: BoolArray) -> SparsePrecision:
+        """Return the form with the covariance of some of the observations.
+
+        Their mean and the default eigenvalue bounds are theirs, too.
+        """
+        data = self.sample.data
+        if data is None:
+            raise ModelError("The observations behind the covariance matrix are not known.")
+        found = covariance_of_data(data[kept], where="A part of the data of gaussian_nll")
+        S = self.sample.with_covariance(found.matrix)
+        alpha, beta = self.bounds
+        low, high = default_bounds(S, alpha=alpha, beta=beta)
+        return replace(self.form, covariance=S, alpha=low, beta=high, samples=found.samples)
 
     def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
         """Return the edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
@@ -83,8 +110,10 @@ class CompiledPrecision:
     ) -> CompiledPrecision:
         """Compile a declaration."""
         variable = _the_variable(variables)
-        logdet, matrix, names, samples = _terms(objective)
-        covariance = check_covariance(matrix / logdet, where="The S of trace(S @ Omega)")
+        sample = sample_of(objective)
+        covariance = sample.effective
+        if covariance is not sample.covariance:
+            covariance = check_covariance(covariance, where="The sum of the traces' matrices")
         p = covariance.shape[0]
         if variable.shape[0] != p:
             raise ModelError(f"S is {p} x {p} and {variable.label} is {variable.shape}.")
@@ -104,10 +133,10 @@ class CompiledPrecision:
             beta=high,
             required=required,
             forbidden=forbidden,
-            weight=logdet,
+            weight=sample.weight,
             constant=objective.constant,
-            samples=samples,
-            names=variable.names or names,
+            samples=sample.size,
+            names=variable.names or sample.names,
         )
         if form.sparsity.k > form.sparsity.units:
             raise ModelError(
@@ -115,7 +144,7 @@ class CompiledPrecision:
                 f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
             )
         spec = VariableSpec(variable.name or "Omega", variable.shape, form.names)
-        return cls(form, PrecisionLayout((spec,), form))
+        return cls(form, PrecisionLayout((spec,), form), sample, (alpha, beta))
 
 
 def _the_variable(variables: tuple[Variable, ...]) -> Variable:
@@ -125,32 +154,6 @@ def _the_variable(variables: tuple[Variable, ...]) -> Variable:
             f"{len(variables)} variables."
         )
     return variables[0]
-
-
-def _terms(
-    objective: Objective,
-) -> tuple[float, Any, tuple[str, ...] | None, int | None]:
-    """Return the weight of -log det, the sum of the trace's matrices, names and sample size."""
-    weight, names, samples = 0.0, None, None
-    total: Any = None
-    for term in objective.terms:
-        if isinstance(term, NegativeLogDet):
-            weight += term.weight
-        elif isinstance(term, Trace):
-            matrix = check_covariance(term.matrix, where="The S of trace(S @ Omega)")
-            total = term.weight * matrix if total is None else total + term.weight * matrix
-            names, samples = names or term.names, samples or term.samples
-        else:
-            raise ModelError(
-                f"{term!r} cannot be part of a precision-matrix problem; its objective is "
-                "-log_det(Omega) + trace(S @ Omega)."
-            )
-    if total is None or not weight > 0.0:
-        raise ModelError(
-            "A precision-matrix problem needs both -log_det(Omega) and trace(S @ Omega); "
-            "sm.gaussian_nll(Omega, S) is their sum."
-        )
-    return weight, total, names, samples
 
 
 def _limits(

@@ -13,7 +13,7 @@ from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.objective import MatrixTerm, Objective
-from sparsemodel.modelling.parameters import Quantity
+from sparsemodel.modelling.parameters import Parameter, Quantity
 from sparsemodel.modelling.precision_data import covariance_of_data
 from sparsemodel.modelling.values import real_number
 from sparsemodel.modelling.variables import Variable
@@ -49,6 +49,8 @@ class Trace(MatrixTerm):
     """``S``, as the user gave it."""
     names: tuple[str, ...] | None = None
     samples: int | None = None
+    data: FloatArray | None = None
+    """The observations behind ``S``, where they were given."""
     weight: float = 1.0
 
     def as_terms(self) -> Objective:
@@ -123,7 +125,9 @@ def trace(product: Any) -> Trace:
     return Trace(bare, matrix, piece.variable.names, weight=piece.factor)
 
 
-def gaussian_nll(matrix: Any, covariance: Any = None, *, data: Any = None) -> Objective:
+def gaussian_nll(
+    matrix: Any, covariance: Any = None, *, data: Any = None, samples: Any = None
+) -> Objective:
     r"""Return :math:`-\log\det\Omega + \mathrm{tr}(S\Omega)` for a covariance matrix ``S``.
 
     Twice the negative log-likelihood of Gaussian observations, per observation and up to a
@@ -139,15 +143,31 @@ def gaussian_nll(matrix: Any, covariance: Any = None, *, data: Any = None) -> Ob
     data
         In place of ``covariance``: observations in rows, shape ``(n, p)``; ``S`` is their
         covariance, divided by ``n``.
+    samples
+        With ``covariance``: how many observations it was computed from. Information criteria
+        need it, and the default search starts better with it.
     """
     bare = symmetric(matrix, "gaussian_nll")
     if (covariance is None) == (data is None):
         raise ModelError("gaussian_nll takes either a covariance matrix S or data=, one of them.")
     if data is not None:
+        if samples is not None:
+            raise ModelError("samples= goes with a covariance matrix; data= has its own number.")
         found = covariance_of_data(data, where="The data of gaussian_nll")
-        return NegativeLogDet(bare) + Trace(bare, found.matrix, found.names, found.samples)
+        return NegativeLogDet(bare) + Trace(
+            bare, found.matrix, found.names, found.samples, found.data
+        )
     names = column_names(covariance)
-    return NegativeLogDet(bare) + Trace(bare, np.asarray(covariance), names)
+    return NegativeLogDet(bare) + Trace(bare, np.asarray(covariance), names, _samples(samples))
+
+
+def _samples(number: Any) -> int | None:
+    if number is None:
+        return None
+    value = real_number(number, where="samples")
+    if value != np.floor(value) or value < 2:
+        raise ModelError(f"samples must be a whole number of at least 2, not {number!r}.")
+    return int(value)
 
 
 @final
@@ -171,6 +191,22 @@ class EdgeCount(Constraint):
 
     def __repr__(self) -> str:
         return f"card(offdiag({self.expression})) <= {self.limit!r}"
+
+
+def counts_edges(constraint: Constraint, k: Parameter) -> bool:
+    """Return whether a constraint is ``card(offdiag(Omega)) <= 2 * k``: at most ``k`` edges."""
+    if not isinstance(constraint, EdgeCount) or not isinstance(constraint.limit, Quantity):
+        return False
+    if not any(parameter is k for parameter in constraint.limit.parameters()):
+        return False
+    if k.value is None:
+        k.value = 1
+    if float(constraint.limit.value) != 2.0 * float(k.value):
+        raise ModelError(
+            f"A path over edges needs card(offdiag(...)) <= 2 * {k!r}, two entries for each edge, "
+            f"not {constraint!r}."
+        )
+    return True
 
 
 @final
@@ -270,6 +306,7 @@ __all__ = [
     "EigenvalueBound",
     "NegativeLogDet",
     "Trace",
+    "counts_edges",
     "eigenvalue_bound",
     "forbidden_edges",
     "gaussian_nll",

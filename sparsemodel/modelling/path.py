@@ -12,17 +12,12 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     ModelError,
-    SparseRegression,
 )
+from sparsemodel.modelling.choosing import frequencies, scores_of, validated
 from sparsemodel.modelling.compiled import Compiled
+from sparsemodel.modelling.compiled_precision import CompiledPrecision
 from sparsemodel.modelling.shown import path_panel
-from sparsemodel.selection import (
-    CrossValidation,
-    PathPoint,
-    criterion_values,
-    cross_validate,
-    selection_frequencies,
-)
+from sparsemodel.selection import CrossValidation, PathPoint
 
 
 @final
@@ -58,18 +53,30 @@ class Path:
     objective
         The objective at each; it never rises.
     support
-        The support at each: names, or indices if unnamed.
+        The support at each: names, or indices if unnamed; pairs for the edges of a precision
+        matrix.
     passes
         What the path cost, in passes over the data.
     """
 
-    def __init__(self, compiled: Compiled, points: Sequence[PathPoint], passes: float) -> None:
+    def __init__(
+        self,
+        compiled: Compiled | CompiledPrecision,
+        points: Sequence[PathPoint],
+        passes: float,
+    ) -> None:
         self._compiled = compiled
         self._points = tuple(points)
         self.passes = passes
         self.k: IntArray = np.array([point.k for point in points])
         self.objective: FloatArray = np.array([point.value for point in points])
         self.support = [self._support(point) for point in points]
+
+    @property
+    def unit(self) -> str:
+        """Return what ``k`` counts, in words."""
+        edges = isinstance(self._compiled, CompiledPrecision)
+        return "edges" if edges else "nonzero coefficients"
 
     def __len__(self) -> int:
         return len(self._points)
@@ -82,10 +89,6 @@ class Path:
 
     def _repr_html_(self) -> str:
         return path_panel(self.k.tolist(), self.objective.tolist(), self.support)
-
-    @property
-    def _form(self) -> SparseRegression:
-        return self._compiled.form
 
     def _support(self, point: PathPoint) -> Any:
         x = point.x
@@ -101,14 +104,16 @@ class Path:
         ----------
         criterion
             ``"aic"``, ``"bic"``, ``"ebic"`` or ``"gic"``; see :mod:`sparsemodel.selection.criteria`
-            for the formulas.
+            for the formulas, and :mod:`sparsemodel.selection.precision_choice` for those of
+            precision matrices.
 
         Raises
         ------
         ModelError
-            For losses that are no likelihoods; use :meth:`cross_validate` for them.
+            For losses that are no likelihoods; use :meth:`cross_validate` for them. For a
+            covariance matrix whose number of observations is not known.
         """
-        scores = criterion_values(self._form, self._points, criterion)
+        scores = scores_of(self._compiled, self._points, criterion)
         return self._chosen(int(np.argmin(scores)), criterion, scores)
 
     def cross_validate(
@@ -133,8 +138,8 @@ class Path:
         self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
     ) -> CrossValidation:
         """Return the held-out losses behind :meth:`cross_validate`."""
-        return cross_validate(
-            self._form,
+        return validated(
+            self._compiled,
             self.k.tolist(),
             folds=folds,
             one_standard_error=one_standard_error,
@@ -146,7 +151,7 @@ class Path:
 
         Shape ``(len(path), p)``, for the problem's coordinates in order.
         """
-        return selection_frequencies(self._form, self.k.tolist(), resamples=resamples, seed=seed)
+        return frequencies(self._compiled, self.k.tolist(), resamples=resamples, seed=seed)
 
     def _chosen(self, place: int, rule: str, scores: FloatArray) -> PathSolution:
         point, layout = self._points[place], self._compiled.layout

@@ -25,6 +25,7 @@ class Covariance(NamedTuple):
     matrix: FloatArray
     samples: int | None
     names: tuple[str, ...] | None
+    data: FloatArray
 
 
 def check_covariance(matrix: Any, *, where: str = "S") -> FloatArray:
@@ -110,7 +111,7 @@ def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> C
         )
     deviations = data if centered else data - data.mean(axis=0)
     S = deviations.T @ deviations / n
-    return Covariance(0.5 * (S + S.T), n, names)
+    return Covariance(0.5 * (S + S.T), n, names, data)
 
 
 def default_bounds(

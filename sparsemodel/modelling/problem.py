@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Stop,
 )
+from sparsemodel.modelling.choosing import follow
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision, is_precision
 from sparsemodel.modelling.declare import (
@@ -30,6 +31,7 @@ from sparsemodel.modelling.declare import (
 )
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.incoming import goal_of, is_cvxpy
+from sparsemodel.modelling.matrices import counts_edges
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
 from sparsemodel.modelling.proving import prove
@@ -41,7 +43,6 @@ from sparsemodel.modelling.values import real_number
 from sparsemodel.modelling.variables import Variable
 from sparsemodel.numerics import select
 from sparsemodel.reporting.progress import progress
-from sparsemodel.selection import solve_path
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -238,11 +239,11 @@ class Problem:
     def _package(
         self, outcome: Outcome, plan: Plan, timings: dict[str, float], analysed: float
     ) -> Solution:
-        layout, sparsity = self.layout, self.form.cardinality
+        layout = self.layout
         x = outcome.x
         nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
         compiled = self._compiled()
-        counted = compiled.counted if isinstance(compiled, Compiled) else sparsity.counted
+        counted = compiled.counted
         chosen = np.flatnonzero(nonzero & counted)
         indices, support_names = self._compiled().support(chosen)
         coefficients = {
@@ -280,7 +281,8 @@ class Problem:
         ----------
         k
             The :class:`Parameter` that bounds the cardinality, with ``values`` to follow; or the
-            values themselves, whatever the constraint says.
+            values themselves, whatever the constraint says. For a precision matrix these are
+            numbers of edges, pairs ``i < j``.
         values
             Whole numbers, ``range(1, 51)`` for instance.
         sweeps
@@ -293,16 +295,15 @@ class Problem:
             ``path.cross_validate()``, ``path.plot()``.
         """
         compiled, ks = self._for_path(k, values)
-        _, reduced = compiled.analysis()
-        points, passes = solve_path(compiled.form, reduced, ks, sweeps=sweeps)
+        points, passes = follow(compiled, ks, sweeps=sweeps)
         return Path(compiled, points, passes)
 
-    def _for_path(self, k: Any, values: Any) -> tuple[Compiled, list[int]]:
+    def _for_path(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
         if isinstance(k, Parameter):
             if values is None:
                 raise ModelError("path(k, values) needs the values of k, for example range(1, 51).")
             direct = [c for c in self._constraints if getattr(c, "k", None) is k]
-            if not direct:
+            if not direct and not any(counts_edges(c, k) for c in self._constraints):
                 raise ModelError(
                     f"{k!r} is not the limit of a cardinality constraint of this problem; set its "
                     "value and solve again instead."
@@ -314,8 +315,6 @@ class Problem:
         else:
             values = k
         compiled = self._compiled()
-        if not isinstance(compiled, Compiled):
-            raise ModelError("Paths over edges of a precision matrix: solve for each k in turn.")
         return compiled, checked_ks(values, compiled.form.sparsity.units)
 
     def restricted(self, support: Any) -> Any:

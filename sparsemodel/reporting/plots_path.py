@@ -41,7 +41,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
     axes = new_axes(axes)
     ks, values = np.asarray(followed.k), np.asarray(followed.objective)
     axes.plot(ks, values, color=BLUE, linewidth=1.5, marker="o", markersize=3.5)
-    axes.set_xlabel("nonzero coefficients k")
+    axes.set_xlabel(f"{getattr(followed, 'unit', 'nonzero coefficients')} k")
     axes.set_ylabel("objective", color=BLUE)
     axes.xaxis.get_major_locator().set_params(integer=True)
     quiet(axes, grid="y")
@@ -153,6 +153,8 @@ def _explain(axes: Any, with_truth: bool, hidden: int) -> None:
 
 
 def _plain(j: Any) -> Any:
+    if isinstance(j, np.ndarray):
+        return tuple(j.tolist())  # an edge, a pair of indices
     return j.item() if isinstance(j, np.generic) else j
 
 

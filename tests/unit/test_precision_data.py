@@ -62,7 +62,7 @@ def test_rounding_is_forgiven_and_nothing_is_changed() -> None:
 def test_data() -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((20, 3))
-    S, n, names = covariance_of_data(X)
+    S, n, names, _ = covariance_of_data(X)
     assert n == 20
     assert names is None
     assert np.allclose(S, np.cov(X, rowvar=False, bias=True))

@@ -1,0 +1,113 @@
+"""Sparse precision matrices for a range of edges, each from its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.compiler import Reduced, make_plan
+from sparsemodel.compiler.precision import precision_facts
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.driver import run
+from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import top_k
+from sparsemodel.numerics.precision import precision_state, removal_costs
+from sparsemodel.selection.path import PathPoint
+
+_PROGRESS = 1e-9
+"""Relative decrease from which on a point replaces another."""
+
+
+def solve_precision_path(
+    form: SparsePrecision, ks: Sequence[int], *, sweeps: int = 1
+) -> tuple[list[PathPoint], float]:
+    """Return a matrix for every number of edges ``k``, and the passes over ``S`` that they cost.
+
+    Upwards, the search for ``k`` edges starts at the matrix for fewer, filled up with the edges
+    that gain most, and at the start the backend makes for itself; the better end is kept. In a
+    sweep downwards it starts at the matrix for more edges without the cheapest ones. The
+    objective never rises with ``k``.
+
+    Parameters
+    ----------
+    ks
+        Sorted numbers of edges.
+    sweeps
+        How often improvements are carried down and up again.
+
+    Notes
+    -----
+    Two searches per number of edges, and one or two more per sweep.
+    """
+    search = _Search(form)
+    points: list[PathPoint] = []
+    for k in ks:
+        tried = [search.found(k, None)]
+        if points:
+            tried.append(search.found(k, points[-1].x))
+        points.append(min(tried, key=lambda point: point.value))
+    for _ in range(sweeps):
+        below = search.downwards(points)
+        if not (below and search.upwards(points)):
+            break
+    return points, search.passes
+
+
+class _Search:
+    """The searches of one path, with the passes over the covariance that they have cost."""
+
+    def __init__(self, form: SparsePrecision) -> None:
+        self._form = form
+        self.passes = 0.0
+
+    def found(self, k: int, start: FloatArray | None) -> PathPoint:
+        """Return what the compiler's choice of backends finds with ``k`` edges from ``start``."""
+        form = replace(self._form, sparsity=replace(self._form.sparsity, k=k))
+        reduced = Reduced(form, ())
+        plan = make_plan(form, reduced, precision_facts(form), None)
+        outcome = run(form, reduced, plan, start=start)
+        self.passes += outcome.passes
+        return PathPoint(k, outcome.x, outcome.value)
+
+    def downwards(self, points: list[PathPoint]) -> bool:
+        """Search from the next larger graphs; return whether that helped anywhere."""
+        better = False
+        for place in range(len(points) - 2, -1, -1):
+            above, here = points[place + 1], points[place]
+            trial = self.found(here.k, self._thinned(above.x, here.k))
+            if _improves(trial, here):
+                points[place], better = trial, True
+        return better
+
+    def upwards(self, points: list[PathPoint]) -> bool:
+        """Search from the next smaller graphs; return whether that helped anywhere."""
+        better = False
+        for place in range(1, len(points)):
+            trial = self.found(points[place].k, points[place - 1].x)
+            if _improves(trial, points[place]):
+                points[place], better = trial, True
+        return better
+
+    def _thinned(self, x: FloatArray, k: int) -> FloatArray:
+        """Return ``x`` without its cheapest counted edges, down to ``k`` of them."""
+        form = self._form
+        chosen = np.flatnonzero(form.sparsity.counted & (x != 0.0))
+        if chosen.size <= k:
+            return x
+        objective = objective_of(form)
+        _, factor = precision_state(objective, objective.point_from(x))
+        rows, cols = form.rows[chosen], form.cols[chosen]
+        costs = removal_costs(form.covariance, factor.omega, factor.inverse, rows, cols)
+        out = x.copy()
+        out[np.delete(chosen, top_k(costs, k))] = 0.0
+        return out
+
+
+def _improves(trial: PathPoint, on: PathPoint) -> bool:
+    return trial.value < on.value - _PROGRESS * (1.0 + abs(on.value))
+
+
+__all__ = ["solve_precision_path"]
