@@ -20,6 +20,7 @@ from sparsemodel.interfaces import BoolArray, IntArray, SparseRegression
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
+    from sparsemodel.certificates.theory import Theory
 
 
 @final
@@ -96,6 +97,12 @@ class Compiled:
             backend=backend,
             history=outcome.history,
         )
+
+    def theory(self, outcome: Outcome) -> Theory:
+        """Return restricted constants and the theorems that apply."""
+        from sparsemodel.certificates.theory import theory
+
+        return theory(self.form, outcome.x)
 
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.

@@ -18,7 +18,6 @@ from sparsemodel.interfaces import (
     ModelError,
     NotSolvedError,
     SparseRegression,
-    Stop,
 )
 from sparsemodel.modelling.choosing import follow
 from sparsemodel.modelling.compiled import Compiled
@@ -32,6 +31,7 @@ from sparsemodel.modelling.declare import (
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.incoming import goal_of, is_cvxpy
 from sparsemodel.modelling.matrices import counts_edges
+from sparsemodel.modelling.packaged import packaged
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
 from sparsemodel.modelling.proving import prove
@@ -46,6 +46,7 @@ from sparsemodel.reporting.progress import progress
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
+    from sparsemodel.certificates.theory import Theory
 
 
 @final
@@ -220,7 +221,7 @@ class Problem:
             "total": time.perf_counter() - began,
         }
         self._outcome = outcome
-        self._solution = self._package(outcome, plan, timings, facts.passes - known)
+        self._solution = packaged(compiled, outcome, plan, timings, facts.passes - known)
         self._fill(outcome)
         return self._solution
 
@@ -235,42 +236,6 @@ class Problem:
             kept = np.clip(x, form.box.lower, form.box.upper)
             x = np.where(x != 0.0, kept, 0.0)
         return x
-
-    def _package(
-        self, outcome: Outcome, plan: Plan, timings: dict[str, float], analysed: float
-    ) -> Solution:
-        layout = self.layout
-        x = outcome.x
-        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
-        compiled = self._compiled()
-        counted = compiled.counted
-        chosen = np.flatnonzero(nonzero & counted)
-        indices, support_names = self._compiled().support(chosen)
-        coefficients = {
-            layout.name(j): float(x[j]) if x.ndim == 1 else x[j].copy()
-            for j in np.flatnonzero(nonzero).tolist()
-        }
-        stop = outcome.stop
-        return Solution(
-            value=outcome.value,
-            status="solved" if stop is Stop.CONVERGED else "stopped early",
-            stop=stop,
-            backend=" + ".join(stage.label for stage in plan.stages),
-            iterations=outcome.iterations,
-            indices=indices,
-            support_names=support_names,
-            coefficients=coefficients,
-            values={
-                spec.label: value
-                for spec, value in zip(layout.variables, layout.split(x), strict=True)
-            },
-            history=outcome.history,
-            timings=timings,
-            passes=outcome.passes + analysed,
-            bound=compiled.free_bound(outcome),
-            notes=outcome.notes,
-            nodes=getattr(self.form, "names", None),
-        )
 
     # ---- along k -----------------------------------------------------------------------------
 
@@ -364,6 +329,22 @@ class Problem:
         """Return a checkable statement of how good the solution is; solves first if needed."""
         outcome, solution = self._solved()
         return self._compiled().certify(outcome, solution.backend)
+
+    def theory(self) -> Theory:
+        """Return restricted constants and which theorems apply with them; solves first if needed.
+
+        ``M_s`` and ``m_s`` are enclosed from both sides. For regressions whose constraint is the
+        cardinality alone.
+
+        Raises
+        ------
+        UnsupportedProblemError
+            When the theorems do not treat such a problem; every reason is listed.
+        """
+        compiled = self._compiled()
+        if not isinstance(compiled, Compiled):
+            raise ModelError("theory() is for regressions, not for precision matrices.")
+        return compiled.theory(self._solved()[0])
 
     def prove(
         self, *, gap: float = 1e-4, time_limit: float | None = 60.0, verbose: bool = False

@@ -1,0 +1,111 @@
+"""Put a problem's constants and its theorems together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.certificates.stationarity import gradient, stationarity
+from sparsemodel.certificates.theory.constants import Constants, enclose
+from sparsemodel.certificates.theory.guarantees import Setting, guarantees, levels
+from sparsemodel.certificates.theory.hessians import (
+    curvatures,
+    objections,
+    row_smoothness,
+    smooth,
+)
+from sparsemodel.certificates.theory.summary import Theory
+from sparsemodel.interfaces import FloatArray, Quadratic, SparseRegression, UnsupportedProblemError
+
+
+def theory(form: SparseRegression, x: FloatArray) -> Theory:
+    r"""Return restricted constants of ``form`` and what the papers' theorems say with them.
+
+    Parameters
+    ----------
+    form
+        Losses of single observations, ridge, at most ``k`` counted coordinates. Free coordinates
+        are minimised out.
+    x
+        The solution; DIHT's theorems are about it, and its support is tried for the constants.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        When the problem is of a kind that the theorems do not treat; every reason is listed.
+
+    Notes
+    -----
+    O(n p^2) for the Gram matrix (up to 4000 coordinates; of a choice of columns beyond), O(p^3)
+    for its eigenvalues (up to 1500), and a few dozen eigenvalue problems of size ``4k``.
+    """
+    reasons = objections(form)
+    if reasons:
+        raise UnsupportedProblemError(
+            "The theory of restricted constants does not treat this: " + "; ".join(reasons), reasons
+        )
+    counted = form.sparsity.counted
+    k, p = form.sparsity.k, int(np.count_nonzero(counted))
+    if k < 1 or p < 1:
+        raise UnsupportedProblemError(
+            "There is no theory to report: k is 0, so that zero is the only point.", ()
+        )
+    differentiable = smooth(form)
+    constants = enclose(curvatures(form, x), levels(k, p)) if differentiable else {}
+    ridges = form.ridge[counted]
+    span = float(ridges.min()), float(ridges.max())
+    bounds = [t.loss.curvature() for t in form.terms]
+    rows = sum(t.design.shape[0] for t in form.terms)
+    weights = np.concatenate([t.weights for t in form.terms])
+    equal = weights.size > 0 and bool(np.ptp(weights) <= 1e-12 * weights.max())
+    facts = stationarity(form, x)
+    slopes = gradient(form, x) - form.ridge * x
+    sizes = np.abs(x[counted])
+    setting = Setting(
+        k=k,
+        p=p,
+        constants=constants,
+        data={level: _less(c, span) for level, c in constants.items()},
+        smooth=differentiable,
+        quadratic=all(isinstance(t.loss, Quadratic) for t in form.terms),
+        loss_curvature=(min(low for low, _ in bounds), max(high for _, high in bounds)),
+        ridge=span[0] if span[0] == span[1] else 0.0,
+        free=int(form.sparsity.free.size),
+        observations=rows,
+        weight=float(rows * weights[0]) if equal else 0.0,
+        row_smoothness=row_smoothness(form, min(4 * k, p)) if differentiable else np.inf,
+        norm=_frobenius(form),
+        coefficients=(facts.smallest, float(np.linalg.norm(sizes))),
+        slopes=(float(np.abs(slopes[counted]).max(initial=0.0)), facts.largest),
+        stationary=facts.stationary,
+    )
+    return Theory(
+        k=k,
+        coordinates=p,
+        observations=rows,
+        ridge=span,
+        constants=tuple(constants[level] for level in sorted(constants)),
+        guarantees=guarantees(setting),
+    )
+
+
+def _less(c: Constants, span: tuple[float, float]) -> Constants:
+    """Return the constants without the ridge, which lies in ``span``."""
+    low, high = span
+    return Constants(
+        c.level,
+        (max(0.0, c.smoothness[0] - high), max(0.0, c.smoothness[1] - low)),
+        (max(0.0, c.convexity[0] - high), max(0.0, c.convexity[1] - low)),
+    )
+
+
+def _frobenius(form: SparseRegression) -> float:
+    """Return an upper bound on the spectral norm of the stacked designs."""
+    total = 0.0
+    for term in form.terms:
+        norm = term.design.spectral_norm()
+        own = float(term.design.column_square_norms().sum())
+        total += min(own, norm.value**2) if norm.kind != "estimate" else own
+    return float(np.sqrt(total))
+
+
+__all__ = ["theory"]

@@ -1,0 +1,135 @@
+"""The result of :func:`theory`: constants and theorems, in words, numbers and HTML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from sparsemodel import markup
+from sparsemodel.certificates.theory.constants import Constants
+from sparsemodel.certificates.theory.guarantees import Guarantee
+
+_SIDES = (
+    "M is not below the first of its numbers and m not above the second of its own: supports that "
+    "were found attain them. M is not above its second number and m not below its first: these "
+    "hold for every support."
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Theory:
+    """Restricted constants of a problem, and which theorems of the papers apply to it.
+
+    The theorems' conditions are sufficient ones: where they fail, the algorithms may work all the
+    same, and a certificate says how well they did.
+    """
+
+    k: int
+    coordinates: int
+    """How many coordinates are counted."""
+    observations: int
+    ridge: tuple[float, float]
+    """Smallest and largest ridge of the counted coordinates."""
+    constants: tuple[Constants, ...]
+    """By sparsity level; empty when a loss has no second derivative."""
+    guarantees: tuple[Guarantee, ...]
+
+    def level(self, s: int) -> Constants:
+        """Return the constants of a level among those that were computed.
+
+        Raises
+        ------
+        KeyError
+            When there are none; the message lists the levels.
+        """
+        for c in self.constants:
+            if c.level == s:
+                return c
+        known = ", ".join(str(c.level) for c in self.constants) or "none"
+        raise KeyError(f"no constants of level {s}; computed were {known}")
+
+    def applies(self, source: str) -> bool:
+        """Return whether the theorem's condition holds, ``"NHTP, Theorem 9"`` for instance."""
+        found = {g.source: g.status == "holds" for g in self.guarantees}
+        if source not in found:
+            raise KeyError(f"no theorem {source!r}; there are {', '.join(found)}")
+        return found[source]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings, lists and dictionaries (infinity as a string)."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        for entry, c in zip(plain["constants"], self.constants, strict=True):
+            entry["condition"] = _plain(list(c.condition))
+        return plain
+
+    def __str__(self) -> str:
+        lines = [
+            f"k = {self.k} of {self.coordinates} coordinates, {self.observations} observations",
+            f"ridge {_pair(self.ridge)}",
+            "",
+        ]
+        if self.constants:
+            header = ("level", "smoothness M", "strong convexity m", "condition M/m")
+            lines += ["restricted constants", *_columns(header, self._rows()), f"  {_SIDES}", ""]
+        lines.append("theorems (sufficient conditions)")
+        width = max(len(g.source) for g in self.guarantees)
+        for g in self.guarantees:
+            lines.append(f"  {g.source:<{width}}  {g.status:<5}  {g.condition}")
+            if g.status == "holds":
+                lines.append(f"  {'':<{width}}         so {g.conclusion}")
+                lines += [f"  {'':<{width}}         {n}: {v:.6g}" for n, v in g.numbers.items()]
+        return "\n".join(lines) + "\n"
+
+    def _repr_html_(self) -> str:
+        held = sum(g.status == "holds" for g in self.guarantees)
+        header = ("level", "smoothness M", "strong convexity m", "condition M/m")
+        return markup.panel(
+            "Theory",
+            f"{held} of {len(self.guarantees)} theorems apply",
+            markup.table(header, self._rows()) if self.constants else "",
+            markup.sentence(_SIDES) if self.constants else "",
+            markup.table(
+                ("theorem", "", "condition", "numbers"),
+                [(g.source, g.status, g.condition, _numbers(g)) for g in self.guarantees],
+            ),
+        )
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (str(c.level), _pair(c.smoothness), _pair(c.convexity), _pair(c.condition))
+            for c in self.constants
+        ]
+
+
+def _numbers(g: Guarantee) -> str:
+    return "; ".join(f"{name} {value:.6g}" for name, value in g.numbers.items())
+
+
+def _pair(pair: tuple[float, float]) -> str:
+    low, high = pair
+    if low == high or abs(high - low) <= 1e-9 * abs(high):
+        return f"{high:.4g}"
+    return f"{low:.4g} .. {high:.4g}"
+
+
+def _columns(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    return [
+        "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in [header, *rows]
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+__all__ = ["Theory"]

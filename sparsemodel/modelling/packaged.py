@@ -1,0 +1,52 @@
+"""From the outcome of a run to the solution that the user sees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.compiler import Plan
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import Stop
+from sparsemodel.modelling.compiled import Compiled
+from sparsemodel.modelling.compiled_precision import CompiledPrecision
+from sparsemodel.modelling.solution import Solution
+
+
+def packaged(
+    compiled: Compiled | CompiledPrecision,
+    outcome: Outcome,
+    plan: Plan,
+    timings: dict[str, float],
+    analysed: float,
+) -> Solution:
+    """Return the solution of an outcome; ``analysed`` are the passes that the analysis cost."""
+    layout = compiled.layout
+    x, stop = outcome.x, outcome.stop
+    nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+    indices, support_names = compiled.support(np.flatnonzero(nonzero & compiled.counted))
+    coefficients = {
+        layout.name(j): float(x[j]) if x.ndim == 1 else x[j].copy()
+        for j in np.flatnonzero(nonzero).tolist()
+    }
+    return Solution(
+        value=outcome.value,
+        status="solved" if stop is Stop.CONVERGED else "stopped early",
+        stop=stop,
+        backend=" + ".join(stage.label for stage in plan.stages),
+        iterations=outcome.iterations,
+        indices=indices,
+        support_names=support_names,
+        coefficients=coefficients,
+        values={
+            spec.label: value for spec, value in zip(layout.variables, layout.split(x), strict=True)
+        },
+        history=outcome.history,
+        timings=timings,
+        passes=outcome.passes + analysed,
+        bound=compiled.free_bound(outcome),
+        notes=outcome.notes,
+        nodes=getattr(compiled.form, "names", None),
+    )
+
+
+__all__ = ["packaged"]
