@@ -3,6 +3,17 @@
 from sparsemodel.numerics.batches import Batch, batch_count, epoch
 from sparsemodel.numerics.boxed import minimise_in_box
 from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian_columns
+from sparsemodel.numerics.duality import (
+    Dual,
+    conjugate_slope,
+    correlations,
+    dual_value,
+    primal_of,
+    project_dual,
+    shrink_dual,
+    unpenalised_free,
+    weighted,
+)
 from sparsemodel.numerics.factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.feasible import feasible_start, satisfied
 from sparsemodel.numerics.greedy import GreedySupport
@@ -38,6 +49,7 @@ from sparsemodel.numerics.units import (
 
 __all__ = [
     "Batch",
+    "Dual",
     "GreedySupport",
     "QuadraticSwaps",
     "RegressionObjective",
@@ -46,7 +58,10 @@ __all__ = [
     "Swap",
     "batch_count",
     "cheap_columns",
+    "conjugate_slope",
+    "correlations",
     "descent_gradient",
+    "dual_value",
     "epoch",
     "expansion_factor",
     "factored",
@@ -69,7 +84,9 @@ __all__ = [
     "newton_solver",
     "normalised_step",
     "polish_by_swaps",
+    "primal_of",
     "project",
+    "project_dual",
     "removal_costs",
     "removal_order",
     "restricted_smoothness",
@@ -77,6 +94,9 @@ __all__ = [
     "satisfied",
     "select",
     "select_scores",
+    "shrink_dual",
     "support_units",
     "top_k",
+    "unpenalised_free",
+    "weighted",
 ]

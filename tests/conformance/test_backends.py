@@ -18,10 +18,14 @@ BACKENDS = {cls.name: cls for _, cls in usable_backends()}
 FLOOR = 190
 """Executed checks of a backend that takes every smooth regression."""
 
-FLOORS: dict[str, int] = {}
+FLOORS: dict[str, int] = {"diht": 130, "sdiht": 130}
 """Fewer for the backends that are made for fewer problems."""
 
-OPTIONS: dict[str, dict[str, object]] = {"arht": {"repeats": 1, "patience": 1, "tol": 0.5}}
+OPTIONS: dict[str, dict[str, object]] = {
+    "arht": {"repeats": 1, "patience": 1, "tol": 0.5},
+    "diht": {"max_iter": 100},
+    "sdiht": {"max_iter": 40},
+}
 """Options that make a thorough method quick; the defaults are run among the slow tests."""
 
 SETTINGS: dict[str, dict[str, float]] = {}

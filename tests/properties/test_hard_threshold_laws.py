@@ -21,6 +21,13 @@ def test_top_k_is_a_stable_sort_cut_off(drawn):
     assert np.array_equal(top_k(scores, k), np.sort(np.argsort(-scores, kind="stable")[:k]))
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 2000), st.booleans())
+def test_top_k_of_many_scores_with_ties(seed, k, p, rising):
+    scores = np.random.default_rng(seed).geometric(0.01, size=p).astype(np.float64)
+    scores = np.sort(scores) if rising else scores
+    assert np.array_equal(top_k(scores, k), np.sort(np.argsort(-scores, kind="stable")[:k]))
+
+
 @given(sized)
 def test_hard_threshold_is_the_nearest_sparse_point(drawn):
     x, k = drawn

@@ -1,0 +1,185 @@
+"""Stochastic dual iterative hard thresholding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Access,
+    Capabilities,
+    Context,
+    FloatArray,
+    Form,
+    IntervalConjugable,
+    IterativeBackend,
+    Loss,
+    ModelError,
+    Objective,
+    Point,
+    SparseRegression,
+    Stop,
+)
+from sparsemodel.numerics import (
+    batch_count,
+    conjugate_slope,
+    correlations,
+    epoch,
+    primal_of,
+)
+from sparsemodel_backends.diht import (
+    DIHTState,
+    advance,
+    ascend,
+    bound_note,
+    check_options,
+    dual_curvature,
+    dual_objections,
+    ended,
+    first_state,
+    shrunk,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SDIHT(IterativeBackend[DIHTState]):
+    r"""Dual ascent on one random batch of observations after the other.
+
+    For a batch ``J``: :math:`a_J \leftarrow P_F(a_J + \eta (X_J w - (\ell_J^*)'(a_J)))`,
+    :math:`q \leftarrow q + X_J^\top (c_J \Delta a_J)`, :math:`w = H_k(-q / \lambda)` (Yuan, Liu,
+    Wang, Liu and Metaxas 2020, Algorithm 2). An iteration here is an epoch: every observation
+    once, in a new random order. Without a start, one step on all observations (Algorithm 1) comes
+    first, so that the first support is chosen from all of them.
+
+    Parameters
+    ----------
+    batches
+        Batches per epoch; None takes up to 50, as many as keep their ``O(p)`` work below a pass.
+    scale
+        ``c`` in the step :math:`c / (t + 2)` for losses that are not smooth; smooth ones take
+        their smoothness ``L``. ``t`` counts epochs (the paper counts batches, with a step that is
+        as many times larger and overshoots in the first epoch).
+    restarts
+        As in :class:`~sparsemodel_backends.diht.DIHT`, once an epoch.
+    tol
+        Stops when the gap is below ``tol`` times the size of the objective.
+    max_iter
+        Epochs.
+    patience
+        Epochs in which the gap does not become smaller by a thousandth after which the run ends.
+
+    Notes
+    -----
+    About two passes and ``O(p)`` per batch an epoch. Steps begin where a batch's ascent is
+    expected to be stable, as in :class:`~sparsemodel_backends.diht.DIHT`.
+    """
+
+    batches: int | None = None
+    scale: float = 1.0
+    restarts: bool = True
+    tol: float = 1e-6
+    max_iter: int = 500
+    patience: int = 100
+
+    name: ClassVar[str] = "sdiht"
+    reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 2"
+    guarantee: ClassVar[str] = (
+        "the expected duality gap tends to zero as 1/sqrt(t) where the sparse problem has no gap "
+        "(Yuan et al. 2020, Theorem 21)"
+    )
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        facets=(Loss, IntervalConjugable),
+        access=Access.PRODUCTS | Access.ROWS,
+        smooth=False,
+        ridge=True,
+        matrix=False,
+        price=True,
+    )
+
+    def __post_init__(self) -> None:
+        if self.batches is not None and self.batches < 1:
+            raise ModelError(f"batches must be at least 1 or None, not {self.batches}.")
+        if not self.scale > 0.0:
+            raise ModelError(f"scale must be positive, not {self.scale}.")
+        check_options(self.tol, self.patience)
+
+    def extra_objections(self, form: Form) -> tuple[str, ...]:
+        return dual_objections(form)
+
+    def init(self, objective: Objective, context: Context) -> DIHTState:
+        first = first_state(objective, context)
+        if context.start is not None:
+            return first
+        # A first support chosen from a few observations would be hard to leave.
+        form = cast("SparseRegression", objective.form)
+        first = replace(first, scale=self.scale)
+        a = ascend(form, first, 0)
+        q = correlations(objective, a)
+        if self.restarts:
+            a, q = shrunk(form, a, q)
+        following = advance(objective, context, first, a, q, restarts=self.restarts)
+        return replace(following, iteration=0)
+
+    def step(self, objective: Objective, state: DIHTState, context: Context) -> DIHTState:
+        form = cast("SparseRegression", objective.form)
+        count = batch_count(form) if self.batches is None else self.batches
+        support, values = state.current.support, state.current.x[state.current.support]
+        if state.iteration & (state.iteration - 1) == 0:
+            kappa = max(dual_curvature(form, support), state.kappa)
+            state = replace(state, kappa=kappa)
+        share = state.kappa * _share(form, support.size, count)
+        a = tuple(part.copy() for part in state.a)
+        q = state.q.copy()
+        w = np.zeros_like(q)
+        for batch in epoch(form, count, context.rng):
+            w[support] = values
+            for part in batch:
+                loss = cast("IntervalConjugable", form.terms[part.index].loss)
+                smoothness = cast("Loss", loss).curvature()[1]
+                if not np.isfinite(smoothness):
+                    smoothness = self.scale
+                eta = smoothness / (state.iteration + 2.0 + smoothness * share)
+                old = a[part.index][part.rows]
+                slope = part.margins(part.design.matvec(w))
+                slope -= conjugate_slope(loss, old, part.target)
+                new = loss.project_dual(old + eta * slope, part.target)
+                a[part.index][part.rows] = new
+                q += part.design.rmatvec(part.weights * (new - old))
+            objective.passes += 1.0 / count
+            w[support] = 0.0
+            support, values, _ = primal_of(form, q)
+        if state.iteration % 10 == 9:  # the sums have gathered rounding
+            q = correlations(objective, a)
+        return advance(objective, context, state, a, q, restarts=self.restarts)
+
+    def iterate(self, state: DIHTState) -> Point:
+        return state.best
+
+    def residual(self, state: DIHTState) -> float:
+        return state.gap
+
+    def dual(self, state: DIHTState) -> tuple[FloatArray, ...] | None:
+        return state.best_dual
+
+    def notes(self, state: DIHTState) -> tuple[str, ...]:
+        return bound_note(state)
+
+    def stopped(self, objective: Objective, state: DIHTState) -> Stop | None:
+        return ended(objective, state, self.tol, self.patience)
+
+
+def _share(form: SparseRegression, k: int, count: int) -> float:
+    """Return the part of the dual's curvature that a random batch has, with room to spare.
+
+    Twice the ratio of the square norms of Gaussian matrices of ``n / count`` and ``n`` rows.
+    """
+    n = max(sum(int(term.target.shape[0]) for term in form.terms), 1)
+    rows = max(n / count, 1.0)
+    ratio = ((np.sqrt(rows) + np.sqrt(k)) / (np.sqrt(n) + np.sqrt(k))) ** 2
+    return float(min(1.0, 2.0 * ratio))
+
+
+__all__ = ["SDIHT"]

@@ -1,0 +1,155 @@
+r"""The dual of a sparse regression with a ridge, as the dual methods climb it.
+
+With :math:`\theta_t = c_t \circ a_t` (weights inside) and :math:`q = \sum_t A_t^\top \theta_t`,
+
+.. math:: D(a) = \sum_t \Big( \theta_t^\top o_t - \sum_i c_{ti}\, \ell_t^*(a_{ti}) \Big)
+          - \text{the } k \text{ largest } \frac{q_u^2}{2 \lambda_u} + \text{constant}
+
+bounds the problem from below for every ``a`` in the domain of the conjugates, and
+:math:`w(a) = H_k(-q / \lambda)` is where the minimum over ``w`` is taken (Yuan, Liu, Wang, Liu and
+Metaxas, JMLR 2020, Section 2). Groups, prices and unequal ridges enter the selection.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    IntervalConjugable,
+    Objective,
+    SparseRegression,
+)
+from sparsemodel.numerics.hard_threshold import top_k
+
+Dual: TypeAlias = tuple[FloatArray, ...]
+"""``a``, one array per term, without the weights."""
+
+_DIFFERENCE = 1e-6
+"""Relative width of the difference quotients of a conjugate."""
+
+
+def primal_of(form: SparseRegression, q: FloatArray) -> tuple[IntArray, FloatArray, float]:
+    """Return the support and the values of ``w(a)``, and the minimum over ``w`` it attains.
+
+    That minimum is minus the sum of the selected ``q^2 / (2 lambda)``, less the price of each.
+    """
+    gains = np.square(q)
+    gains /= form.ridge
+    gains *= 0.5
+    sparsity = form.sparsity
+    units = sparsity.unit_scores(gains)
+    chosen = top_k(units, sparsity.k)
+    chosen = chosen[units[chosen] > sparsity.price]
+    support = sparsity.coordinates(chosen)
+    least = -float(gains[support].sum()) + sparsity.price * chosen.size
+    return support, -q[support] / form.ridge[support], least
+
+
+def dual_value(form: SparseRegression, a: Dual, least: float) -> float:
+    """Return ``D(a)`` from ``a`` and the minimum over ``w``, in plain arithmetic.
+
+    A certificate recomputes it with its rounding accounted for.
+    """
+    total = form.constant + least
+    for term, part in zip(form.terms, a, strict=True):
+        conjugate = cast("IntervalConjugable", term.loss).conjugate(part, term.target)
+        # A weight of zero makes its observation vanish, even where the conjugate is infinite.
+        used = term.weights > 0.0
+        total -= float(np.dot(term.weights[used], conjugate[used]))
+        if term.offset is not None:
+            total += float(np.dot(term.weights * part, term.offset))
+    return total
+
+
+def conjugate_slope(loss: IntervalConjugable, a: FloatArray, y: FloatArray) -> FloatArray:
+    r"""Return :math:`(\ell^*)'(a)`, by a difference quotient that stays in the domain.
+
+    Exact up to rounding where the conjugate is quadratic or linear. At an end of the domain where
+    the slope is infinite (logistic loss) it is finite and points inwards.
+    """
+    low, high = loss.dual_interval(y)
+    width = np.minimum(high - low, 1.0 + np.abs(a))
+    h = _DIFFERENCE * width
+    left, right = np.maximum(a - h, low), np.minimum(a + h, high)
+    difference = loss.conjugate(right, y) - loss.conjugate(left, y)
+    span = right - left
+    out = np.zeros_like(a)
+    np.divide(difference, span, out=out, where=span > 0.0)
+    return out
+
+
+def project_dual(form: SparseRegression, a: Dual) -> Dual:
+    """Return ``a`` moved into the domains of the conjugates."""
+    return tuple(
+        cast("IntervalConjugable", term.loss).project_dual(part, term.target)
+        for term, part in zip(form.terms, a, strict=True)
+    )
+
+
+def weighted(form: SparseRegression, a: Dual) -> Dual:
+    """Return ``theta = c * a``: the dual point as gradients of the terms, weights inside."""
+    return tuple(term.weights * part for term, part in zip(form.terms, a, strict=True))
+
+
+def correlations(objective: Objective, a: Dual) -> FloatArray:
+    """Return ``q``, the sum of ``A.T @ (c * a)`` over the terms; half a pass."""
+    form = cast("SparseRegression", objective.form)
+    q = np.zeros(form.sparsity.size)
+    for term, theta in zip(form.terms, weighted(form, a), strict=True):
+        q += term.design.rmatvec(theta)
+    objective.passes += 0.5
+    return q
+
+
+def shrink_dual(form: SparseRegression, a: Dual, q: FloatArray) -> float:
+    """Return the ``s`` in (0, 1] that makes ``D(s a)`` largest, given the correlations of ``a``.
+
+    ``s a`` is feasible when zero is, its correlations are ``s q`` and ``D`` is concave along it, so
+    the search reads no data: ``O(n)`` (with a price ``O(p)``) for each of some forty values.
+    Returns 1 when zero is not in the domain.
+    """
+    from scipy.optimize import minimize_scalar
+
+    for term in form.terms:
+        zero = np.zeros(term.target.shape)
+        used = term.weights > 0.0
+        at_zero = cast("IntervalConjugable", term.loss).conjugate(zero, term.target)[used]
+        if not np.all(np.isfinite(at_zero)):
+            return 1.0
+    unit = primal_of(form, q)[2]
+
+    def lost(s: float) -> float:
+        least = s * s * unit if form.sparsity.price == 0.0 else primal_of(form, s * q)[2]
+        return -dual_value(form, tuple(s * part for part in a), least)
+
+    # The best factor may be tiny: it is sought by its size.
+    found = minimize_scalar(
+        lambda e: lost(float(np.exp(e))),
+        bounds=(np.log(1e-8), 0.0),
+        method="bounded",
+        options={"xatol": 1e-4},
+    )
+    s = float(np.exp(found.x))
+    return s if lost(s) < lost(1.0) else 1.0
+
+
+def unpenalised_free(form: SparseRegression) -> bool:
+    """Return whether a coordinate that is always in has no ridge."""
+    return bool(np.any(form.ridge[form.sparsity.free] <= 0.0))
+
+
+__all__ = [
+    "Dual",
+    "conjugate_slope",
+    "correlations",
+    "dual_value",
+    "primal_of",
+    "project_dual",
+    "shrink_dual",
+    "unpenalised_free",
+    "weighted",
+]
