@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -44,6 +45,17 @@ class Piece:
         return rows + full[1:]
 
 
+def _asked_by_sparse_matrix() -> bool:
+    """Return whether SciPy's sparse arithmetic wants to know what stands beside a matrix.
+
+    It leaves ``A @ w`` to us (``__rmatmul__``) only when NumPy makes a single object of us. For
+    DataFrames and LinearOperators, which ask in the same words, that would end in an error about
+    shapes.
+    """
+    module = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return module.startswith("scipy.sparse.") and not module.startswith("scipy.sparse.linalg")
+
+
 class AffineLike:
     """The operators that variables, slices and affine expressions share."""
 
@@ -66,7 +78,11 @@ class AffineLike:
         """Return the number of dimensions of the expression's value."""
         return len(self.shape)
 
-    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+    def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
+        if _asked_by_sparse_matrix():
+            single = np.empty((), dtype=object)
+            single[()] = self
+            return single
         raise DataTypeError(
             f"{self} has no numerical value here. DataFrames and LinearOperators multiply by "
             "themselves in `A @ w`: write `sm.as_design(A) @ w`, or use the short form "
