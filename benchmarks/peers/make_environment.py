@@ -6,6 +6,7 @@ is named at the end and in the results.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import venv
@@ -41,4 +42,8 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(
+        description="Install the peers into an environment of their own."
+    )
+    parser.add_argument("folder", type=Path, help="where to make it")
+    sys.exit(main(parser.parse_args().folder))

@@ -30,7 +30,12 @@ from sparsemodel.numerics.power import restricted_smoothness
 from sparsemodel.numerics.projection import project
 from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.removal import removal_costs
-from sparsemodel.numerics.restricted import factored, minimise_on_support, newton_solver
+from sparsemodel.numerics.restricted import (
+    conjugate_gradients,
+    factored,
+    minimise_on_support,
+    newton_solver,
+)
 from sparsemodel.numerics.ridged import RidgedObjective
 from sparsemodel.numerics.service import has_kinks, minimise_restricted
 from sparsemodel.numerics.steps import mean_curvature, normalised_step
@@ -58,6 +63,7 @@ __all__ = [
     "Swap",
     "batch_count",
     "cheap_columns",
+    "conjugate_gradients",
     "conjugate_slope",
     "correlations",
     "descent_gradient",

@@ -156,16 +156,40 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     return lambda b: ((basis @ (inverse * (basis.T @ (b.ravel() / d)))) / d).reshape(b.shape)
 
 
+def conjugate_gradients(
+    objective: Objective,
+    point: Point,
+    support: IntArray,
+    b: FloatArray,
+    *,
+    tol: float,
+    max_iter: int,
+) -> FloatArray | None:
+    """Solve ``H v = b`` on ``support`` to a relative residual of ``tol``.
+
+    None where ``max_iter`` products with the Hessian do not suffice or it has a direction
+    without curvature.
+    """
+    return _cg(objective, point, support, b, tol, max_iter)[1]
+
+
 def _conjugate_gradients(
     objective: Objective, point: Point, support: IntArray, b: FloatArray, tol: float
 ) -> FloatArray:
-    """Solve ``H v = b`` on ``support`` to a relative residual of ``tol``."""
+    """Solve ``H v = b`` to a relative residual of ``tol``, as far as that goes."""
+    return _cg(objective, point, support, b, tol, 10 * b.size + 50)[0]
+
+
+def _cg(
+    objective: Objective, point: Point, support: IntArray, b: FloatArray, tol: float, limit: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return the last iterate of conjugate gradients, and again if it is accurate enough."""
     v = np.zeros_like(b)
     residual = b.copy()
     direction = residual.copy()
     square = float(np.vdot(residual, residual))
     target = (tol**2) * square
-    for _ in range(10 * b.size + 50):
+    for _ in range(limit):
         if square <= target:
             break
         product = objective.hessian_product(point, support, direction)
@@ -177,11 +201,17 @@ def _conjugate_gradients(
         residual -= alpha * product
         last, square = square, float(np.vdot(residual, residual))
         direction = residual + (square / last) * direction
-    return v
+    return v, v if square <= target else None
 
 
 def _norm(v: FloatArray) -> float:
     return float(np.linalg.norm(v))
 
 
-__all__ = ["DIRECT_LIMIT", "factored", "minimise_on_support", "newton_solver"]
+__all__ = [
+    "DIRECT_LIMIT",
+    "conjugate_gradients",
+    "factored",
+    "minimise_on_support",
+    "newton_solver",
+]
