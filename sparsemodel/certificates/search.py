@@ -15,6 +15,7 @@ from sparsemodel.certificates.extraction import applies, hessian
 from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
 from sparsemodel.certificates.relaxation import relax as solve_relaxation
+from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.witness import evaluate, extracted, from_gradients, from_point
 from sparsemodel.interfaces import FloatArray, SparseRegression
 
@@ -78,13 +79,20 @@ def search(
         # A tenth of the goal, as the bound is still to be evaluated with care.
         return relative_gap_of(at_point.upper, best) <= 0.5 * OPTIMAL_GAP
 
-    if extractable(form):
-        found_now = _with_curvature(form, x, offer, report, deadline)
-        if found_now:
-            return Found(tuple(found), tuple(progress))
-    relaxed = solve_relaxation(form, x, report=report, deadline=deadline)
+    # The search may run in other coordinates; what it finds is evaluated in the original ones.
+    other = scaling(form)
+    inner, start = (form, x) if other is None else (other.form, other.start(x))
+
+    def offer_found(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
+        if other is None:
+            return offer(witness, source, h)
+        return offer(other.witness(witness), source)
+
+    if extractable(inner) and _with_curvature(inner, start, offer_found, report, deadline):
+        return Found(tuple(found), tuple(progress))
+    relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
-        offer(relaxed.witness, _words(relaxed))
+        offer_found(relaxed.witness, _words(relaxed))
     return Found(tuple(found), tuple(progress))
 
 

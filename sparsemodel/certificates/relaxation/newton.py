@@ -111,7 +111,9 @@ def _dual_newton(
             d[j] = step
         product_d = model.product(d)
         slope = -float(np.vdot(residual, product_d))
-        if -slope <= max(1e-3 * state.gap, 1e-16 * abs(state.value)):
+        # A bound far below zero, from a poor first dual point, says nothing about accuracy.
+        sought = min(state.gap, 0.01 * abs(state.value))
+        if -slope <= max(1e-3 * sought, 1e-16 * abs(state.value)):
             full = regulariser.prox(x - sigma * (base + product + product_d), sigma)
             return full[0], full[1], rounds
         length = 1.0
