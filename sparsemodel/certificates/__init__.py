@@ -8,6 +8,8 @@ from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import certify
 from sparsemodel.certificates.claims import Assumption, Claim
 from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound
+from sparsemodel.certificates.precision import certify_precision
+from sparsemodel.certificates.precision_certificate import PrecisionCertificate
 from sparsemodel.certificates.verify import Verification, verify
 from sparsemodel.certificates.witness import free_bound
 
@@ -16,10 +18,12 @@ __all__ = [
     "Bound",
     "Certificate",
     "Claim",
+    "PrecisionCertificate",
     "Progress",
     "Verification",
     "Witness",
     "certify",
+    "certify_precision",
     "dual_bound",
     "free_bound",
     "infimum_bound",

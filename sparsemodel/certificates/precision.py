@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import final
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 
+from sparsemodel.certificates.certify import versions
+from sparsemodel.certificates.claims import DEFAULT_TARGET, Assumption
 from sparsemodel.certificates.precision_bounds import Enclosure, dual_value, enclose
+from sparsemodel.certificates.precision_certificate import (
+    PrecisionCertificate,
+    PrecisionFacts,
+    PrecisionWitness,
+    decide_precision,
+)
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import (
@@ -29,70 +37,26 @@ _U = 2.0**-53
 _RATE = 5e8
 """Cubes of the order that eigendecompositions get through in a CPU second, on the low side."""
 
+TRIVIAL = "the unconstrained likelihood"
+RELAXED = "the perspective relaxation of the strong convexity"
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class PrecisionCertificate:
-    """What is proved about a sparse precision matrix, in units of the objective.
 
-    Values and bounds hold for the exact problem with the given float64 data: rounding
-    allowances are on the safe side in each.
-    """
+class Evaluated(NamedTuple):
+    """A feasible matrix with its objective in nats (no weight, no constant)."""
 
+    factor: Factor
+    support: IntArray
     value: float
-    """The objective at the matrix."""
     upper: float
-    """The same, rounded up."""
-    bound: float
-    """No matrix with at most ``k`` edges within the eigenvalue bounds lies below it."""
-    trivial_bound: float
-    """The same for matrices with any number of edges."""
-    restricted_bound: float
-    """No matrix on the same support lies below it."""
-    method: str
-    """Where ``bound`` came from."""
-    edges: int
-    weight: float
-    active: tuple[str, ...]
-    """Eigenvalue bounds that hold with equality."""
-    assumptions: tuple[str, ...]
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """Return how far the matrix may be from the best one, in objective units."""
-        return max(0.0, self.upper - self.bound)
-
-    @property
-    def trivial_gap(self) -> float:
-        """Return the gap to the trivial bound, which any method's result has."""
-        return max(0.0, self.upper - self.trivial_bound)
-
-    @property
-    def restricted_gap(self) -> float:
-        """Return how far the matrix may be from the best one on its own support."""
-        return max(0.0, self.upper - self.restricted_bound)
-
-    @property
-    def nats_per_sample(self) -> float:
-        """Return the gap in log-likelihood per sample: half of the unweighted objective."""
-        return 0.5 * self.gap / self.weight
-
-    def __str__(self) -> str:
-        gap = f"gap       {self.gap:.3g}, that is {self.nats_per_sample:.3g} nats per sample"
-        lines = [
-            f"objective {self.value:.6f} with {self.edges} edges",
-            f"bound     {self.bound:.6f} ({self.method})",
-            f"{gap} (without sparsity: {self.trivial_gap:.3g})",
-            f"on this support within {self.restricted_gap:.3g}",
-        ]
-        lines += [f"active: {text}" for text in self.active]
-        lines += [f"assumes: {text}" for text in self.assumptions]
-        return "\n".join(lines)
 
 
 def certify_precision(
-    form: SparsePrecision, x: FloatArray, *, time_limit: float = 5.0
+    form: SparsePrecision,
+    x: FloatArray,
+    *,
+    time_limit: float = 5.0,
+    target: float = DEFAULT_TARGET,
+    backend: str = "",
 ) -> PrecisionCertificate:
     """Return what can be proved about the entries ``x`` as a solution of ``form``.
 
@@ -104,6 +68,10 @@ def certify_precision(
         Entries on and above the diagonal, ``form.entries(Omega)``.
     time_limit
         CPU seconds for the search of the bound; the free bounds are always computed.
+    target
+        Share of what edges can explain up to which the claim is "within gap".
+    backend
+        Who found ``x``, for the report.
 
     Raises
     ------
@@ -118,43 +86,143 @@ def certify_precision(
     """
     began = time.perf_counter()
     deadline = time.process_time() + time_limit
-    factor = _feasible(form, np.asarray(x, dtype=np.float64))
-    support = np.flatnonzero((x != 0.0) | ~form.sparsity.counted)
-    inner = float(np.vdot(form.covariance, factor.omega))
-    value = inner - factor.logdet
-    upper = value + _value_error(form, factor)
-    free = Enclosure(
-        form.alpha,
-        form.beta,
-        np.where(form.rows == form.cols, form.beta, 0.5 * (form.beta - form.alpha)),
-    )
-    zero = np.zeros_like(x)
-    trivial, _ = dual_value(form, zero, 0.0, free)
-    bound, method = trivial, "the unconstrained likelihood"
+    x = np.asarray(x, dtype=np.float64)
+    at = evaluate_point(form, x)
+    trivial = trivial_nats(form)
+    bound, method, witness = trivial, TRIVIAL, PrecisionWitness()
     if math.isfinite(trivial):
-        found = _search(form, x, factor, upper, free, deadline)
+        found, searched = _search(form, x, at, deadline)
         if found > bound:
-            bound, method = found, "the perspective relaxation of the strong convexity"
-    active = active_bounds(factor, form.alpha, form.beta)
-    restricted = max(_restricted(form, factor, support, bool(active), deadline), bound)
-    assumptions = []
-    if math.isfinite(form.beta) and not math.isfinite(dual_value(form, zero, 0.0, _open(free))[0]):
-        assumptions.append(
-            f"the upper eigenvalue bound {form.beta:.4g}; without one the likelihood is unbounded"
-        )
+            bound, method, witness = found, RELAXED, searched
+    active = active_bounds(at.factor, form.alpha, form.beta)
+    restricted, dual = _restricted(form, at, bool(active), deadline)
+    restricted = max(restricted, bound)
+    upper, lower = scaled(form, at.upper, 1.0), scaled(form, bound, -1.0)
+    within = scaled(form, restricted, -1.0)
+    pairs = tuple(form.edges(np.flatnonzero(x)))
+    d = np.sqrt(np.diagonal(at.factor.omega))
+    null = null_value(form)
     return PrecisionCertificate(
-        value=_scaled(form, value),
-        upper=_scaled(form, upper, 1.0),
-        bound=_scaled(form, bound, -1.0),
-        trivial_bound=_scaled(form, trivial, -1.0),
-        restricted_bound=_scaled(form, restricted, -1.0),
+        claim=decide_precision(
+            upper=upper,
+            bound=lower,
+            restricted_bound=within,
+            null_value=null,
+            target=target,
+            weight=form.weight,
+        ),
+        value=scaled(form, at.value),
+        upper=upper,
+        bound=lower,
+        trivial_bound=scaled(form, trivial, -1.0),
+        restricted_bound=within,
+        null_value=null,
+        target=target,
         method=method,
-        edges=len(form.edges(np.flatnonzero(x))),
-        weight=form.weight,
+        edges=len(pairs),
         active=active,
-        assumptions=tuple(assumptions),
+        assumptions=precision_assumptions(form),
+        problem=PrecisionFacts.of(form),
+        x=x,
+        pairs=pairs,
+        correlations=tuple(float(-at.factor.omega[i, j] / (d[i] * d[j])) for i, j in pairs),
+        witness=PrecisionWitness(witness.enclosing, witness.final, dual),
+        backend=backend,
         seconds=time.perf_counter() - began,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
     )
+
+
+def trivial_bound(form: SparsePrecision) -> float:
+    """Return a lower bound on the objective at any number of edges. One eigendecomposition."""
+    return scaled(form, trivial_nats(form), -1.0)
+
+
+def trivial_nats(form: SparsePrecision) -> float:
+    """Return the same in nats, without weight and constant."""
+    return dual_value(form, np.zeros(form.shape), 0.0, whole_box(form))[0]
+
+
+def whole_box(form: SparsePrecision) -> Enclosure:
+    """Return the set of all matrices within the eigenvalue bounds."""
+    half = 0.5 * (form.beta - form.alpha)
+    entries = np.where(form.rows == form.cols, form.beta, half)
+    return Enclosure(form.alpha, form.beta, entries)
+
+
+def null_value(form: SparsePrecision) -> float:
+    """Return the objective of the best diagonal matrix within the bounds."""
+    variances = np.diagonal(form.covariance)
+    d = np.clip(1.0 / variances, form.alpha, form.beta)
+    return scaled(form, math.fsum(variances * d - np.log(d)))
+
+
+def precision_assumptions(form: SparsePrecision) -> tuple[Assumption, ...]:
+    """Return what the numbers rest on, each with whether it was checked."""
+    out = [
+        Assumption("the covariance matrix is symmetric with a positive diagonal", True),
+        Assumption("the matrix is positive definite, within the bounds, with k edges", True),
+    ]
+    low, high = f"{form.alpha:.4g}", f"{form.beta:.4g}"
+    if form.alpha > 0.0 or math.isfinite(form.beta):
+        out.append(
+            Assumption(f"only matrices with eigenvalues in [{low}, {high}] are compared with", True)
+        )
+    if math.isfinite(form.beta) and not math.isfinite(
+        dual_value(form, np.zeros(form.shape), 0.0, _open(whole_box(form)))[0]
+    ):
+        out.append(
+            Assumption(
+                f"the upper eigenvalue bound {high}; without one the likelihood is unbounded",
+                False,
+            )
+        )
+    return tuple(out)
+
+
+def witnessed_bound(form: SparsePrecision, upper: float, witness: PrecisionWitness) -> float:
+    """Return the bound in nats that a witness proves, given an upper bound on the optimum.
+
+    Whatever the witness holds, the number is valid: it only decides how good it is.
+    """
+    if witness.final is None:
+        return -math.inf
+    diagonal = form.rows == form.cols
+    box = enclose(form, np.zeros(form.shape), upper, whole_box(form))
+    for U in witness.enclosing:
+        box = enclose(form, np.where(diagonal, 0.0, U), upper, box)
+    return dual_value(form, witness.final, box.modulus, box)[0]
+
+
+def restricted_nats(form: SparsePrecision, at: Evaluated, dual: FloatArray | None) -> float:
+    """Return a bound in nats over all matrices on the support of a point.
+
+    A symmetric matrix that equals ``S`` on the support is dual feasible; off the support it is
+    that of ``dual``, or the inverse of the point's matrix.
+    """
+    if dual is None:
+        B = at.factor.inverse.copy()
+    else:
+        B = form.matrix(dual)
+    rows, cols = form.rows[at.support], form.cols[at.support]
+    B[rows, cols] = B[cols, rows] = form.covariance[rows, cols]
+    best = spectral_infimum(eigenvalues(B) - rounding(B), form.alpha, form.beta)
+    return best - 64.0 * _U * (abs(best) + form.order)
+
+
+def evaluate_point(form: SparsePrecision, x: FloatArray) -> Evaluated:
+    """Return a point's matrix with its objective, checked to be feasible.
+
+    Raises
+    ------
+    DataError, InfeasibleError
+        When it is not a matrix of the form, or not a feasible one.
+    """
+    factor = _feasible(form, x)
+    support = np.flatnonzero((x != 0.0) | ~form.sparsity.counted)
+    value = float(np.vdot(form.covariance, factor.omega)) - factor.logdet
+    return Evaluated(factor, support, value, value + _value_error(form, factor))
 
 
 def _feasible(form: SparsePrecision, x: FloatArray) -> Factor:
@@ -192,30 +260,28 @@ def _value_error(form: SparsePrecision, factor: Factor) -> float:
 
 
 def _search(
-    form: SparsePrecision,
-    x: FloatArray,
-    factor: Factor,
-    upper: float,
-    box: Enclosure,
-    deadline: float,
-) -> float:
-    """Return the best bound found by ascent in ``U`` and shrinking enclosures."""
-    best = -np.inf
-    zero = np.zeros_like(x)
+    form: SparsePrecision, x: FloatArray, at: Evaluated, deadline: float
+) -> tuple[float, PrecisionWitness]:
+    """Return the best bound found by ascent in ``U`` and shrinking enclosures, and its witness."""
+    best, witness = -np.inf, PrecisionWitness()
     diagonal = form.rows == form.cols
-    slack = form.entries(factor.inverse) - form.entries(form.covariance)
-    box = enclose(form, zero, upper, box)
+    slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
+    box = enclose(form, np.zeros_like(x), at.upper, whole_box(form))
+    enclosing: list[FloatArray] = []
     for _ in range(4):
         mu = box.modulus
         # At the optimum of the relaxation U = W - S + mu Omega, were the gap zero.
         begin = slack + mu * x
         value, U = _ascend(form, begin, mu, box, deadline)
-        improved = value > best + 1e-3 * max(upper - best, 0.0)
-        best = max(best, value)
-        if not improved or upper - best <= 1e-9 * abs(upper) or time.process_time() > deadline:
+        improved = value > best + 1e-3 * max(at.upper - best, 0.0)
+        if value > best:
+            best, witness = value, PrecisionWitness(tuple(enclosing), U)
+        closed = at.upper - best <= 1e-9 * abs(at.upper)
+        if not improved or closed or time.process_time() > deadline:
             break
-        box = enclose(form, np.where(diagonal, 0.0, U), upper, box)
-    return best
+        enclosing.append(np.where(diagonal, 0.0, U))
+        box = enclose(form, enclosing[-1], at.upper, box)
+    return best, witness
 
 
 def _ascend(
@@ -254,34 +320,34 @@ def _ascend(
 
 
 def _restricted(
-    form: SparsePrecision, factor: Factor, support: IntArray, bounded: bool, deadline: float
-) -> float:
-    """Return a bound over all matrices on the support, from the dual of the likelihood."""
-    pattern = Pattern(form.order, form.rows[support], form.cols[support])
-    B = factor.inverse.copy()
-    B[pattern.rows, pattern.cols] = B[pattern.cols, pattern.rows] = pattern.gather(form.covariance)
-    best = spectral_infimum(eigenvalues(B) - rounding(B), form.alpha, form.beta)
+    form: SparsePrecision, at: Evaluated, bounded: bool, deadline: float
+) -> tuple[float, FloatArray | None]:
+    """Return the best bound over the support, and its dual point where that is not the inverse."""
+    best = restricted_nats(form, at, None)
     # An eigendecomposition an iteration, about 20 p^3 operations: as many as the time allows.
     left = deadline - time.process_time()
     iterations = int(min(500.0, left * _RATE / form.order**3))
-    if bounded and math.isfinite(form.beta) and iterations >= 20:
-        result = minimise_admm(
-            form.covariance,
-            pattern,
-            form.alpha,
-            form.beta,
-            start=factor.omega,
-            max_iter=iterations,
-        )
-        best = max(best, result.bound)
-    return best - 64.0 * _U * (abs(best) + form.order)
+    if not (bounded and math.isfinite(form.beta) and iterations >= 20):
+        return best, None
+    pattern = Pattern(form.order, form.rows[at.support], form.cols[at.support])
+    result = minimise_admm(
+        form.covariance,
+        pattern,
+        form.alpha,
+        form.beta,
+        start=at.factor.omega,
+        max_iter=iterations,
+    )
+    dual = form.entries(result.dual)
+    found = restricted_nats(form, at, dual)
+    return (found, dual) if found > best else (best, None)
 
 
 def _open(box: Enclosure) -> Enclosure:
     return Enclosure(box.alpha, np.inf, np.full_like(box.entries, np.inf))
 
 
-def _scaled(form: SparsePrecision, value: float, direction: float = 0.0) -> float:
+def scaled(form: SparsePrecision, value: float, direction: float = 0.0) -> float:
     """Return ``weight * value + constant``, rounded in ``direction``."""
     if not math.isfinite(value):
         return value
@@ -290,4 +356,19 @@ def _scaled(form: SparsePrecision, value: float, direction: float = 0.0) -> floa
     return out + direction * error
 
 
-__all__ = ["PrecisionCertificate", "certify_precision"]
+__all__ = [
+    "RELAXED",
+    "TRIVIAL",
+    "Evaluated",
+    "PrecisionCertificate",
+    "certify_precision",
+    "evaluate_point",
+    "null_value",
+    "precision_assumptions",
+    "restricted_nats",
+    "scaled",
+    "trivial_bound",
+    "trivial_nats",
+    "whole_box",
+    "witnessed_bound",
+]

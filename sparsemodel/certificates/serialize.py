@@ -71,7 +71,7 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
         "versions": dict(c.versions),
         "proof": c.proof,
     }
-    body = _plain(body)
+    body = plain(body)
     body["digest"] = digest(body)
     return body
 
@@ -90,32 +90,52 @@ def digest(body: dict[str, Any]) -> str:
 
 def load(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate from a JSON file, checking its structure and its digest."""
+    text, name = read_text(path)
+    return loads(text, where=name)
+
+
+def read_text(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the text of a certificate's file, and the name of the file."""
     file = Path(path)
     try:
         size = file.stat().st_size
         if size > MAX_BYTES:
             raise CertificateError(f"{file.name} has {size} bytes: too large for a certificate.")
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8"), file.name
     except UnicodeDecodeError as error:
         raise CertificateError(f"{file.name} is not text, so it is not a certificate.") from error
     except OSError as error:
         raise CertificateError(f"Cannot read {file.name}: {error.strerror or error}.") from error
-    return loads(text, where=file.name)
 
 
 def loads(text: str, *, where: str = "the text") -> Certificate:
     """Return the certificate in a JSON text."""
+    body = checked_body(text, FORMAT, VERSION, where=where)
+    try:
+        return _build(Reader(body))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, CertificateError):
+            raise CertificateError(f"{where}: {error}") from error
+        raise CertificateError(f"{where} is malformed: {error}") from error
+
+
+def checked_body(text: str, kind: str, version: int, *, where: str) -> dict[str, Any]:
+    """Return the object in a JSON text, of the format ``kind`` and with a digest that fits."""
     try:
         body = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise CertificateError(
             f"{where} is not valid JSON ({error}); save certificates with a name ending in .json."
         ) from error
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise CertificateError(f"{where} is not a sparsemodel certificate (line 'format').")
-    if body.get("version") != VERSION:
+    if not isinstance(body, dict) or body.get("format") != kind:
+        found = body.get("format") if isinstance(body, dict) else None
         raise CertificateError(
-            f"{where}: line 'version' says {body.get('version')!r}; this release reads {VERSION}."
+            f"{where} is not a {kind.replace('-', ' ')} (line 'format'"
+            + (f" says {found!r})." if isinstance(found, str) else ").")
+        )
+    if body.get("version") != version:
+        raise CertificateError(
+            f"{where}: line 'version' says {body.get('version')!r}; this release reads {version}."
         )
     try:
         expected = digest(body)
@@ -126,12 +146,7 @@ def loads(text: str, *, where: str = "the text") -> Certificate:
             f"{where}: line 'digest' does not match the rest of the file; it was changed or "
             "damaged after it was written."
         )
-    try:
-        return _build(Reader(body))
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, CertificateError):
-            raise CertificateError(f"{where}: {error}") from error
-        raise CertificateError(f"{where} is malformed: {error}") from error
+    return body
 
 
 def _build(r: Reader) -> Certificate:
@@ -172,7 +187,7 @@ def _build(r: Reader) -> Certificate:
     if x.shape != shape:
         raise CertificateError(f"line 'witness.x' has shape {x.shape}, the problem {shape}.")
     certificate = Certificate(
-        claim=_claim(r.string("claim")),
+        claim=claim_of(r.string("claim")),
         value=r.number("value"),
         upper=r.number("upper"),
         bound=r.number("bound"),
@@ -234,7 +249,8 @@ def _progress(item: Any, index: int) -> Progress:
     return Progress(r.number("a"), r.number("b"), r.number("c"), item[3])
 
 
-def _claim(word: str) -> Claim:
+def claim_of(word: str) -> Claim:
+    """Return the claim with that word."""
     try:
         return Claim(word)
     except ValueError:
@@ -314,15 +330,16 @@ def _decode(text: str, where: str) -> bytes:
     return data
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return nested values as JSON can hold them; floats that are not finite become strings."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     return value
 
 
@@ -330,4 +347,20 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-__all__ = ["FORMAT", "VERSION", "dumps", "load", "loads", "pack", "to_dict", "write_atomically"]
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "checked_body",
+    "claim_of",
+    "digest",
+    "dumps",
+    "load",
+    "loads",
+    "pack",
+    "plain",
+    "read_text",
+    "to_dict",
+    "unpack",
+    "unpack_item",
+    "write_atomically",
+]

@@ -18,10 +18,12 @@ from sparsemodel.certificates.certify import list_assumptions
 from sparsemodel.certificates.claims import Claim, decide
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import nothing
+from sparsemodel.certificates.precision_certificate import PrecisionCertificate
 from sparsemodel.certificates.primal import null_value, primal
 from sparsemodel.certificates.stationarity import TOLERANCE, stationarity
 from sparsemodel.certificates.witness import evaluate
-from sparsemodel.interfaces import CertificateError, SparseRegression
+from sparsemodel.interfaces import CertificateError, Form, SparseRegression
+from sparsemodel.interfaces.precision import SparsePrecision
 
 _RELATIVE = 1e-9
 """How far two computations of the same quantity may differ, as another machine rounds otherwise."""
@@ -42,8 +44,8 @@ class Verification:
 
 
 def verify(
-    certificate: Certificate | str | os.PathLike[str],
-    form: SparseRegression,
+    certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],
+    form: Form,
 ) -> Verification:
     """Recompute every number of a certificate on ``form`` and return what was checked.
 
@@ -64,6 +66,16 @@ def verify(
     -----
     A few passes over the data; a Cholesky factorisation when curvature was taken out of it.
     """
+    if isinstance(form, SparsePrecision):
+        from sparsemodel.certificates.precision_verify import verify_precision
+
+        if isinstance(certificate, Certificate):
+            raise CertificateError("This certificate is about no precision matrix.")
+        return verify_precision(certificate, form)
+    if not isinstance(form, SparseRegression):
+        raise CertificateError(f"Nothing is certified about a {type(form).__name__}.")
+    if isinstance(certificate, PrecisionCertificate):
+        raise CertificateError("This certificate is about a precision matrix, not a regression.")
     if not isinstance(certificate, Certificate):
         certificate = Certificate.load(certificate)
     c = certificate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import numpy as np
 
 from sparsemodel._version import __version__
 from sparsemodel.cli.exits import Exit, UsageError
-from sparsemodel.cli.files import check_free, to_json, write_text
+from sparsemodel.cli.files import check_free, to_json, write_text, written
 from sparsemodel.cli.options import add_data, add_overwrite, add_run, output_file, read
+from sparsemodel.cli.reading import Table
+from sparsemodel.cli.recording import problem_parser, with_recipe
 from sparsemodel.cli.records import finite
 from sparsemodel.cli.text import table as columns
 from sparsemodel.interfaces import DataError
@@ -29,12 +32,32 @@ EPILOG = """\
 examples:
   sparsemodel precision stocks.csv --drop date --edges 60 --edge-list edges.csv
   sparsemodel precision genes.csv --edges 40 --correlation --json
+  sparsemodel precision genes.csv --edges 40 --certificate graph.json --report graph.html
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("data", metavar="DATA", help="the file of data; - is standard input (CSV)")
+    add_problem(parser)
+    add_run(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--edge-list", type=output_file, metavar="FILE", help="pairs with correlations: .csv"
+    )
+    output.add_argument(
+        "--certificate", type=output_file, metavar="FILE", help="for `sparsemodel verify`: .json"
+    )
+    output.add_argument(
+        "--report", type=output_file, metavar="FILE", help="the certificate to read: .html or .md"
+    )
+    output.add_argument("--no-certificate", action="store_true", help="do not compute one (faster)")
+    output.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_overwrite(output)
+
+
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that define the problem."""
     add_data(parser, target=False)
     group = parser.add_argument_group("model")
     group.add_argument("--edges", type=int, metavar="K", help="at most this many edges")
@@ -45,28 +68,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--alpha", type=float, metavar="A", help="lower bound on the eigenvalues (default: safe)"
     )
     group.add_argument("--beta", type=float, metavar="B", help="upper bound on the eigenvalues")
-    add_run(parser)
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--edge-list", type=output_file, metavar="FILE", help="pairs with correlations: .csv"
-    )
-    output.add_argument("--no-certificate", action="store_true", help="do not compute one (faster)")
-    output.add_argument("--json", action="store_true", help="print JSON instead of text")
-    add_overwrite(output)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Fit the graph."""
+def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
+    """Return the problem that the options describe."""
     import sparsemodel as sm
 
-    if arguments.edges is None:
-        raise UsageError("Say how many edges there may be with --edges.")
-    output: Path | None = arguments.edge_list
-    if output is not None:
-        if output.suffix.lower() != ".csv":
-            raise UsageError(f"--edge-list {output}: the name must end in .csv.")
-        check_free(output, overwrite=arguments.overwrite)
-    table = read(arguments.data, arguments)
     X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
     names = table.names or tuple(f"column_{j}" for j in range(1, X.shape[1] + 1))
     if arguments.correlation:
@@ -78,7 +85,17 @@ def run(arguments: argparse.Namespace) -> int:
         constraints.append(omega >> arguments.alpha)
     if arguments.beta is not None:
         constraints.append(omega << arguments.beta)
-    problem = sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=X)), constraints)
+    return sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=X)), constraints)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit the graph."""
+    if arguments.edges is None:
+        raise UsageError("Say how many edges there may be with --edges.")
+    _check_outputs(arguments)
+    output: Path | None = arguments.edge_list
+    table = read(arguments.data, arguments)
+    problem = declare_graph(table, arguments)
     solution = problem.solve(
         arguments.backend,
         seed=arguments.seed,
@@ -86,6 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
         verbose=not arguments.quiet,
     )
     certificate: Any = None if arguments.no_certificate else problem.certify()
+    if certificate is not None:
+        _save(certificate, arguments)
     edges = sorted(
         ((a, b, data["weight"]) for a, b, data in solution.graph().edges(data=True)),
         key=lambda edge: -abs(edge[2]),
@@ -103,7 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"note: {note}")
     print(
         f"{solution.status} by {solution.backend}: objective {solution.value:.8g}, "
-        f"{len(edges)} edges among {p} variables, {solution.timings['total']:.3g} s\n"
+        f"{len(edges)} edges among {problem.form.order} variables, "
+        f"{solution.timings['total']:.3g} s\n"
     )
     rows = [("variable", "variable", "partial correlation")]
     rows += [(a, b, f"{r:+.3f}") for a, b, r in edges[:30]]
@@ -112,9 +132,38 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"... and {len(edges) - 30} weaker ones (--edge-list has them all)")
     if certificate is not None:
         print(f"\n{certificate}")
-    if output is not None:
-        print(f"edges: {output}")
+    for option in ("edge_list", "certificate", "report"):
+        if getattr(arguments, option) is not None:
+            print(f"{option.replace('_', '-')}: {getattr(arguments, option)}")
     return Exit.OK
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    for option, endings in (
+        ("edge_list", (".csv",)),
+        ("certificate", (".json",)),
+        ("report", (".html", ".htm", ".md", ".txt")),
+    ):
+        path: Path | None = getattr(arguments, option)
+        if path is None:
+            continue
+        name = "--" + option.replace("_", "-")
+        if path.suffix.lower() not in endings:
+            raise UsageError(f"{name} {path}: the name must end in {' or '.join(endings)}.")
+        if option != "edge_list" and arguments.no_certificate:
+            raise UsageError(f"{name} needs the certificate that --no-certificate leaves out.")
+        check_free(path, overwrite=arguments.overwrite)
+
+
+def _save(certificate: Any, arguments: argparse.Namespace) -> None:
+    if arguments.report is not None:
+        with written(arguments.report, overwrite=arguments.overwrite) as temporary:
+            certificate.save(temporary)
+    if arguments.certificate is not None:
+        parser = problem_parser(add_problem)
+        body = with_recipe(certificate, arguments, parser)
+        text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+        write_text(arguments.certificate, text, overwrite=arguments.overwrite)
 
 
 def _standardised(X: Any, names: tuple[str, ...]) -> Any:
@@ -131,11 +180,12 @@ def _record(
     bounds = None
     if certificate is not None:
         bounds = {
+            "claim": certificate.claim.value,
             "value": finite(certificate.value),
             "bound": finite(certificate.bound),
             "gap": finite(certificate.gap),
             "nats_per_sample": finite(certificate.nats_per_sample),
-            "assumptions": list(certificate.assumptions),
+            "assumptions": [str(a) for a in certificate.assumptions],
         }
     return {
         "command": NAME,
@@ -151,4 +201,4 @@ def _record(
     }
 
 
-__all__ = ["add", "run"]
+__all__ = ["add", "add_problem", "declare_graph", "run"]

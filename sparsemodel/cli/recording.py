@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +25,45 @@ class _Quiet(argparse.ArgumentParser):
         raise CertificateError(f"line '{KEY}': {message}.")
 
 
-def problem_parser() -> argparse.ArgumentParser:
-    """Return a parser of the options that define a problem, and of nothing else."""
+def problem_parser(
+    add: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> argparse.ArgumentParser:
+    """Return a parser of the options that define a problem, and of nothing else.
+
+    ``add`` declares them; None is for regressions.
+    """
     parser = _Quiet(add_help=False, allow_abbrev=False)
-    add_data(parser)
-    add_model(parser)
+    if add is None:
+        add_data(parser)
+        add_model(parser)
+    else:
+        add(parser)
     return parser
 
 
-def with_recipe(certificate: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+def with_recipe(
+    certificate: Any,
+    arguments: argparse.Namespace,
+    parser: argparse.ArgumentParser | None = None,
+) -> dict[str, Any]:
     """Return the certificate as plain data with the recipe, under one digest."""
     from sparsemodel.certificates.serialize import digest
 
     body: dict[str, Any] = certificate.to_dict()
-    body[KEY] = recorded(problem_parser(), arguments)
+    body[KEY] = recorded(parser or problem_parser(), arguments)
     body["digest"] = digest(body)
     return body
+
+
+def is_about_a_graph(file: Path) -> bool:
+    """Return whether a file says that it certifies a precision matrix."""
+    from sparsemodel.certificates.precision_file import FORMAT
+
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False  # reading it as a certificate says what is wrong
+    return isinstance(body, dict) and body.get("format") == FORMAT
 
 
 def recipe_of(file: Path) -> list[str] | None:
@@ -62,4 +86,4 @@ def recipe_of(file: Path) -> list[str] | None:
     return options
 
 
-__all__ = ["problem_parser", "recipe_of", "with_recipe"]
+__all__ = ["is_about_a_graph", "problem_parser", "recipe_of", "with_recipe"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
-from sparsemodel.cli.options import add_data, add_model, read
-from sparsemodel.cli.recording import problem_parser, recipe_of
-from sparsemodel.interfaces import CertificateError, SparseRegression
+from sparsemodel.cli.options import add_data, add_model, read, recorded
+from sparsemodel.cli.precision import add_problem, declare_graph
+from sparsemodel.cli.recording import is_about_a_graph, problem_parser, recipe_of
+from sparsemodel.interfaces import CertificateError
 
 NAME = "verify"
 USAGE = "verify CERTIFICATE --data DATA [options]"
@@ -43,8 +45,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and say what was checked."""
-    from sparsemodel.certificates import Certificate, verify
+    from sparsemodel.certificates import Certificate
 
+    if is_about_a_graph(arguments.certificate):
+        return _verify_graph(arguments)
     certificate = Certificate.load(arguments.certificate)
     recipe = recipe_of(arguments.certificate) or []
     given = _given(arguments)
@@ -56,12 +60,33 @@ def run(arguments: argparse.Namespace) -> int:
         )
     table = read(arguments.data, chosen)
     problem = declare(table, chosen, chosen.k).problem
+    return _checked(certificate, problem, recipe + given, arguments)
+
+
+def _verify_graph(arguments: argparse.Namespace) -> int:
+    from sparsemodel.certificates import PrecisionCertificate
+
+    certificate = PrecisionCertificate.load(arguments.certificate)
+    parser = problem_parser(add_problem)
+    options = (recipe_of(arguments.certificate) or []) + recorded(parser, arguments)
+    chosen = parser.parse_args(options)
+    if chosen.edges is None:
+        raise UsageError(
+            "The certificate does not say how its problem was declared (it was not written by "
+            "`sparsemodel precision`); verify it in Python with sparsemodel.certificates.verify."
+        )
+    problem = declare_graph(read(arguments.data, chosen), chosen)
+    return _checked(certificate, problem, options, arguments)
+
+
+def _checked(
+    certificate: Any, problem: Any, options: list[str], arguments: argparse.Namespace
+) -> int:
+    from sparsemodel.certificates import verify
+
     statement = problem.plan().problem
-    form = problem.form
-    if not isinstance(form, SparseRegression):
-        raise UsageError("Only certificates of regressions can be verified from a data file.")
     try:
-        verification = verify(certificate, form)
+        verification = verify(certificate, problem.form)
     except CertificateError as error:
         if arguments.json:
             print(to_json({"holds": False, "reason": str(error), "problem": statement}))
@@ -75,21 +100,19 @@ def run(arguments: argparse.Namespace) -> int:
                     "holds": True,
                     "claim": verification.claim.value,
                     "problem": statement,
-                    "options": recipe + given,
+                    "options": options,
                     "checked": dict(verification.lines),
                 }
             )
         )
     else:
         print(f"problem: {statement}")
-        print(f"options: {' '.join(recipe + given)}")
+        print(f"options: {' '.join(options)}")
         print(verification)
     return Exit.OK
 
 
 def _given(arguments: argparse.Namespace) -> list[str]:
-    from sparsemodel.cli.options import recorded
-
     return recorded(problem_parser(), arguments)
 
 

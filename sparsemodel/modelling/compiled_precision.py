@@ -91,15 +91,15 @@ class CompiledPrecision:
 
     def free_bound(self, outcome: Outcome) -> float:
         """Return the bound that needs nothing but the eigenvalues of ``S``."""
-        from sparsemodel.certificates.precision import certify_precision
+        from sparsemodel.certificates.precision import trivial_bound
 
-        return certify_precision(self.form, outcome.x, time_limit=0.0).trivial_bound
+        return trivial_bound(self.form)
 
     def certify(self, outcome: Outcome, backend: str) -> Any:
         """Return the certificate of an outcome."""
         from sparsemodel.certificates.precision import certify_precision
 
-        return certify_precision(self.form, outcome.x)
+        return certify_precision(self.form, outcome.x, backend=backend)
 
     @classmethod
     def of(

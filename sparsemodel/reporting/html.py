@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from sparsemodel.reporting.style import STYLE
 
 if TYPE_CHECKING:
     from sparsemodel.certificates.base import Certificate
+    from sparsemodel.certificates.claims import Assumption
 
 _MARKS = {"globally optimal": "good", "within gap": "fair", "stationary": "plain", "none": "bad"}
 
@@ -22,15 +24,19 @@ def certificate_html(certificate: Certificate) -> str:
     body = [
         _header(c),
         _gap_bar(c),
-        _section("Numbers", _rows(words.facts(c))),
+        section("Numbers", fact_table(words.facts(c))),
         _proof(c),
-        _section("How it was reached", _pictures(c)),
-        _section("Coefficients", _coefficients(c)),
-        _section("What it rests on", _assumptions(c)),
-        _section("First-order facts", _rows(words.first_order(c))),
-        _section("Origin", _rows(words.provenance(c)) + _again()),
+        section("How it was reached", _pictures(c)),
+        section("Coefficients", _coefficients(c)),
+        section("What it rests on", assumption_list(c.assumptions)),
+        section("First-order facts", fact_table(words.first_order(c))),
+        section("Origin", fact_table(words.provenance(c)) + _again()),
     ]
-    title = f"{c.claim.value}: {words.model(c)}"
+    return page(f"{c.claim.value}: {words.model(c)}", body)
+
+
+def page(title: str, body: list[str]) -> str:
+    """Return a self-contained page."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -40,19 +46,27 @@ def certificate_html(certificate: Certificate) -> str:
 
 
 def _header(c: Certificate) -> str:
+    kind = "Certificate of a sparse optimisation problem"
+    return header(kind, c.claim.value, words.headline(c), words.model(c))
+
+
+def header(kind: str, claim: str, lead: str, model: str) -> str:
+    """Return the head of a report: what it is, the claim, a sentence on it, the problem."""
     return (
-        '<header><p class="kind">Certificate of a sparse optimisation problem</p>'
-        f'<h1><span class="claim {_MARKS[c.claim.value]}">{escape(c.claim.value)}</span></h1>'
-        f'<p class="lead">{escape(words.headline(c))}</p>'
-        f'<p class="model">{escape(words.model(c))}</p></header>'
+        f'<header><p class="kind">{escape(kind)}</p>'
+        f'<h1><span class="claim {_MARKS[claim]}">{escape(claim)}</span></h1>'
+        f'<p class="lead">{escape(lead)}</p>'
+        f'<p class="model">{escape(model)}</p></header>'
     )
 
 
-def _section(title: str, content: str) -> str:
+def section(title: str, content: str) -> str:
+    """Return a titled section, nothing without content."""
     return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
 
 
-def _rows(rows: list[tuple[str, str]]) -> str:
+def fact_table(rows: list[tuple[str, str]]) -> str:
+    """Return rows of names and values as a table."""
     cells = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in rows
@@ -156,9 +170,10 @@ def _coefficients(c: Certificate) -> str:
     return f'<table class="coefficients">{"".join(out)}</table>'
 
 
-def _assumptions(c: Certificate) -> str:
+def assumption_list(assumptions: Iterable[Assumption]) -> str:
+    """Return assumptions as a list, each with whether it was checked."""
     items = []
-    for a in c.assumptions:
+    for a in assumptions:
         kind, word = (
             ("trust", "taken on trust")
             if not a.checked
@@ -174,7 +189,7 @@ def _proof(c: Certificate) -> str:
     if c.proof is None:
         return ""
     rows = [(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()]
-    return _section("Proof by branch and bound", _rows(rows))
+    return section("Proof by branch and bound", fact_table(rows))
 
 
 def _again() -> str:
@@ -185,4 +200,4 @@ def _again() -> str:
     )
 
 
-__all__ = ["certificate_html"]
+__all__ = ["assumption_list", "certificate_html", "fact_table", "header", "page", "section"]

@@ -18,33 +18,35 @@ def certificate_markdown(certificate: Certificate) -> str:
         "",
         words.headline(c),
         "",
-        f"*Problem:* {_cell(words.model(c))}",
+        f"*Problem:* {cell(words.model(c))}",
         "",
         "## Numbers",
         "",
-        *_table(("quantity", "value"), words.facts(c)),
+        *table(("quantity", "value"), words.facts(c)),
     ]
     if c.proof is not None:
         summary = [(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()]
-        lines += ["", "## Proof", "", *_table(("quantity", "value"), summary)]
-    lines += ["", "## First-order facts", "", *_table(("quantity", "value"), words.first_order(c))]
+        lines += ["", "## Proof", "", *table(("quantity", "value"), summary)]
+    lines += ["", "## First-order facts", "", *table(("quantity", "value"), words.first_order(c))]
     lines += ["", "## What it rests on", ""]
     lines += [f"- {assumption}" for assumption in c.assumptions]
     rows = [(name, text) for name, _, text in words.coefficient_rows(c)]
-    lines += ["", "## Coefficients", "", *_table(("name", "value"), rows)]
-    lines += ["", "## Origin", "", *_table(("what", "value"), words.provenance(c))]
+    lines += ["", "## Coefficients", "", *table(("name", "value"), rows)]
+    lines += ["", "## Origin", "", *table(("what", "value"), words.provenance(c))]
     return "\n".join(lines) + "\n"
 
 
-def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> list[str]:
+def table(head: tuple[str, str], rows: list[tuple[str, str]]) -> list[str]:
+    """Return the lines of a table of two columns."""
     lines = [f"| {head[0]} | {head[1]} |", "| --- | --- |"]
-    return lines + [f"| {_cell(name)} | {_cell(value)} |" for name, value in rows]
+    return lines + [f"| {cell(name)} | {cell(value)} |" for name, value in rows]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text without anything that Markdown would understand."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
     return " ".join(text.split())
 
 
-__all__ = ["certificate_markdown"]
+__all__ = ["cell", "certificate_markdown", "table"]

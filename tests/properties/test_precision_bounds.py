@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsemodel.certificates.precision import certify_precision
+from sparsemodel.certificates.precision import (
+    certify_precision,
+    evaluate_point,
+    restricted_nats,
+    witnessed_bound,
+)
 from sparsemodel.certificates.precision_bounds import Enclosure, dual_value, enclose
+from sparsemodel.certificates.precision_certificate import PrecisionWitness
 from sparsemodel.interfaces import InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
@@ -93,3 +99,19 @@ def test_infeasible_points_are_refused() -> None:
         certify_precision(form, -precision_objective(form).origin().x)
     with pytest.raises(InfeasibleError, match="eigenvalues"):
         certify_precision(form, 1e6 * precision_objective(form).origin().x)
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 0.5), st.integers(0, 2))
+def test_whatever_a_file_holds_as_witness_proves_no_more_than_the_truth(
+    seed: int, size: float, enclosures: int
+) -> None:
+    form = instance(seed, 4, 30, 2)
+    optimum, x = best_point(form)
+    at = evaluate_point(form, x)
+    rng = np.random.default_rng(seed)
+    found = certify_precision(form, x, time_limit=0.1).witness.final
+    draws = size * rng.standard_normal((enclosures + 2, x.size))
+    for final in (draws[0], found):
+        witness = PrecisionWitness(tuple(draws[2:]), final, draws[1])
+        assert witnessed_bound(form, at.upper, witness) <= optimum + 1e-9
+        assert restricted_nats(form, at, witness.restricted) <= at.value + 1e-9

@@ -31,6 +31,8 @@ class AdmmResult:
     value: float
     bound: float
     """Value of the dual: no matrix on the support and within the bounds lies below it."""
+    dual: FloatArray
+    """The dual point behind ``bound``: ``S`` on the support."""
     iterations: int
     converged: bool
 
@@ -73,7 +75,8 @@ def minimise_admm(
         lam, V = np.linalg.eigh(M)
         root = np.sqrt(lam**2 + 4.0 / rho)
         # The positive root without cancellation, whatever the sign of the eigenvalue.
-        t = np.where(lam > 0.0, 0.5 * (lam + root), (2.0 / rho) / (root - lam))
+        larger = root + np.abs(lam)
+        t = np.where(lam > 0.0, 0.5 * larger, (2.0 / rho) / larger)
         omega = (V * np.clip(t, alpha, beta)) @ V.T
         relaxed = RELAXATION * omega + (1.0 - RELAXATION) * theta
         last, theta = theta, (relaxed - gamma / rho) * inside
@@ -91,8 +94,9 @@ def minimise_admm(
     theta = 0.5 * (theta + theta.T)
     theta, spectrum = _pulled_inside(theta, alpha, beta)
     value = float(np.vdot(S, theta)) - float(np.log(spectrum).sum())
-    bound = spectral_infimum(eigenvalues(S - gamma), alpha, beta)
-    return AdmmResult(theta, value, bound, iteration, converged)
+    dual_point = S - 0.5 * (gamma + gamma.T)
+    bound = spectral_infimum(eigenvalues(dual_point), alpha, beta)
+    return AdmmResult(theta, value, bound, dual_point, iteration, converged)
 
 
 def _pulled_inside(theta: FloatArray, alpha: float, beta: float) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,174 @@
+"""Certificates of precision matrices as JSON, in the manner of those of regressions.
+
+Plain values only, floats that come back bit by bit, and a digest over all of it; see
+:mod:`sparsemodel.certificates.serialize`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import Any
+
+from sparsemodel.certificates.claims import Assumption
+from sparsemodel.certificates.precision_certificate import (
+    PrecisionCertificate,
+    PrecisionFacts,
+    PrecisionWitness,
+)
+from sparsemodel.certificates.reading import Reader
+from sparsemodel.certificates.serialize import (
+    checked_body,
+    claim_of,
+    digest,
+    pack,
+    plain,
+    read_text,
+    unpack,
+    unpack_item,
+)
+from sparsemodel.interfaces import CertificateError
+
+FORMAT = "sparsemodel-precision-certificate"
+VERSION = 1
+
+
+def to_dict(certificate: PrecisionCertificate) -> dict[str, Any]:
+    """Return a certificate as JSON-ready values; infinite floats become strings."""
+    c = certificate
+    witness = c.witness
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "claim": c.claim.value,
+        "value": c.value,
+        "upper": c.upper,
+        "bound": c.bound,
+        "gap": c.gap,
+        "nats_per_sample": c.nats_per_sample,
+        "trivial_bound": c.trivial_bound,
+        "restricted_bound": c.restricted_bound,
+        "null_value": c.null_value,
+        "target": c.target,
+        "method": c.method,
+        "active": list(c.active),
+        "assumptions": [asdict(a) for a in c.assumptions],
+        "edges": [
+            {"one": i, "other": j, "names": list(names), "partial_correlation": r}
+            for (i, j), names, r in zip(c.pairs, c.edge_names(), c.correlations, strict=True)
+        ],
+        "problem": asdict(c.problem),
+        "witness": {
+            "x": pack(c.x),
+            "enclosing": [pack(U) for U in witness.enclosing],
+            "final": None if witness.final is None else pack(witness.final),
+            "restricted": None if witness.restricted is None else pack(witness.restricted),
+        },
+        "backend": c.backend,
+        "seconds": c.seconds,
+        "created": c.created,
+        "versions": dict(c.versions),
+    }
+    body = plain(body)
+    body["digest"] = digest(body)
+    return body
+
+
+def dumps(certificate: PrecisionCertificate) -> str:
+    """Return the JSON text of a certificate."""
+    return json.dumps(to_dict(certificate), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def load(path: str | os.PathLike[str]) -> PrecisionCertificate:
+    """Read a certificate from a JSON file, checking its structure and its digest."""
+    text, name = read_text(path)
+    return loads(text, where=name)
+
+
+def loads(text: str, *, where: str = "the text") -> PrecisionCertificate:
+    """Return the certificate in a JSON text."""
+    body = checked_body(text, FORMAT, VERSION, where=where)
+    try:
+        return _build(Reader(body))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, CertificateError):
+            raise CertificateError(f"{where}: {error}") from error
+        raise CertificateError(f"{where} is malformed: {error}") from error
+
+
+def _build(r: Reader) -> PrecisionCertificate:
+    p = r.at("problem")
+    problem = PrecisionFacts(
+        order=p.integer("order"),
+        k=p.integer("k"),
+        units=p.integer("units"),
+        required=p.integer("required"),
+        alpha=p.number("alpha"),
+        beta=p.number("beta"),
+        weight=p.number("weight"),
+        constant=p.number("constant"),
+        samples=p.integer("samples") if p.has("samples") else None,
+        structure=p.string("structure"),
+        probes=_numbers(p, "probes"),
+        names=tuple(p.strings("names")) if p.has("names") else None,
+    )
+    if not problem.weight > 0.0 or problem.order < 1:
+        raise CertificateError("line 'problem' describes no precision-matrix problem.")
+    if problem.names is not None and len(problem.names) != problem.order:
+        raise CertificateError(f"line 'problem.names' must hold {problem.order} names.")
+    w = r.at("witness")
+    edges = list(r.items("edges"))
+    pairs = tuple((e.integer("one"), e.integer("other")) for e in edges)
+    if any(not 0 <= i < j < problem.order for i, j in pairs):
+        raise CertificateError("line 'edges' names a variable that is not there.")
+    certificate = PrecisionCertificate(
+        claim=claim_of(r.string("claim")),
+        value=r.number("value"),
+        upper=r.number("upper"),
+        bound=r.number("bound"),
+        trivial_bound=r.number("trivial_bound"),
+        restricted_bound=r.number("restricted_bound"),
+        null_value=r.number("null_value"),
+        target=r.number("target"),
+        method=r.string("method"),
+        edges=len(pairs),
+        active=tuple(r.strings("active")),
+        assumptions=tuple(
+            Assumption(a.string("text"), a.boolean("checked"), a.boolean("holds"))
+            for a in r.items("assumptions")
+        ),
+        problem=problem,
+        x=unpack(w, "x"),
+        pairs=pairs,
+        correlations=tuple(e.number("partial_correlation") for e in edges),
+        witness=PrecisionWitness(
+            enclosing=tuple(
+                unpack(Reader({"U": item}, f"witness.enclosing[{i}]."), "U")
+                for i, item in enumerate(w.sequence("enclosing"))
+            ),
+            final=unpack_item(w.raw("final"), "witness.final"),
+            restricted=unpack_item(w.raw("restricted"), "witness.restricted"),
+        ),
+        backend=r.string("backend"),
+        seconds=r.number("seconds"),
+        created=r.string("created"),
+        versions={str(k): str(v) for k, v in r.mapping("versions").items()},
+    )
+    for line in ("gap", "nats_per_sample"):
+        if r.number(line) != getattr(certificate, line):
+            raise CertificateError(
+                f"line '{line}' says {r.number(line)!r}, and it is {getattr(certificate, line)!r}."
+            )
+    for edge, names in zip(edges, certificate.edge_names(), strict=True):
+        if edge.strings("names") != list(names):
+            raise CertificateError(f"line '{edge.where('names')}' does not fit 'problem.names'.")
+    return certificate
+
+
+def _numbers(r: Reader, key: str) -> tuple[float, ...]:
+    items = r.sequence(key)
+    return tuple(Reader({"n": item}, f"{r.where(key)}.").number("n") for item in items)
+
+
+__all__ = ["FORMAT", "VERSION", "dumps", "load", "loads", "to_dict"]

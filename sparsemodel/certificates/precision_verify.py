@@ -1,0 +1,162 @@
+"""Check the certificate of a precision matrix again, from its file and the covariance alone."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from sparsemodel.certificates.precision import (
+    RELAXED,
+    TRIVIAL,
+    Evaluated,
+    evaluate_point,
+    null_value,
+    precision_assumptions,
+    restricted_nats,
+    scaled,
+    trivial_nats,
+    witnessed_bound,
+)
+from sparsemodel.certificates.precision_certificate import (
+    PrecisionCertificate,
+    PrecisionFacts,
+    decide_precision,
+)
+from sparsemodel.certificates.verify import Verification
+from sparsemodel.interfaces import CertificateError, DataError, FloatArray, InfeasibleError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.precision import active_bounds
+
+_RELATIVE = 1e-9
+"""How far two computations of the same number may differ, as another machine rounds otherwise."""
+
+
+def verify_precision(
+    certificate: PrecisionCertificate | str | os.PathLike[str], form: SparsePrecision
+) -> Verification:
+    """Recompute every number of a certificate on ``form`` and return what was checked.
+
+    Parameters
+    ----------
+    certificate
+        A certificate, or the path of its ``.json`` file.
+    form
+        The problem, declared again from the data (``problem.form``).
+
+    Raises
+    ------
+    CertificateError
+        When the file is malformed or was changed, belongs to other data, or claims more than
+        the data support; the message names the line.
+
+    Notes
+    -----
+    At most eight eigendecompositions: nothing is searched for.
+    """
+    if not isinstance(certificate, PrecisionCertificate):
+        certificate = PrecisionCertificate.load(certificate)
+    c = certificate
+    for line, stored, found in c.problem.differences(PrecisionFacts.of(form)):
+        raise CertificateError(
+            f"line '{line}' does not fit: the certificate says {_short(stored)}, the problem "
+            f"at hand {_short(found)}. It was made for other data or another model."
+        )
+    _shapes(c, form)
+    lines = [("problem", "the same covariance, edges and eigenvalue bounds")]
+    try:
+        at = evaluate_point(form, c.x)
+    except (DataError, InfeasibleError) as error:
+        raise CertificateError(f"line 'witness.x' is not a feasible matrix: {error}") from error
+    value, upper = scaled(form, at.value), scaled(form, at.upper, 1.0)
+    _require(
+        abs(c.value - value) <= 2.0 * (upper - value) + _slack(form, value), "value", c.value, value
+    )
+    _require(c.upper >= value, "upper", c.upper, upper)
+    lines.append(("value", f"P = {value!r}"))
+    _same_edges(c, form, at)
+    lines.append(("edges", f"{c.edges} edges, at most {form.sparsity.k} beside the required ones"))
+    trivial = trivial_nats(form)
+    proved = max(trivial, witnessed_bound(form, at.upper, c.witness))
+    within = max(proved, restricted_nats(form, at, c.witness.restricted))
+    for line, stored, nats in (
+        ("trivial_bound", c.trivial_bound, trivial),
+        ("bound", c.bound, proved),
+        ("restricted_bound", c.restricted_bound, within),
+    ):
+        found = scaled(form, nats, -1.0)
+        _require(stored == -math.inf or stored <= found + _slack(form, found), line, stored, found)
+        lines.append((line, f"{found!r}, stored {stored!r}"))
+    _require(c.method in (TRIVIAL, RELAXED), "method", c.method, RELAXED)
+    null = null_value(form)
+    _require(abs(c.null_value - null) <= _slack(form, null), "null_value", c.null_value, null)
+    active = active_bounds(at.factor, form.alpha, form.beta)
+    _require(len(c.active) == len(active), "active", c.active, active)
+    _require(0.0 <= c.target <= 1.0, "target", c.target, "a share between 0 and 1")
+    claim = decide_precision(
+        upper=c.upper,
+        bound=c.bound,
+        restricted_bound=c.restricted_bound,
+        null_value=c.null_value,
+        target=c.target,
+        weight=form.weight,
+    )
+    _require(c.claim is claim, "claim", c.claim.value, claim.value)
+    lines.append(("claim", claim.value))
+    needed = precision_assumptions(form)
+    stored_assumptions = [(a.checked, a.holds) for a in c.assumptions]
+    _require(
+        stored_assumptions == [(a.checked, a.holds) for a in needed],
+        "assumptions",
+        [a.text for a in c.assumptions],
+        [a.text for a in needed],
+    )
+    lines.append(("assumptions", "listed in full; those that can be checked hold"))
+    return Verification(claim, tuple(lines))
+
+
+def _shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
+    vectors: list[tuple[str, FloatArray | None]] = [
+        ("x", c.x),
+        ("final", c.witness.final),
+        ("restricted", c.witness.restricted),
+        *((f"enclosing[{i}]", U) for i, U in enumerate(c.witness.enclosing)),
+    ]
+    for line, vector in vectors:
+        if vector is not None and (vector.shape != form.shape or not np.all(np.isfinite(vector))):
+            raise CertificateError(
+                f"line 'witness.{line}' must hold {form.shape[0]} finite numbers."
+            )
+
+
+def _same_edges(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:
+    pairs = tuple(form.edges(np.flatnonzero(c.x)))
+    _require(c.pairs == pairs, "edges", c.pairs, pairs)
+    omega = at.factor.omega
+    d = np.sqrt(np.diagonal(omega))
+    for (i, j), stored in zip(pairs, c.correlations, strict=True):
+        found = float(-omega[i, j] / (d[i] * d[j]))
+        _require(abs(stored - found) <= _RELATIVE, f"edges ({i}, {j})", stored, found)
+
+
+def _slack(form: SparsePrecision, value: float) -> float:
+    if not math.isfinite(value):
+        return 0.0
+    return _RELATIVE * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)
+
+
+def _require(condition: bool, line: str, stored: object, found: object) -> None:
+    if not condition:
+        raise CertificateError(
+            f"line '{line}' does not hold: the certificate says {_short(stored)}, "
+            f"recomputed from the data it is {_short(found)}."
+        )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+__all__ = ["verify_precision"]
