@@ -277,15 +277,20 @@ def eigenvalue_bound(matrix: AffineLike, bound: Any, *, upper: bool) -> Eigenval
 
 def symmetric(matrix: Any, what: str) -> Affine:
     """Return the expression of a symmetric variable alone, or raise an error that says ``what``."""
+    if type(matrix).__module__.startswith("cvxpy."):
+        from sparsemodel.modelling.incoming_affine import affine_of
+
+        matrix = affine_of(matrix)
     affine = matrix.as_affine() if isinstance(matrix, AffineLike) else None
     plain = affine is not None and len(affine.pieces) == 1 and affine.offset is None
     if affine is None or not plain or affine.pieces[0].rows is not None:
         raise ModelError(f"{what} takes a symmetric variable, not {matrix!r}.")
     variable = affine.pieces[0].variable
     if not isinstance(variable, Variable) or not variable.symmetric:
+        package = "sm" if variable.partner is None else "cp"
         raise ModelError(
             f"{what} takes a symmetric variable; declare {variable.label} as "
-            f"sm.Variable((p, p), symmetric=True)."
+            f"{package}.Variable((p, p), symmetric=True)."
         )
     return Affine((replace(affine.pieces[0], design=None, factor=1.0),))
 

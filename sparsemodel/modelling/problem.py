@@ -29,7 +29,7 @@ from sparsemodel.modelling.declare import (
     flatten,
 )
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.incoming import goal_of, is_cvxpy
+from sparsemodel.modelling.incoming import attributes_of, goal_of, is_cvxpy
 from sparsemodel.modelling.matrices import counts_edges
 from sparsemodel.modelling.packaged import packaged
 from sparsemodel.modelling.parameters import Parameter
@@ -79,8 +79,9 @@ class Problem:
             raise ModelError(f"A Problem needs sm.minimize(...) first, not {type(goal).__name__}.")
         flat = flatten(constraints)
         self._goal = goal
-        self._constraints = flat
         self._variables = collect_variables(goal.objective, flat)
+        flat += attributes_of(self._variables)
+        self._constraints = flat
         self._parameters = collect_parameters(goal.objective, flat)
         self._kept: Compiled | CompiledPrecision | None = None
         self._versions: tuple[int, ...] = ()
