@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -13,39 +12,21 @@ from sparsemodel.losses import (
     HingeLoss,
     HuberLoss,
     LogisticLoss,
-    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
 )
-from sparsemodel.modelling.affine import Affine, Piece
+from sparsemodel.modelling.affine import Affine
 from sparsemodel.modelling.custom import custom_loss
 from sparsemodel.modelling.incoming_affine import affine_of, is_uniform, kind_of, number_of
+from sparsemodel.modelling.incoming_parts import Exponentials, Linear, joined, term_of_rows
 from sparsemodel.modelling.matrices import Trace, log_det, symmetric
-from sparsemodel.modelling.objective import Objective, ObjectiveLike
-from sparsemodel.modelling.terms import loss_term, ridge
+from sparsemodel.modelling.objective import Objective
+from sparsemodel.modelling.terms import ridge
 
 RECOGNISED = (
     "sum_squares, square, quad_form, norm(.)**2, norm1, abs, huber, logistic, pos, "
     "maximum(a * r, b * r), exp, log_det, trace, affine terms, their sums and multiples"
 )
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Exponentials:
-    """``sum of weights * exp(u)``, which may find the linear part of a Poisson loss."""
-
-    u: Affine
-    weights: FloatArray
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Linear:
-    """``sum of weights * u``."""
-
-    u: Affine
-    weights: FloatArray
 
 
 def objective_of(expression: Any) -> Objective:
@@ -56,20 +37,9 @@ def objective_of(expression: Any) -> Objective:
     ModelError
         When an atom is not recognised, or not convex here; the message names it.
     """
-    parts = list(_terms(expression, 1.0))
-    constant = sum(part for part in parts if isinstance(part, float))
-    total = Objective((), constant)
-    linear = [part for part in parts if isinstance(part, _Linear)]
-    for part in parts:
-        if isinstance(part, _Exponentials):
-            counts = next((n for n in linear if _are_counts(n, part)), None)
-            if counts is not None:
-                linear = [part for part in linear if part is not counts]
-            total = total + _poisson(part, counts)
-        elif isinstance(part, ObjectiveLike):
-            total = total + part
-    for part in linear:
-        total = total + _linear_term(part)
+    total = Objective(())
+    for part in joined(_terms(expression, 1.0)):
+        total = total + part
     return total
 
 
@@ -107,7 +77,7 @@ def _terms(expression: Any, factor: float) -> list[Any]:
         inside = expression.args[0]
         return [_of_rows("abs", expression, inside, np.full(inside.shape, factor))]
     if expression.is_affine():
-        return [_Linear(affine_of(expression), np.full(expression.shape or (1,), factor))]
+        return [Linear(affine_of(expression), np.full(expression.shape or (1,), factor))]
     return [_whole(expression, kind, factor)]
 
 
@@ -116,7 +86,7 @@ def _as_linear(expression: Any, weights: FloatArray) -> list[Any]:
     if not expression.is_affine():
         return []
     try:
-        return [_Linear(affine_of(expression), weights)]
+        return [Linear(affine_of(expression), weights)]
     except ModelError:
         return []  # factors in front of single entries, perhaps
 
@@ -157,7 +127,7 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
         if constant.is_constant():
             return _entries(other, weights * np.asarray(constant.value))
     if expression.is_affine():
-        return [_Linear(affine_of(expression), weights)]
+        return [Linear(affine_of(expression), weights)]
     if np.any(weights < 0.0):
         raise ModelError(f"-{kind}(...) is not convex in {expression}.")
     inside = expression.args[0] if expression.args else expression
@@ -169,20 +139,20 @@ def _of_rows(kind: str, atom: Any, inside: Any, weights: FloatArray) -> Any:
     if np.any(weights < 0.0):
         raise ModelError(f"-{kind}(...) is not convex in {atom}.")
     if kind == "abs":
-        return _term(AbsoluteLoss(), _rows(inside, atom)[0], weights)
+        return term_of_rows(AbsoluteLoss(), _rows(inside, atom)[0], weights)
     if kind == "huber":
         u = _rows(inside, atom)[0]
-        return 2.0 * _term(HuberLoss(delta=float(atom.M.value)), u, weights)
+        return 2.0 * term_of_rows(HuberLoss(delta=float(atom.M.value)), u, weights)
     if kind in ("power", "Power", "square") and _order(atom) == 2.0:
-        return 2.0 * _term(SquaredLoss(), _rows(inside, atom)[0], weights)
+        return 2.0 * term_of_rows(SquaredLoss(), _rows(inside, atom)[0], weights)
     if kind == "exp":
         u, signs = _rows(inside, atom)
         if np.ptp(signs):
             raise ModelError("The exponents of exp(...) must not have mixed signs in front.")
-        return _Exponentials(u.times(float(signs.flat[0])), weights)
+        return Exponentials(u.times(float(signs.flat[0])), weights)
     if kind == "logistic":  # log(1 + exp(-y u)) with the signs -y in front of u
         u, signs = _rows(inside, atom)
-        return _term(LogisticLoss(), u, weights, -signs)
+        return term_of_rows(LogisticLoss(), u, weights, -signs)
     if kind == "maximum" and len(atom.args) == 2:
         return _maximum(atom, weights)
     raise _unknown(atom)
@@ -196,13 +166,13 @@ def _maximum(atom: Any, weights: FloatArray) -> Any:
     if other.is_constant():
         if not np.any(other.value):
             u, signs = _rows(active, atom)  # max(0, t) = max(0, 1 - y v) with y = -s, v = u - s
-            return _term(HingeLoss(), u.plus(-signs), weights, -signs)
+            return term_of_rows(HingeLoss(), u.plus(-signs), weights, -signs)
         raise _unknown(atom)
     (a, r), (b, q) = _multiple(active), _multiple(other)
     if r is q and min(a, b) < 0.0 < max(a, b):
         high, low = max(a, b), min(a, b)
         loss = QuantileLoss(tau=high / (high - low))
-        return (high - low) * _term(loss, affine_of(r).times(-1.0), weights)
+        return (high - low) * term_of_rows(loss, affine_of(r).times(-1.0), weights)
     raise _unknown(atom)
 
 
@@ -257,26 +227,13 @@ def _scaled(expression: Any) -> tuple[Affine, FloatArray, FloatArray]:
     return affine_of(expression), np.ones(1), np.zeros(1)
 
 
-def _term(loss: Any, u: Affine, weights: FloatArray, target: FloatArray | None = None) -> Any:
-    """Return ``sum of weights * loss(u, target)``; the target is zero where none is given."""
-    shape = u.value_shape() or weights.shape
-    if len(shape) > 1 and np.ptp(weights):
-        raise ModelError("Weights of single entries of a matrix of predictions: not understood.")
-    if not u.value_shape():  # a number, as a vector of one
-        u = u.plus(np.zeros(1))
-    goal = np.zeros(shape) if target is None else np.broadcast_to(target, shape)
-    if not np.ptp(weights):
-        return float(weights.flat[0]) * loss_term(loss, u, goal, reduction="sum")
-    return loss_term(loss, u, goal, weights=weights, reduction="sum")
-
-
 def _squares(inside: Any, scale: float) -> Any:
     """Return ``scale * sum_squares(inside)``: a ridge for a bare variable, else a loss."""
     u = affine_of(inside)
     piece = u.pieces[0]
     if len(u.pieces) == 1 and piece.design is None and u.offset is None and piece.shape:
         return ridge(Affine((piece,)), 2.0 * scale)
-    return 2.0 * _term(SquaredLoss(), u, np.full(u.value_shape() or (1,), scale))
+    return 2.0 * term_of_rows(SquaredLoss(), u, np.full(u.value_shape() or (1,), scale))
 
 
 def _quadratic(expression: Any, factor: float) -> Any:
@@ -298,63 +255,6 @@ def _quadratic(expression: Any, factor: float) -> Any:
         name="quad_form",
         smoothness=twice * top,
         lower_bound=0.0,
-    )
-
-
-def _are_counts(linear: _Linear, exponentials: _Exponentials) -> bool:
-    """Return whether ``-sum of weights * u`` belongs to the exponentials as counts."""
-    n, e = linear, exponentials
-    if n.weights.shape != e.weights.shape or np.any(n.weights > 0.0):
-        return False
-    return not np.any((e.weights == 0.0) & (n.weights < 0.0)) and _equal(n.u, e.u)
-
-
-def _equal(a: Affine, b: Affine) -> bool:
-    """Return whether two expressions are the same, with the same data."""
-    if len(a.pieces) != len(b.pieces) or not _same_numbers(a.offset, b.offset):
-        return False
-    return all(_same_pieces(x, y) for x, y in zip(a.pieces, b.pieces, strict=True))
-
-
-def _same_pieces(a: Piece, b: Piece) -> bool:
-    if a.variable is not b.variable or a.factor != b.factor or not _same_numbers(a.rows, b.rows):
-        return False
-    if a.design is None or b.design is None:
-        return a.design is b.design
-    held, other = getattr(a.design, "array", None), getattr(b.design, "array", None)
-    return held is not None and other is not None and _same_numbers(held, other)
-
-
-def _same_numbers(a: Any, b: Any) -> bool:
-    if a is None or b is None or a is b:
-        return a is b
-    if hasattr(a, "tocsr") or hasattr(b, "tocsr"):
-        return bool(a.shape == b.shape and (a != b).nnz == 0)
-    return np.array_equal(a, b)
-
-
-def _poisson(part: _Exponentials, counts: _Linear | None) -> Any:
-    """Return ``sum of c exp(u) - m u`` as Poisson losses with the counts ``m / c``."""
-    if counts is None:
-        return _term(PoissonLoss(), part.u, part.weights)
-    kept = part.weights > 0.0
-    target = np.divide(-counts.weights, part.weights, where=kept, out=np.zeros(kept.shape))
-    return _term(PoissonLoss(), part.u, part.weights, target)
-
-
-def _linear_term(part: _Linear) -> Any:
-    """Return an affine term of the objective as a custom loss."""
-    u, weights = part.u, part.weights
-    if not u.value_shape():
-        u, weights = u.plus(np.zeros(1)), np.array([float(np.sum(weights))])
-    slope = np.broadcast_to(weights, u.value_shape()).astype(np.float64)
-    return custom_loss(
-        lambda z: float(np.vdot(slope, z)),
-        lambda z: slope.copy(),
-        lambda z, v: np.zeros_like(v),
-        of=u,
-        name="linear_term",
-        smoothness=0.0,
     )
 
 
