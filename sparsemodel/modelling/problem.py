@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any, final
 
@@ -348,14 +349,36 @@ class Problem:
         return compiled.theory(self._solved()[0])
 
     def prove(
-        self, *, gap: float = 1e-4, time_limit: float | None = 60.0, verbose: bool = False
+        self,
+        *,
+        gap: float = 1e-4,
+        time_limit: float | None = 60.0,
+        verbose: bool = False,
+        resume: Certificate | str | os.PathLike[str] | None = None,
     ) -> Certificate:
         """Branch and bound until the relative gap is closed or time is up; solves first if needed.
 
-        For squared losses. A better point met on the way becomes the solution.
+        A better point met on the way becomes the solution.
+
+        Parameters
+        ----------
+        gap
+            Relative gap to reach, at least 1e-9.
+        time_limit
+            Seconds; then the certificate says what gap was reached. None for no limit.
+        verbose
+            Show the bound, the best objective and the gap on standard error while it runs.
+        resume
+            The certificate of an earlier proof (or its ``.json`` file), for squared losses: what
+            it closed is evaluated again and stays closed; ``gap`` cannot be smaller than its own.
         """
         proof, self._outcome, self._solution = prove(
-            self._compiled(), *self._solved(), gap=gap, time_limit=time_limit, verbose=verbose
+            self._compiled(),
+            *self._solved(),
+            gap=gap,
+            time_limit=time_limit,
+            verbose=verbose,
+            resume=resume,
         )
         self._fill(self._outcome)
         return proof

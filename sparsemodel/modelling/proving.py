@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import FloatArray, Iteration, ModelError, UnsupportedProblemError
+from sparsemodel.interfaces import (
+    DataTypeError,
+    FloatArray,
+    Iteration,
+    ModelError,
+    UnsupportedProblemError,
+)
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.solution import Solution
 from sparsemodel.modelling.values import real_number
@@ -28,6 +35,7 @@ def prove(
     gap: Any,
     time_limit: Any,
     verbose: bool,
+    resume: Any = None,
 ) -> tuple[Certificate, Outcome, Solution]:
     """Return the certificate, and the outcome and solution that belong to it."""
     if not isinstance(compiled, Compiled):
@@ -35,6 +43,7 @@ def prove(
     gap = real_number(gap, where="gap", minimum=0.0)
     if time_limit is not None:
         time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
+    earlier = _earlier(resume)
     began = time.perf_counter()
     with progress(verbose) as line:
 
@@ -55,12 +64,27 @@ def prove(
                     )
                 )
 
-        certificate, x = _search(compiled, outcome, solution.backend, gap, time_limit, show)
+        certificate, x = _search(
+            compiled, outcome, solution.backend, gap, time_limit, show, earlier
+        )
     bound = max(solution.bound, certificate.bound)
     if np.array_equal(x, outcome.x):
         return certificate, outcome, replace(solution, bound=bound)
     better = replace(outcome, x=x, value=certificate.value)
     return certificate, better, improved(compiled, better, solution, bound)
+
+
+def _earlier(resume: Any) -> Certificate | None:
+    """Return the certificate to go on from, read from its file where a path is given."""
+    from sparsemodel.certificates import Certificate
+
+    if resume is None or isinstance(resume, Certificate):
+        return resume
+    if isinstance(resume, (str, os.PathLike)):
+        return Certificate.load(resume)
+    raise DataTypeError(
+        f"resume needs a certificate or the path of its .json file, not {type(resume).__name__}."
+    )
 
 
 def _search(
@@ -70,6 +94,7 @@ def _search(
     gap: float,
     time_limit: float | None,
     show: Callable[[float, float, int], None],
+    resume: Certificate | None,
 ) -> tuple[Certificate, FloatArray]:
     """Run the compiled search for squared losses, the general one for everything else."""
     from sparsemodel.certificates import branch_and_bound, proof
@@ -86,8 +111,14 @@ def _search(
             backend=backend,
             history=outcome.history,
             progress=show,
+            resume=resume,
         )
     except UnsupportedProblemError:
+        if resume is not None:
+            raise ModelError(
+                "Only proofs of squared losses can be resumed: the general search keeps no tree. "
+                "Call prove() without resume, with a longer time limit."
+            ) from None
 
         def listen(at: branch_and_bound.Standing) -> bool:
             show(at.value, at.bound, at.nodes)

@@ -34,6 +34,8 @@ class Node:
     """Value of the relaxation."""
     record: int = -1
     """Number of the record of the last point."""
+    stage: Stage | None = None
+    """Whose coordinates these are; None for a node that is not kept for branching."""
 
     @property
     def undecided(self) -> Any:

@@ -14,9 +14,11 @@ from sparsemodel.certificates.certify import assemble, checked_point
 from sparsemodel.certificates.claims import ROUNDING_SHARE, Assumption
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.extraction import LIMIT
-from sparsemodel.certificates.primal import null_value, primal
+from sparsemodel.certificates.primal import Primal, null_value, primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.proof.resume import resume as go_on
+from sparsemodel.certificates.proof.resume import stored_tree
 from sparsemodel.certificates.proof.search import Search
 from sparsemodel.certificates.search import Candidate
 from sparsemodel.certificates.witness import extracted
@@ -43,6 +45,7 @@ def prove(
     backend: str = "",
     history: Sequence[Iteration] = (),
     progress: Callable[[float, float, int], None] | None = None,
+    resume: Certificate | None = None,
 ) -> tuple[Certificate, FloatArray]:
     """Search supports until no feasible point can be better than ``x`` by more than ``gap``.
 
@@ -66,6 +69,9 @@ def prove(
         The solver's iterations, for the picture.
     progress
         Called with the best objective, the bound and the number of nodes.
+    resume
+        The certificate of an earlier proof of this problem. Its bounds are evaluated again, the
+        parts that it closed stay closed, and the search goes on with the others.
 
     Returns
     -------
@@ -80,6 +86,8 @@ def prove(
         When the problem is of another kind; every reason is listed.
     DataError
         When ``x`` is infeasible or ``gap`` makes no sense.
+    CertificateError
+        When ``resume`` is of another problem, or holds no tree to go on with.
 
     Notes
     -----
@@ -98,16 +106,27 @@ def prove(
     at_point = primal(form, x)
     if at_point.violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
+    tree = None if resume is None else stored_tree(resume, form)
+    if resume is not None and gap < resume.target:
+        raise DataError(
+            f"The proof to resume from closed its parts at a gap of {resume.target:g}; ask for a "
+            f"gap of at least that (not {gap:g}), or prove from the beginning."
+        )
+    if resume is not None:
+        x, at_point = _better(form, x, at_point, resume)
     null = null_value(form)
     moments: list[Progress] = [
         Progress(float(e.elapsed), float(e.best), -math.inf, e.backend) for e in history
     ]
+    before = 0.0
+    if resume is not None and resume.progress:
+        moments, before = list(resume.progress), resume.progress[-1].seconds
 
     def allowed(upper: float) -> float:
         return max(0.98 * gap * abs(upper), 0.5 * ROUNDING_SHARE * max(null - upper, 0.0))
 
     def report(upper: float, bound: float, nodes: int) -> None:
-        moments.append(Progress(time.perf_counter() - began, upper, bound, "proof"))
+        moments.append(Progress(before + time.perf_counter() - began, upper, bound, "proof"))
         if progress is not None:
             progress(upper, bound, nodes)
 
@@ -128,7 +147,10 @@ def prove(
         report=report,
     )
     try:
-        search.run()
+        if tree is None:
+            search.run()
+        else:
+            go_on(search, form, tree)
     except KeyboardInterrupt:
         interrupted = True
     infimum = infimum_bound(form)
@@ -161,6 +183,17 @@ def prove(
         proof={"summary": summary, "tree": tree},
     )
     return replace(certificate, assumptions=(*certificate.assumptions, _searched(tree))), search.x
+
+
+def _better(
+    form: SparseRegression, x: FloatArray, at_point: Primal, resume: Certificate
+) -> tuple[FloatArray, Primal]:
+    """Return the better of the point at hand and the one that a certificate holds."""
+    stored = checked_point(form, resume.x)
+    there = primal(form, stored)
+    if there.violations or there.upper >= at_point.upper:
+        return x, at_point
+    return stored, there
 
 
 def _searched(tree: object) -> Assumption:

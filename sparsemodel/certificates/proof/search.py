@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -82,44 +82,59 @@ class Search:
 
     def run(self) -> None:
         """Search until every part is closed, or time is up."""
-        candidates, k = self.counted, self.k
-        inside = np.empty(0, dtype=np.intp)
-        known = -math.inf
-        stage: Stage | None = None
-        node: Node | None = None
+        self._narrow(self.counted, self.k, np.empty(0, dtype=np.intp), None)
+        self.branch_all()
+
+    def resume(self, parts: Sequence[Node]) -> None:
+        """Go on from the open parts of an earlier search; their stages and records are known."""
+        if len(parts) == 1 and parts[0].stage is not None:
+            node, stage = parts[0], parts[0].stage
+            self.current = node.bound
+            if node.bound < self.cutoff and node.undecided.size:
+                inside = np.setdiff1d(stage.active[node.status == IN], self.ridged)
+                self._narrow(stage.active[node.undecided], node.k, inside, node)
+            else:
+                self.push(node)
+        else:
+            for node in parts:
+                self.push(node)
+        self.current = math.inf
+        self.branch_all()
+
+    def _narrow(self, candidates: IntArray, k: int, inside: IntArray, node: Node | None) -> None:
+        """Relax all that is left, decide what that decides, and again while it shrinks."""
+        known = -math.inf if node is None else node.bound
         while True:
             active = np.union1d(candidates, np.union1d(self.ridged, inside))
             status = np.where(np.isin(active, candidates), UNDECIDED, IN).astype(np.int8)
             trial = best_stage(self.q, active, self.balanced)
             if trial is None:
                 break
-            part = Node(status, k, np.zeros(active.size), 0.0)
+            part = Node(status, k, np.zeros(active.size), 0.0, stage=trial)
             proved = self.relax(trial, part)
             if proved is None:
                 break
             if node is not None:
                 self.tree.follows(node.record, part.record)
-            stage, node = trial, part
+            node = part
             if self.root is None:
-                self.root = (stage, node.w, node.bound)
+                self.root = (trial, node.w, node.bound)
             known = max(known, node.bound)
             node.bound = known
             self.current = known
             before = int(np.sum(node.status == UNDECIDED))
-            self.settle(stage, node, proved)
+            self.settle(trial, node, proved)
             left = node.undecided
             self._tell()
             if node.bound >= self.cutoff or not left.size or self.late():
                 break
             if left.size > _SHRINK * before:
                 break
-            candidates, k = stage.active[left], node.k
-            inside = np.setdiff1d(stage.active[node.status == IN], self.ridged)
-        if stage is None or node is None:
-            return  # nothing is proved: the bound stays infinite
-        self.push(node)
-        self.current = math.inf
-        self.branch_all(stage)
+            candidates, k = trial.active[left], node.k
+            inside = np.setdiff1d(trial.active[node.status == IN], self.ridged)
+        if node is not None:
+            self.push(node)
+            self.current = math.inf
 
     # ---- nodes -------------------------------------------------------------------------------
 
@@ -192,7 +207,7 @@ class Search:
         self._count += 1
         heapq.heappush(self.open, (node.bound, self._count, node))
 
-    def branch_all(self, stage: Stage) -> None:
+    def branch_all(self) -> None:
         """Branch on the open node with the least bound until none is left."""
         while self.open and not self.late():
             bound, _, node = heapq.heappop(self.open)
@@ -200,12 +215,14 @@ class Search:
                 self.floor = min(self.floor, bound)
                 continue
             self.current = bound
+            stage = node.stage
+            if stage is None:
+                raise ValueError("a node that waits for branching has a stage")
             j = choose(node)
             numbers = []
             for decision in (IN, OUT):
-                child = Node(
-                    node.status.copy(), node.k - (decision == IN), node.w.copy(), node.t, bound
-                )
+                k = node.k - (decision == IN)
+                child = Node(node.status.copy(), k, node.w.copy(), node.t, bound, stage=stage)
                 child.status[j] = decision
                 if decision == OUT:
                     child.w[j] = 0.0

@@ -9,6 +9,8 @@ closed; the least of them bounds the problem.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +22,7 @@ from sparsemodel.certificates.proof.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proof.stage import Stage
 from sparsemodel.interfaces import CertificateError, FloatArray, IntArray, SparseRegression
 
-LIMIT = 400_000
+LIMIT = 2_000_000
 """Numbers up to which a tree is kept."""
 
 
@@ -32,6 +34,17 @@ class Recorder:
         self._stages: list[Stage] = []
         self._records: list[dict[str, Any]] = []
         self._size = 0
+
+    @classmethod
+    def continued(cls, stages: list[Stage], records: list[dict[str, Any]]) -> Recorder:
+        """Return a recorder that goes on where a stored tree ends."""
+        out = cls()
+        out._stages, out._records = list(stages), deepcopy(records)
+        out._size = sum(
+            4 + 2 * len(r.get("at", ())) + len(r.get("out", ())) + len(r.get("in", ()))
+            for r in records
+        )
+        return out
 
     def point(self, stage: Stage, w: FloatArray | None) -> int:
         """Add a record for a scaled point (None: it proved nothing) and return its number."""
@@ -77,15 +90,53 @@ def tree_bound(form: SparseRegression, tree: Any) -> Bound:
     CertificateError
         When the tree is malformed, or not one of this problem.
     """
-    try:
-        value = _Check(form, tree).run()
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-        raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
-    value = max(value, infimum_bound(form).value)
+    value = max(checked(form, tree).bound, infimum_bound(form).value)
     if not math.isfinite(value):
         return nothing("the tree proves nothing")
     # Another machine rounds otherwise, within what either subtracts.
     return Bound(value, 1e-11 * abs(value), "branch and bound")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A part of the feasible set that a stored tree says nothing more about."""
+
+    record: int
+    status: Any
+    """``OUT``, ``UNDECIDED`` or ``IN`` for every coordinate of the form."""
+    k: int
+    bound: float
+    """What was proved about it, evaluated again."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """A stored tree after every part was evaluated again on the data."""
+
+    closed: float
+    """Least bound on what decisions cut off."""
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def bound(self) -> float:
+        """Return the bound that the tree proves."""
+        return min([self.closed, *(leaf.bound for leaf in self.leaves)])
+
+
+def checked(form: SparseRegression, tree: Any) -> Checked:
+    """Return a stored tree with its bounds computed from the data alone.
+
+    Raises
+    ------
+    CertificateError
+        When the tree is malformed, or not one of this problem.
+    """
+    try:
+        return _Check(form, tree).run()
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
 
 
 @final
@@ -119,9 +170,10 @@ class _Check:
                 )
         return member, full
 
-    def run(self) -> float:
-        """Return the least bound over the parts that the tree leaves."""
+    def run(self) -> Checked:
+        """Return the parts that the tree leaves, with their bounds."""
         lowest = math.inf
+        leaves: list[Leaf] = []
         seen: set[int] = set()
         todo: list[tuple[int, Any, int, float]] = [(0, self._start, self._k, -math.inf)]
         while todo:
@@ -151,8 +203,8 @@ class _Check:
                     if k - (decision == IN) >= 0:
                         todo.append((child, part, k - (decision == IN), known))
             else:
-                lowest = min(lowest, known)
-        return lowest
+                leaves.append(Leaf(number, status, k, known))
+        return Checked(lowest, tuple(leaves))
 
     def _evaluate(
         self, record: Any, status: Any, k: int, known: float, out: IntArray, inside: IntArray
@@ -185,4 +237,4 @@ class _Check:
         return known, max(known, float(closed)) if decided.size else math.inf
 
 
-__all__ = ["LIMIT", "Recorder", "tree_bound"]
+__all__ = ["LIMIT", "Checked", "Leaf", "Recorder", "checked", "tree_bound"]

@@ -1,0 +1,88 @@
+"""Go on with a proof that was stopped: from its certificate, believing nothing in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.certificates.base import Certificate
+from sparsemodel.certificates.description import describe
+from sparsemodel.certificates.proof.nodes import UNDECIDED, Node
+from sparsemodel.certificates.proof.search import Search
+from sparsemodel.certificates.proof.stage import Stage, make_stage
+from sparsemodel.certificates.proof.tree import Leaf, Recorder, checked
+from sparsemodel.interfaces import CertificateError, SparseRegression
+
+
+def stored_tree(certificate: Certificate, form: SparseRegression) -> Any:
+    """Return the tree that a certificate holds.
+
+    Raises
+    ------
+    CertificateError
+        When the certificate belongs to another problem, or holds no tree.
+    """
+    for line, stored, found in certificate.problem.differences(describe(form)):
+        raise CertificateError(
+            f"The certificate to resume from belongs to another problem: its line {line!r} says "
+            f"{stored!r}, and here it is {found!r}."
+        )
+    if certificate.proof is None:
+        raise CertificateError(
+            "The certificate to resume from holds no proof; it comes from certify(). Call prove() "
+            "without it."
+        )
+    tree = certificate.proof.get("tree")
+    if tree is None:
+        raise CertificateError(
+            "The proof to resume from was kept without its tree (it was too large, or of the "
+            "general kind that keeps none). Call prove() without it, with a longer time limit."
+        )
+    return tree
+
+
+def resume(search: Search, form: SparseRegression, tree: Any) -> None:
+    """Run ``search`` from the parts that a stored tree leaves open.
+
+    Every bound in the tree is evaluated again on the data first; nothing that is closed is looked
+    at again.
+    """
+    known = checked(form, tree)
+    q, balanced = search.q, search.balanced
+    stages = []
+    for entry in tree["stages"]:
+        active = np.array(entry["active"], dtype=np.intp)
+        stage = make_stage(q, active, balanced, np.array(entry["delta"], dtype=np.float64))
+        if stage is None:
+            raise CertificateError("line 'proof.tree.stages' leaves a coordinate without ridge.")
+        stages.append(stage)
+    records = tree["nodes"]
+    search.tree = Recorder.continued(stages, records)
+    search.nodes = len(records)
+    search.floor = known.closed
+    first = records[0]
+    if "x" in first:
+        stage = stages[first["stage"]]
+        search.root = (stage, _scaled(stage, first), -np.inf)
+    search.resume([_part(leaf, records[leaf.record], stages) for leaf in known.leaves])
+
+
+def _part(leaf: Leaf, record: dict[str, Any], stages: list[Stage]) -> Node:
+    stage = stages[record["stage"]]
+    node = Node(leaf.status[stage.active], leaf.k, _scaled(stage, record), 0.0, leaf.bound)
+    node.w[node.status == -1] = 0.0
+    if leaf.k == 0:
+        node.w[node.status == UNDECIDED] = 0.0
+    node.record, node.stage = leaf.record, stage
+    return node
+
+
+def _scaled(stage: Stage, record: dict[str, Any]) -> Any:
+    x = np.zeros(int(max(stage.active.max(initial=-1), stage.balanced.max(initial=-1))) + 1)
+    if "x" in record:
+        x[np.array(record["at"], dtype=np.intp)] = record["x"]
+    return stage.root * x[stage.active]
+
+
+__all__ = ["resume", "stored_tree"]

@@ -1,0 +1,131 @@
+"""A proof that was stopped goes on from its certificate."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates.proof import prove
+from sparsemodel.interfaces import CertificateError, DataError, DataTypeError, ModelError
+
+
+def make(seed=0, n=30, p=24, k=5, ridge=1e-2):
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((n, p)) @ np.linalg.cholesky(0.4 * np.eye(p) + 0.6).T
+    b = a[:, 0] - a[:, 1] + a[:, 2] + 1.5 * rng.standard_normal(n)
+    w = sm.Variable(p, name="w")
+    goal = sm.minimize(sm.squared_loss(a @ w, b) + sm.ridge(w, ridge))
+    return sm.Problem(goal, sm.card(w) <= k)
+
+
+def stopped_after(problem, nodes, **options):
+    """Return the certificate of a proof that is interrupted after so many nodes."""
+
+    def stop(upper, bound, done):
+        if done >= nodes:
+            raise KeyboardInterrupt
+
+    return prove(problem.form, problem._outcome.x, progress=stop, **options)[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("nodes", [1, 5, 40])
+def test_interrupted_and_resumed_is_as_good_as_never_interrupted(seed, nodes):
+    problem = make(seed)
+    problem.solve()
+    whole = problem.prove(gap=1e-6)
+    first = stopped_after(problem, nodes, gap=1e-6)
+    second = problem.prove(gap=1e-6, resume=first)
+    assert second.claim is whole.claim is Claim.OPTIMAL
+    assert second.value == pytest.approx(whole.value, rel=1e-12)
+    assert second.relative_gap <= 1e-6
+    assert verify(second, problem.form).claim is Claim.OPTIMAL
+    # What was closed stays as it was recorded, and is looked at no more.
+    before, after = first.proof["tree"]["nodes"], second.proof["tree"]["nodes"]
+    assert len(after) >= len(before)
+    for old, new in zip(before, after, strict=False):
+        assert {key: new[key] for key in old} == old
+        if "branch" in old:
+            assert new == old
+    extra = second.proof["summary"]["nodes"] - whole.proof["summary"]["nodes"]
+    assert extra <= 8 + 0.2 * whole.proof["summary"]["nodes"]
+
+
+def test_a_proof_goes_on_from_its_file(tmp_path):
+    problem = make(5)
+    problem.solve()
+    rough = stopped_after(problem, 10, gap=1e-6)
+    path = rough.save(tmp_path / "proof.json")
+    fresh = make(5)
+    fine = fresh.prove(gap=1e-6, resume=path)
+    assert fine.claim is Claim.OPTIMAL
+    assert fine.bound >= rough.bound
+    nothing_left = fresh.prove(gap=1e-6, resume=fine)
+    assert nothing_left.proof["summary"]["nodes"] == fine.proof["summary"]["nodes"]
+    assert nothing_left.claim is Claim.OPTIMAL
+    with pytest.raises(DataError, match="closed its parts at a gap of 1e-06"):
+        fresh.prove(gap=1e-8, resume=fine)
+
+
+def test_resuming_in_small_steps_ends(tmp_path):
+    problem = make(1)
+    problem.solve()
+    certificate = stopped_after(problem, 3, gap=1e-6)
+    bounds = [certificate.bound]
+    for _ in range(200):
+        if certificate.claim is Claim.OPTIMAL:
+            break
+        done = certificate.proof["summary"]["nodes"]
+        certificate = stopped_after(problem, done + 10, gap=1e-6, resume=certificate)
+        bounds.append(certificate.bound)
+    assert certificate.claim is Claim.OPTIMAL
+    assert all(b >= a - 1e-12 * abs(a) for a, b in pairwise(bounds))
+    seconds = [moment.seconds for moment in certificate.progress]
+    assert seconds == sorted(seconds)
+
+
+def test_a_better_point_in_the_certificate_is_taken_over():
+    problem = make(2)
+    good = problem.prove(gap=1e-6)
+    problem.solve("iht", start=np.zeros(24), max_iter=0)
+    again = problem.prove(gap=1e-6, resume=good)
+    assert again.value == pytest.approx(good.value, rel=1e-12)
+
+
+def test_what_cannot_be_resumed_says_why():
+    problem = make(3)
+    proof = problem.prove(gap=0.01)
+    with pytest.raises(CertificateError, match="another problem"):
+        make(4).prove(resume=proof)
+    with pytest.raises(CertificateError, match="certify"):
+        problem.prove(resume=problem.certify())
+    with pytest.raises(CertificateError, match="without its tree"):
+        problem.prove(resume=replace(proof, proof={"summary": {}, "tree": None}))
+    with pytest.raises(DataTypeError, match="not int"):
+        problem.prove(resume=3)
+    a = np.random.default_rng(0).standard_normal((20, 4))
+    w = sm.Variable(4)
+    goal = sm.minimize(sm.logistic_loss(a @ w, np.sign(a[:, 0])) + sm.ridge(w, 0.1))
+    with pytest.raises(ModelError, match="squared losses"):
+        sm.Problem(goal, sm.card(w) <= 2).prove(resume=proof)
+
+
+def test_a_tree_that_promises_too_much_is_not_believed():
+    problem = make(0)
+    problem.solve()
+    first = stopped_after(problem, 20, gap=1e-6)
+    tree = copy.deepcopy(first.proof["tree"])
+    tree["stages"][0]["delta"] = [d + 10.0 for d in tree["stages"][0]["delta"]]
+    with pytest.raises(CertificateError, match="curvature"):
+        problem.prove(resume=replace(first, proof={"summary": {}, "tree": tree}))
+    tree = copy.deepcopy(first.proof["tree"])
+    victim = next(i for i, r in enumerate(tree["nodes"]) if "branch" in r)
+    del tree["nodes"][victim]["branch"]  # a part is said to be closed: it is open again
+    second = problem.prove(gap=1e-6, resume=replace(first, proof={"summary": {}, "tree": tree}))
+    assert verify(second, problem.form).claim is Claim.OPTIMAL
