@@ -85,6 +85,10 @@ class Compiled:
 
         return free_bound(self.form, outcome.duals).value
 
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return what is worth knowing about an outcome beside what the backends noted."""
+        return ()
+
     def certify(self, outcome: Outcome, backend: str) -> Certificate:
         """Return the certificate of an outcome."""
         from sparsemodel.certificates import certify

@@ -31,6 +31,13 @@ from sparsemodel.modelling.precision_data import (
 from sparsemodel.modelling.precision_sample import Sample, sample_of
 from sparsemodel.modelling.values import cardinality_bound
 from sparsemodel.modelling.variables import Variable
+from sparsemodel.numerics.precision import active_bounds, factorise
+
+_DEFAULT_IS_ACTIVE = (
+    "{} is active, and it is a default that nobody declared: the likelihood alone would go beyond "
+    "it, as it does with fewer samples than the edges need. Declare bounds (Omega >> alpha, "
+    "Omega << beta), or allow fewer edges"
+)
 
 
 def is_precision(objective: Objective) -> bool:
@@ -94,6 +101,17 @@ class CompiledPrecision:
         from sparsemodel.certificates.precision import trivial_bound
 
         return trivial_bound(self.form)
+
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return a warning for each eigenvalue bound that the solution runs into."""
+        factor = factorise(self.form.matrix(outcome.x))
+        if factor is None:
+            return ()
+        texts = []
+        for text in active_bounds(factor, self.form.alpha, self.form.beta):
+            declared = self.bounds[1 if "upper" in text else 0] is not None
+            texts.append(f"{text} is active" if declared else _DEFAULT_IS_ACTIVE.format(text))
+        return tuple(texts)
 
     def certify(self, outcome: Outcome, backend: str) -> Any:
         """Return the certificate of an outcome."""

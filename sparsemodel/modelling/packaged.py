@@ -44,7 +44,7 @@ def packaged(
         timings=timings,
         passes=outcome.passes + analysed,
         bound=compiled.free_bound(outcome),
-        notes=outcome.notes,
+        notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=getattr(compiled.form, "names", None),
     )
 

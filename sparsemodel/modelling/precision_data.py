@@ -18,6 +18,9 @@ _DEFINITENESS = 1e-7
 XI = 1e-2
 """The constant of the default eigenvalue bounds, in units of the smallest variance."""
 
+_BELOW = 0.999
+"""Keeps the default lower bound away from optima that come arbitrarily close to it."""
+
 
 class Covariance(NamedTuple):
     """A covariance matrix with what is known of its origin."""
@@ -123,7 +126,7 @@ def default_bounds(
     section 5.3), with ``p`` the order of ``S`` and :math:`\xi` = ``XI`` times the smallest
     variance: :math:`\alpha = (\|S\|_2 + p \xi)^{-1}`,
     :math:`\beta = (p - \alpha\,\mathrm{tr} S) / \xi`. It is loosened where it can cut off an
-    optimum: :math:`\alpha` is never above :math:`1 / \mathrm{tr} S`, below which no eigenvalue of
+    optimum: :math:`\alpha` stays below :math:`1 / \mathrm{tr} S`, below which no eigenvalue of
     an optimum on any support can lie, because there :math:`(\Omega^{-1})_{ii} = S_{ii}`.
     :math:`\xi` in units of the variance makes the rule independent of the units of the data.
 
@@ -150,7 +153,7 @@ def default_bounds(
     p = covariance.shape[0]
     xi = XI * float(np.diagonal(covariance).min())
     trace = float(np.trace(covariance))
-    low = min(1.0 / (float(np.linalg.norm(covariance, 2)) + p * xi), 1.0 / trace)
+    low = min(1.0 / (float(np.linalg.norm(covariance, 2)) + p * xi), _BELOW / trace)
     high = (p - low * trace) / xi if p > 1 else 1.0 / xi
     if alpha is not None:
         low = max(alpha, 0.0)

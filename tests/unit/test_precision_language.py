@@ -80,6 +80,49 @@ def test_eigenvalue_bounds_hold() -> None:
     assert inside[-1] <= high * (1 + 1e-9)
 
 
+def test_active_bounds_are_told() -> None:
+    S = np.cov(chain()[0], rowvar=False)
+    omega, problem = declared(S, 7)
+    assert problem.solve().notes == ()
+    smallest, largest = np.linalg.eigvalsh(omega.value)[[0, -1]]
+    _, problem = declared(S, 7)
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, S)),
+        sm.card(sm.offdiag(omega)) <= 14,
+        omega >> 1.2 * smallest,
+        omega << 0.9 * largest,
+    )
+    notes = problem.solve().notes
+    assert len(notes) == 2
+    assert not any("default" in note for note in notes)
+    # Three samples of six variables: with all edges the likelihood has no maximum.
+    few = np.cov(chain(p=6, n=3)[0], rowvar=False)
+    _, problem = declared(few, 15)
+    notes = problem.solve(time_limit=5).notes
+    assert any("upper" in note and "default" in note for note in notes)
+    assert "note:" in str(problem.solution)
+    # Scales far apart make no default active.
+    d = np.array([1e-3, 1.0, 1e3, 1.0, 1.0, 1.0, 1e-2, 1.0])
+    _, problem = declared(S * d[:, None] * d[None, :], 7)
+    assert problem.solve().notes == ()
+
+
+def test_a_lower_bound_above_the_default_upper_bound() -> None:
+    S = np.cov(chain()[0], rowvar=False)
+    omega, problem = declared(S, 7)
+    low = 100.0 * problem.form.beta
+    omega, problem = declared(S, 7)
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, S)), sm.card(sm.offdiag(omega)) <= 14, omega >> low
+    )
+    solution = problem.solve()
+    assert np.linalg.eigvalsh(omega.value)[0] >= low * (1.0 - 1e-9)
+    assert np.linalg.eigvalsh(omega.value)[-1] <= problem.form.beta
+    # The optimum of the convex problem over the box, S being well conditioned: all at the bound.
+    assert solution.value == pytest.approx(low * np.trace(S) - 8 * np.log(low), rel=1e-9)
+    assert problem.certify().gap <= 1e-9 * abs(solution.value)
+
+
 def test_required_and_forbidden_edges() -> None:
     S = np.cov(chain()[0], rowvar=False)
     omega = sm.Variable(S.shape, symmetric=True)

@@ -88,11 +88,18 @@ def within_bounds(factor: Factor, alpha: float, beta: float) -> bool:
 
 def active_bounds(factor: Factor, alpha: float, beta: float) -> tuple[str, ...]:
     """Return which eigenvalue bounds hold with equality, in words; worth a warning."""
-    sigma = np.linalg.eigvalsh(factor.omega)
+    # Gershgorin's sums rule most cases out. The smallest eigenvalue comes from the inverse,
+    # as that of the matrix drowns in the rounding of the largest.
     texts = []
-    if alpha > 0.0 and sigma[0] <= alpha * (1.0 + _TOUCHING) + rounding(factor.omega):
+    radius = float(np.abs(factor.inverse).sum(axis=1).max(initial=0.0))
+    if (
+        radius * alpha * (1.0 + _TOUCHING) >= 1.0
+        and np.linalg.eigvalsh(factor.inverse)[-1] * alpha * (1.0 + _TOUCHING) >= 1.0
+    ):
         texts.append(f"the lower eigenvalue bound {alpha:.4g}")
-    if np.isfinite(beta) and sigma[-1] >= beta * (1.0 - _TOUCHING):
+    radius = float(np.abs(factor.omega).sum(axis=1).max(initial=0.0))
+    limit = beta * (1.0 - _TOUCHING)
+    if radius >= limit and np.linalg.eigvalsh(factor.omega)[-1] >= limit:
         texts.append(f"the upper eigenvalue bound {beta:.4g}")
     return tuple(texts)
 
