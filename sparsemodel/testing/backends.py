@@ -18,8 +18,10 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from sparsemodel.interfaces import Backend, RestrictedSolver
-from sparsemodel.testing import catalogue
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.testing import catalogue, graphs
 from sparsemodel.testing.backend_checks import contract, equivariance, limits, quality, robustness
+from sparsemodel.testing.backend_checks import graphs as about_graphs
 from sparsemodel.testing.backend_checks import values as about_values
 from sparsemodel.testing.catalogue import BASIC, DEGENERATE, STRUCTURED, WIDE, Maker
 from sparsemodel.testing.problems import Instance
@@ -27,6 +29,8 @@ from sparsemodel.testing.report import NamedCheck, Report, run_checks
 from sparsemodel.testing.subject import Subject
 
 BackendCheck: TypeAlias = Callable[[Subject, Instance], None]
+GraphCheck: TypeAlias = Callable[[Subject, graphs.GraphInstance], None]
+GraphMaker: TypeAlias = Callable[[], graphs.GraphInstance]
 
 _SMALL: tuple[Maker, ...] = (
     catalogue.squared,
@@ -88,6 +92,39 @@ BACKEND_CHECKS: Mapping[BackendCheck, tuple[Maker, ...]] = MappingProxyType(
 """Every check with the instances it runs on."""
 
 
+_GRAPHS: tuple[GraphMaker, ...] = (graphs.chain, graphs.masked, graphs.weighted)
+_HARD_GRAPHS: tuple[GraphMaker, ...] = (graphs.bounded, graphs.few_samples, graphs.duplicated)
+
+GRAPH_CHECKS: Mapping[GraphCheck, tuple[GraphMaker, ...]] = MappingProxyType(
+    {
+        about_graphs.graph_is_feasible_for_every_k: (
+            *_GRAPHS,
+            graphs.bounded,
+            graphs.two_variables,
+        ),
+        about_graphs.graph_is_deterministic: (*_GRAPHS, *_HARD_GRAPHS),
+        about_graphs.graph_inputs_are_untouched: _GRAPHS,
+        about_graphs.graph_is_never_worse_than_start: (*_GRAPHS, graphs.bounded),
+        about_graphs.graph_agrees_with_brute_force: (*_GRAPHS, graphs.two_variables),
+        about_graphs.graph_is_recovered: (
+            graphs.chain,
+            graphs.longer_chain,
+            graphs.two_variables,
+        ),
+        about_graphs.relabelling_variables: (*_GRAPHS, graphs.longer_chain),
+        about_graphs.rescaling_variables: (*_GRAPHS, graphs.longer_chain),
+        about_graphs.flipping_variables: (*_GRAPHS, graphs.longer_chain),
+        about_graphs.scaling_the_likelihood: _GRAPHS,
+        about_graphs.graph_honours_limits: (*_GRAPHS, graphs.longer_chain),
+        about_graphs.graph_callback_ends_the_run: (*_GRAPHS, graphs.longer_chain),
+        about_graphs.graph_history_is_true: (*_GRAPHS, graphs.longer_chain, *_HARD_GRAPHS),
+        about_graphs.graph_interrupted_returns_the_best: (*_GRAPHS, graphs.longer_chain),
+        about_graphs.graph_is_thread_safe: (graphs.chain,),
+    }
+)
+"""The checks of backends that list precision matrices among their forms."""
+
+
 def backend_checks(
     backend: Backend,
     *,
@@ -106,6 +143,12 @@ def backend_checks(
         for maker in makers:
             instance = catalogue.instance(maker)
             yield f"{check.__name__}[{instance.name}]", _bound(check, subject, instance)
+    if SparsePrecision not in backend.capabilities.forms:
+        return
+    for law_of_graphs, graph_makers in GRAPH_CHECKS.items():
+        for make in graph_makers:
+            graph = graphs.graph_instance(make)
+            yield f"{law_of_graphs.__name__}[{graph.name}]", _bound(law_of_graphs, subject, graph)
 
 
 def _bound(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
@@ -154,4 +197,11 @@ def run_backend_suite(
     return run_checks(backend.name, checks, expected_failures=expected_failures)
 
 
-__all__ = ["BACKEND_CHECKS", "VALUE_CHECKS", "BackendCheck", "backend_checks", "run_backend_suite"]
+__all__ = [
+    "BACKEND_CHECKS",
+    "GRAPH_CHECKS",
+    "VALUE_CHECKS",
+    "BackendCheck",
+    "backend_checks",
+    "run_backend_suite",
+]

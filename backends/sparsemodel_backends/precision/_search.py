@@ -88,6 +88,14 @@ def given_start(
     return point
 
 
+def first_point(objective: Objective, context: Context) -> Point:
+    """Return the start (the diagonal without one), optimal on its own support."""
+    start = context.start
+    point = objective.origin() if start is None else objective.point_from(start)
+    fitted = context.restricted(objective, point.support, point)
+    return fitted if fitted.value <= point.value else point
+
+
 def objective_weight(objective: Objective) -> float:
     """Return the constant in front of the likelihood, to turn nats into objective units."""
     return cast("SparsePrecision", objective.form).weight
@@ -97,6 +105,7 @@ __all__ = [
     "EdgeScores",
     "best_first",
     "edge_scores",
+    "first_point",
     "given_start",
     "objective_weight",
     "screened_start",

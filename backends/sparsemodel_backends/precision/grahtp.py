@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import select_scores, top_k
 from sparsemodel.numerics.precision import precision_state
-from sparsemodel_backends.precision._search import objective_weight
+from sparsemodel_backends.precision._search import first_point, objective_weight
 
 _HALVINGS = 6
 
@@ -89,10 +89,7 @@ class PrecisionGraHTP(IterativeBackend[PrecisionGraHTPState]):
             raise ModelError(f"patience must be at least 1, not {self.patience}.")
 
     def init(self, objective: Objective, context: Context) -> PrecisionGraHTPState:
-        if context.start is None:
-            point = objective.origin()
-        else:
-            point = objective.point_from(context.start)
+        point = first_point(objective, context)
         return PrecisionGraHTPState(point, best=point.value)
 
     def step(

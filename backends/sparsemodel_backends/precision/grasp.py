@@ -19,6 +19,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import select_scores
 from sparsemodel.numerics.precision import precision_state
+from sparsemodel_backends.precision._search import first_point
 from sparsemodel_backends.precision.grahtp import edge_units
 
 
@@ -80,10 +81,7 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
             raise ModelError(f"tol must be positive, not {self.tol}.")
 
     def init(self, objective: Objective, context: Context) -> PrecisionGraSPState:
-        if context.start is None:
-            point = objective.origin()
-        else:
-            point = objective.point_from(context.start)
+        point = first_point(objective, context)
         return PrecisionGraSPState(point, best=point.value)
 
     def step(
