@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from benchmarks.data.transforms import tfidf
 from benchmarks.measure import Record, peak_resident, timed, unit_of_array
 from benchmarks.options import Options
 
-RIDGE = 1e-6
+RIDGES = (1e-6, 1e-5)
+"""Both are shown; neither is chosen by looking at the test mails."""
 
 
 def run(options: Options) -> list[Record]:
@@ -28,14 +30,12 @@ def run(options: Options) -> list[Record]:
     unit = unit_of_array(A)
     case = f"{A.shape[0]} x {A.shape[1]}, k={k}"
     out = []
-    losses: dict[str, Any] = {"logistic": sm.logistic_loss}
-    if hasattr(sm, "smoothed_hinge_loss"):
-        losses["smoothed hinge"] = sm.smoothed_hinge_loss
-    for name, loss in losses.items():
+    losses = {"logistic": sm.logistic_loss, "smoothed hinge": sm.smoothed_hinge_loss}
+    for (name, loss), ridge in itertools.product(losses.items(), RIDGES):
 
-        def solve(loss: Any = loss) -> tuple[Any, Any, Any]:
+        def solve(loss: Any = loss, ridge: float = ridge) -> tuple[Any, Any, Any]:
             w, c = sm.Variable(A.shape[1]), sm.Variable()
-            objective = sm.minimize(loss(sm.as_design(A) @ w + c, y) + sm.ridge(w, RIDGE))
+            objective = sm.minimize(loss(sm.as_design(A) @ w + c, y) + sm.ridge(w, ridge))
             return sm.Problem(objective, sm.card(w) <= k).solve(), w.value, c.value
 
         (solution, w, c), timing = timed(solve, min(options.repeats, 3))
@@ -44,13 +44,13 @@ def run(options: Options) -> list[Record]:
             Record(
                 "text",
                 case,
-                "sparsemodel" if name == "logistic" else f"sparsemodel {name}",
+                f"sparsemodel {name}",
                 {"test accuracy": accuracy, "nonzeros": int(np.count_nonzero(w))},
                 timing,
                 unit,
                 passes=solution.passes,
                 peak_mb=peak_resident(),
-                notes=f"{name}; {solution.backend}",
+                notes=f"ridge {ridge:g}; {solution.backend}",
             )
         )
     return out + _dense(A, y, B, z, unit, case, options)
