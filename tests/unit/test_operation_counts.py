@@ -161,3 +161,15 @@ def test_solving_again_reads_nothing_twice():
     first = problem.solve("nhtp").passes
     second = problem.solve("nhtp").passes
     assert second < first
+
+
+def test_single_precision_data_end_as_soon_as_nothing_moves() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 600)).astype(np.float32)
+    truth = np.zeros(600)
+    truth[:8] = 1.0
+    b = A @ truth + 0.01 * rng.standard_normal(300)
+    w = sm.Variable(600)
+    solution = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 8).solve("nhtp")
+    assert solution.support.tolist() == list(range(8))
+    assert solution.passes <= 4
