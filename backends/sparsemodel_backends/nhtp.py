@@ -286,9 +286,10 @@ def _armijo(
 ) -> Point | None:
     """Search ``x(alpha) = [x_T + alpha d_T; 0]`` for sufficient decrease (Step 3)."""
     alpha = 1.0
+    rounding = 1e-15 * abs(point.value)  # of values: the last Newton steps gain less than that
     for _ in range(12):
         following = objective.point(support, point.x[support] + alpha * d)
-        if following.value <= point.value + _SIGMA * alpha * slope:
+        if following.value <= point.value + _SIGMA * alpha * slope + rounding:
             return following
         alpha *= _BETA
     return None
