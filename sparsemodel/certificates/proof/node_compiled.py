@@ -75,34 +75,28 @@ def _budget(w, undecided, k):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _eliminate(matrix, right):  # type: ignore[no-untyped-def]
-    """Solve in place by Gaussian elimination with partial pivoting; False where singular."""
+def _cholesky(matrix):  # type: ignore[no-untyped-def]
+    """Return the lower factor; empty where the matrix is not positive definite."""
+    try:
+        return np.linalg.cholesky(matrix)
+    except Exception:  # noqa: BLE001 - the only kind that compiled code can catch
+        return np.empty((0, 0))
+
+
+@numba.njit(cache=True)
+def _substitute(lower, right):  # type: ignore[no-untyped-def]
+    """Solve ``lower @ lower.T @ x = right`` in place."""
     size = right.size
-    for c in range(size):
-        pivot = c
-        for i in range(c + 1, size):
-            if abs(matrix[i, c]) > abs(matrix[pivot, c]):
-                pivot = i
-        if not abs(matrix[pivot, c]) > 0.0:
-            return False
-        if pivot != c:
-            for b in range(c, size):
-                matrix[c, b], matrix[pivot, b] = matrix[pivot, b], matrix[c, b]
-            right[c], right[pivot] = right[pivot], right[c]
-        for i in range(c + 1, size):
-            factor = matrix[i, c] / matrix[c, c]
-            if factor != 0.0:
-                for b in range(c + 1, size):
-                    matrix[i, b] -= factor * matrix[c, b]
-                right[i] -= factor * right[c]
-    for c in range(size - 1, -1, -1):
-        total = right[c]
-        for b in range(c + 1, size):
-            total -= matrix[c, b] * right[b]
-        right[c] = total / matrix[c, c]
-        if not np.isfinite(right[c]):
-            return False
-    return True
+    for i in range(size):
+        total = right[i]
+        for j in range(i):
+            total -= lower[i, j] * right[j]
+        right[i] = total / lower[i, i]
+    for i in range(size - 1, -1, -1):
+        right[i] /= lower[i, i]
+        value = right[i]
+        for j in range(i):
+            right[j] -= lower[i, j] * value
 
 
 @numba.njit(cache=True)
@@ -137,12 +131,11 @@ def _newton(q, g, w, slopes, status, live, t, k, plain):  # type: ignore[no-unty
             continue
         index[size] = j
         size += 1
-    if size == 0 or size > 500:
+    if size == 0 or size > 1500:
         return -1.0
     own = not plain and fractional > 0 and full < k
-    order = size + 1 if own else size
-    matrix = np.zeros((order, order))
-    right = np.zeros(order)
+    matrix = np.empty((size, size))
+    right, signs = np.zeros(size), np.zeros(size)
     for a in range(size):
         j = index[a]
         right[a] = g[j]
@@ -151,18 +144,32 @@ def _newton(q, g, w, slopes, status, live, t, k, plain):  # type: ignore[no-unty
         if kind[a] >= 1:
             matrix[a, a] += 1.0
         else:
-            sign = 1.0 if q[j, j] * w[j] > slopes[j] else -1.0
-            matrix[a, a] += 1e-13
-            if own:
-                matrix[a, size] = sign
-                matrix[size, a] = sign
-            else:
-                right[a] -= sign * t
-    if own:
-        matrix[size, size] = -float(k - full)
-    if not _eliminate(matrix, right):
+            # Fractional columns may be dependent; Newton's method forgives a little curvature.
+            matrix[a, a] += 1e-12 * (1.0 + matrix[a, a])
+            signs[a] = 1.0 if q[j, j] * w[j] > slopes[j] else -1.0
+    lower = _cholesky(matrix)
+    if lower.shape[0] < size:
         return -1.0
-    ahead = right[size] if own else t
+    ahead = t
+    if own:
+        # The multiplier is part of the system: its row is the budget, sum |w| = (k - full) t.
+        along = signs.copy()
+        _substitute(lower, along)
+        _substitute(lower, right)
+        above, below = 0.0, float(k - full)
+        for a in range(size):
+            above += signs[a] * right[a]
+            below += signs[a] * along[a]
+        ahead = above / below
+        for a in range(size):
+            right[a] -= ahead * along[a]
+    else:
+        for a in range(size):
+            right[a] -= signs[a] * t
+        _substitute(lower, right)
+    for a in range(size):
+        if not np.isfinite(right[a]):
+            return -1.0
     if not plain and not ahead > 0.0:
         return -1.0
     for j in live:

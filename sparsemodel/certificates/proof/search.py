@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sparsemodel.certificates.proof.enumeration import applies, enumerate_supports
 from sparsemodel.certificates.proof.nodes import IN, OUT, UNDECIDED, Node, Proved, prove_node
 from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.certificates.proof.stage import Stage, best_stage
@@ -23,6 +24,9 @@ from sparsemodel.certificates.proof.tree import Recorder
 from sparsemodel.interfaces import FloatArray, IntArray
 
 _ROUNDS = 200
+_AT_ONCE = 2
+"""Coordinates left to choose up to which a node is enumerated without a relaxation first."""
+
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the candidates (or less) is left."""
 
@@ -171,6 +175,37 @@ class Search:
             node.bound = max(node.bound, proved.bound)
         return proved
 
+    def look_at(self, stage: Stage, node: Node) -> int:
+        """Raise a node's bound: by enumeration where few supports are left, else by relaxation.
+
+        Returns the number of its first record.
+        """
+        if node.k <= _AT_ONCE and self.enumerate(stage, node):
+            return node.record
+        proved = self.relax(stage, node)
+        first = node.record
+        if proved is not None:
+            self.settle(stage, node, proved)
+        if node.bound < self.cutoff:
+            self.enumerate(stage, node)
+        return first
+
+    def enumerate(self, stage: Stage, node: Node) -> bool:
+        """Look at every support of a node if they are few; then the node is done."""
+        if not applies(int(node.undecided.size), node.k):
+            return False
+        found = enumerate_supports(self.q, stage.active, node.status, self.balanced, node.k)
+        if found is None:
+            return False
+        self.nodes += 1
+        self.try_support(found.support)
+        node.bound = max(node.bound, found.bound)
+        number = self.tree.enumerated(stage)
+        if node.record >= 0:
+            self.tree.follows(node.record, number)
+        node.record, node.k = number, 0
+        return True
+
     def settle(self, stage: Stage, node: Node, proved: Proved) -> None:
         """Refit, fix what the bound decides, and finish a node that has nothing left to decide."""
         self.refit(stage, node)
@@ -226,11 +261,7 @@ class Search:
                 child.status[j] = decision
                 if decision == OUT:
                     child.w[j] = 0.0
-                proved = self.relax(stage, child)
-                first = child.record
-                if proved is not None:
-                    self.settle(stage, child, proved)
-                numbers.append(first)
+                numbers.append(self.look_at(stage, child))
                 self.push(child)
             self.tree.branched(node.record, int(stage.active[j]), *numbers)
             self.current = math.inf
@@ -249,7 +280,10 @@ class Search:
         chosen = undecided[np.argsort(-sizes, kind="stable")[:count]]
         chosen = chosen[node.w[chosen] != 0.0]
         support = np.sort(np.concatenate([inside, chosen]))
-        index = np.concatenate([stage.active[support], self.balanced])
+        self.try_support(np.concatenate([stage.active[support], self.balanced]))
+
+    def try_support(self, index: IntArray) -> None:
+        """Take the minimiser on a support where it is better than the best point so far."""
         key = tuple(int(j) for j in index)
         if key in self._tried:
             return

@@ -17,6 +17,7 @@ import numpy as np
 
 from sparsemodel.certificates.dual import Bound, infimum_bound, nothing
 from sparsemodel.certificates.extraction import certainly_psd
+from sparsemodel.certificates.proof.enumeration import applies, enumerate_supports
 from sparsemodel.certificates.proof.nodes import IN, OUT, UNDECIDED, bounds_of
 from sparsemodel.certificates.proof.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proof.stage import Stage
@@ -48,9 +49,7 @@ class Recorder:
 
     def point(self, stage: Stage, w: FloatArray | None) -> int:
         """Add a record for a scaled point (None: it proved nothing) and return its number."""
-        if stage not in self._stages:
-            self._stages.append(stage)
-        record: dict[str, Any] = {"stage": self._stages.index(stage)}
+        record: dict[str, Any] = {"stage": self._number(stage)}
         if w is not None and self._size <= LIMIT:
             x = stage.point(w)
             on = np.flatnonzero(x)
@@ -60,6 +59,17 @@ class Recorder:
         self._records.append(record)
         self._size += 4
         return len(self._records) - 1
+
+    def enumerated(self, stage: Stage) -> int:
+        """Add a record for a part whose supports were all looked at, and return its number."""
+        self._records.append({"stage": self._number(stage), "enumerated": True})
+        self._size += 4
+        return len(self._records) - 1
+
+    def _number(self, stage: Stage) -> int:
+        if stage not in self._stages:
+            self._stages.append(stage)
+        return self._stages.index(stage)
 
     def decided(self, number: int, out: IntArray, inside: IntArray) -> None:
         """Note what the bound of a record decided."""
@@ -206,6 +216,14 @@ class _Check:
                 leaves.append(Leaf(number, status, k, known))
         return Checked(lowest, tuple(leaves))
 
+    def _enumerate(self, status: Any, k: int) -> float:
+        """Look at every support of a part again."""
+        live = np.flatnonzero(status != OUT)
+        if not applies(int(np.sum(status == UNDECIDED)), k):
+            raise ValueError("a part has too many supports to have been looked at")
+        found = enumerate_supports(self._q, live, status[live], self._balanced, k)
+        return -math.inf if found is None else found.bound
+
     def _evaluate(
         self, record: Any, status: Any, k: int, known: float, out: IntArray, inside: IntArray
     ) -> tuple[float, float]:
@@ -213,6 +231,10 @@ class _Check:
         decided = np.concatenate([out, inside])
         if np.unique(decided).size != decided.size or np.any(status[decided] != UNDECIDED):
             raise ValueError("a coordinate is decided twice")
+        if record.get("enumerated") is True:
+            if decided.size:
+                raise ValueError("decisions in a part whose supports were all looked at")
+            return max(known, self._enumerate(status, k)), math.inf
         if "x" not in record:
             if decided.size:
                 raise ValueError("decisions without a point")

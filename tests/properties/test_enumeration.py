@@ -1,0 +1,122 @@
+"""Enumerated nodes against brute force in exact arithmetic: the bound, and the support."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sparsemodel.certificates.proof import prove
+from sparsemodel.certificates.proof.enumeration import LIMIT, applies, enumerate_supports
+from sparsemodel.certificates.proof.nodes import IN, OUT, UNDECIDED
+from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.verify import verify
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Cardinality, SparseRegression, Term
+from sparsemodel.losses import SquaredLoss
+
+
+def problem(seed, p=7, n=9, k=4, *, balanced=False, scale=1.0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-4, 5, (n, p)).astype(float)
+    if balanced:
+        a[:, 0] = 1.0
+    y = rng.integers(-6, 7, n).astype(float)
+    ridge = rng.integers(1, 8, p) / 8.0
+    if balanced:
+        ridge[0] = 0.0
+    free = np.array([0] if balanced else [], dtype=np.intp)
+    term = Term(DenseDesign(a * scale), SquaredLoss(), y, np.full(n, 0.125))
+    return SparseRegression((term,), ridge * scale**2, Cardinality(p, k, free=free))
+
+
+def exact_value(form, support):
+    """The minimum over a support, as a fraction."""
+    (term,) = form.terms
+    a = [[Fraction(v) for v in row] for row in term.design.to_array().tolist()]
+    y = [Fraction(v) for v in term.target.tolist()]
+    c = [Fraction(v) for v in term.weights.tolist()]
+    size = len(support)
+    m = [
+        [sum(w * r[i] * r[j] for w, r in zip(c, a, strict=True)) for j in support] for i in support
+    ]
+    for d, j in enumerate(support):
+        m[d][d] += Fraction(float(form.ridge[j]))
+    g = [sum(w * r[j] * t for w, r, t in zip(c, a, y, strict=True)) for j in support]
+    value = sum(w * t * t for w, t in zip(c, y, strict=True)) / 2
+    for i in range(size):
+        value -= g[i] * g[i] / m[i][i] / 2
+        for j in range(i + 1, size):
+            ratio = m[j][i] / m[i][i]
+            g[j] -= ratio * g[i]
+            for b in range(i, size):
+                m[j][b] -= ratio * m[i][b]
+    return value
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_bound_is_below_every_support_and_hardly(seed, k):
+    balanced = seed % 3 == 0
+    form = problem(seed, balanced=balanced, scale=10.0 ** (3 * (seed % 5) - 6))
+    rng = np.random.default_rng(seed + 100)
+    first = 1 if balanced else 0
+    active = np.arange(first, 7)
+    status = np.full(active.size, UNDECIDED, dtype=np.int8)
+    status[rng.permutation(active.size)[:2]] = [IN, OUT]
+    q = Quadratic.of(form)
+    found = enumerate_supports(q, active, status, np.arange(first), k)
+    inside = [*range(first), *active[status == IN].tolist()]
+    rest = active[status == UNDECIDED].tolist()
+    values = {}
+    for count in range(k + 1):
+        for chosen in itertools.combinations(rest, count):
+            values[tuple(sorted([*inside, *chosen]))] = exact_value(
+                form, sorted([*inside, *chosen])
+            )
+    best = min(values.values())
+    assert found is not None
+    assert Fraction(found.bound) <= best
+    assert float(best) - found.bound <= 1e-10 * abs(float(best)) + 1e-12 * q.aim**2
+    near = values[tuple(int(j) for j in found.support)] - best
+    assert near <= Fraction(1, 10**9) * abs(best) + Fraction(1, 10**12)
+
+
+def test_dependent_columns_without_ridge_claim_nothing():
+    a = np.ones((5, 3))
+    term = Term(DenseDesign(a), SquaredLoss(), np.arange(5.0), np.full(5, 0.2))
+    form = SparseRegression((term,), np.zeros(3), Cardinality(3, 2))
+    status = np.zeros(3, dtype=np.int8)
+    none = np.empty(0, dtype=np.intp)
+    assert enumerate_supports(Quadratic.of(form), np.arange(3), status, none, 2) is None
+
+
+def test_what_is_few():
+    assert applies(1000, 2)
+    assert not applies(1000, 3)
+    assert not applies(10, 4)
+    assert not applies(10, 0)
+    assert LIMIT >= 10**6
+
+
+def test_a_proof_with_enumerated_parts_is_verified():
+    rng = np.random.default_rng(3)
+    n, p, k = 25, 40, 4
+    a = rng.standard_normal((n, p))
+    y = a[:, 0] + a[:, 1] + 2.0 * rng.standard_normal(n)
+    term = Term(DenseDesign(a), SquaredLoss(), y, np.full(n, 1.0 / n))
+    form = SparseRegression((term,), np.full(p, 1e-3), Cardinality(p, k))
+    certificate, _ = prove(form, np.zeros(p), gap=1e-6)
+    assert certificate.relative_gap <= 1e-6
+    records = certificate.proof["tree"]["nodes"]
+    assert any(record.get("enumerated") for record in records)
+    assert verify(certificate, form).claim is certificate.claim
+    best = np.inf
+    for s in itertools.combinations(range(12), k):  # a feasible point found otherwise is not below
+        sub = a[:, s]
+        x = np.linalg.solve(sub.T @ sub / n + 1e-3 * np.eye(k), sub.T @ y / n)
+        value = 0.5 * np.mean((sub @ x - y) ** 2) + 0.5e-3 * x @ x
+        best = min(best, value)
+    assert certificate.bound <= best
