@@ -24,13 +24,17 @@ from sparsemodel.interfaces import (
     Point,
     RestrictedSolver,
     Result,
-    SeparableDataError,
     SparseRegression,
     Stop,
-    UnboundedError,
     priced,
 )
-from sparsemodel.numerics import RegressionObjective, feasible_start, margins, satisfied
+from sparsemodel.numerics import (
+    RegressionObjective,
+    check_attained,
+    check_bounded,
+    feasible_start,
+    satisfied,
+)
 
 _FEASIBLE = 1e-9
 """How far a point may be outside a bound, relative to the bound's size."""
@@ -79,6 +83,8 @@ def run(
     objective = objective_of(reduced.form, reduced.gradient)
     restricted = _restricted(reduced.form)
     first = _first_point(objective, restricted, None if start is None else reduced.carry(start))
+    if isinstance(objective, RegressionObjective):
+        check_bounded(objective, restricted)
     history: list[Iteration] = []
     notes: list[str] = []
     duals: list[tuple[FloatArray, ...]] = []
@@ -114,7 +120,7 @@ def run(
         raise BackendContractError("The plan has no stages.")
     point = _polish(objective, restricted, best)
     if isinstance(objective, RegressionObjective):
-        _check_attained(objective, point)
+        check_attained(objective, point)
         if objective.best_bound_point is not None:
             duals.append(_dual(form, reduced, objective, objective.best_bound_point))
     x, value = _original(form, reduced, objective, point)
@@ -183,6 +189,8 @@ def _closed(objective: Objective, point: Point) -> bool:
     floor = objective.infimum()
     if isinstance(objective, RegressionObjective):
         floor = max(floor, objective.best_bound)
+    if not np.isfinite(floor):
+        return False
     return point.value - floor <= 1e-14 * max(abs(objective.origin().value - floor), abs(floor))
 
 
@@ -251,41 +259,6 @@ def _check_contract(name: str, point: Point, objective: Objective) -> None:
             raise BackendContractError(
                 f"The backend {name!r} returned a point that violates a constraint."
             )
-
-
-def _check_attained(objective: RegressionObjective, point: Point) -> None:
-    """Raise when the objective goes on falling along the solution: it has no minimiser.
-
-    At a minimiser on its support, ten times the point is no better. It is better where a
-    classification loss meets separable data without a ridge.
-    """
-    form = objective.form
-    if np.all(form.ridge[point.support] > 0.0) or not np.any(point.x):
-        return
-    if not satisfied(form, 10.0 * point.x):
-        return  # constraints keep the coefficients from growing
-    far = form.constant
-    for term, z in zip(form.terms, point.state, strict=True):
-        far += term.loss.total(margins(term, 10.0 * z), term.target, term.weights)
-    far += 50.0 * float(np.sum(rowwise_squares(form.ridge, point.x)))
-    floor = objective.infimum()
-    if not np.isfinite(floor):
-        floor = far
-    if far < point.value - 0.5 * (point.value - floor) and far < point.value:
-        names = {term.loss.name for term in form.terms}
-        message = (
-            f"The {' + '.join(sorted(names))} has no minimiser on the support that was found: the "
-            "data are separable there, and it falls for ever as the coefficients grow. "
-            "Add a ridge, sm.ridge(w, 1e-3) for instance."
-        )
-        if "logistic_loss" in names or "multinomial_loss" in names:
-            raise SeparableDataError(message)
-        raise UnboundedError(message)
-
-
-def rowwise_squares(ridge: FloatArray, x: FloatArray) -> FloatArray:
-    """Return ``ridge_j x_j^2``, summed over the columns of a matrix variable."""
-    return ridge * (np.square(x) if x.ndim == 1 else np.square(x).sum(axis=1))
 
 
 __all__ = ["Outcome", "run"]

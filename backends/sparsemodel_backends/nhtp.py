@@ -183,7 +183,9 @@ class NHTP(IterativeBackend[NHTPState]):
     def _measure(self, objective: Objective, state: NHTPState) -> NHTPState:
         """Return the state with ``T`` and the stationarity measure ``Tol_eta(x; T)``."""
         point = state.point
-        if point.value - state.floor <= 1e-28 * (state.origin - state.floor):
+        if np.isfinite(state.floor) and (
+            point.value - state.floor <= 1e-28 * (state.origin - state.floor)
+        ):
             return replace(state, residual=0.0)  # the loss cannot be smaller: spare a gradient
         g = objective.gradient(point)
         following = select(objective.cardinality, point.x - state.eta * g)

@@ -29,6 +29,13 @@ class DataFit(ABC):
     name: ClassVar[str]
     """Name in the language and in every output, for example ``"squared_loss"``."""
 
+    bends: ClassVar[bool] = False
+    """Whether ``F`` is strictly convex, or affine, along every line of predictions.
+
+    Where such a function falls and then stays level to all digits, it has no minimiser (the
+    logistic loss of separable data, say). Piecewise linear or quadratic losses may well be level
+    at their minimum."""
+
     @abstractmethod
     def total(self, u: FloatArray, y: FloatArray, c: FloatArray) -> float:
         """Return ``F(u; y, c)``."""

@@ -9,6 +9,7 @@ from sparsemodel.losses.cox import CoxLoss
 from sparsemodel.losses.gamma import GammaLoss
 from sparsemodel.losses.hinges import HingeLoss, SmoothedHingeLoss, SquaredHingeLoss
 from sparsemodel.losses.huber import HuberLoss
+from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.logistic import LogisticLoss
 from sparsemodel.losses.multinomial import MultinomialLoss
 from sparsemodel.losses.poisson import PoissonLoss
@@ -30,6 +31,7 @@ def builtin_losses() -> tuple[DataFit, ...]:
         GammaLoss(),
         HingeLoss(),
         HuberLoss(),
+        LinearLoss(),
         LogisticLoss(),
         MultinomialLoss(),
         PoissonLoss(),
@@ -48,6 +50,7 @@ __all__ = [
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
+    "LinearLoss",
     "LogisticLoss",
     "MultinomialLoss",
     "PoissonLoss",

@@ -60,6 +60,7 @@ class CoxLoss(TwiceDifferentiable, CvxModelled, DataFit):
     """
 
     name: ClassVar[str] = "cox_loss"
+    bends: ClassVar[bool] = True
 
     def total(self, u: FloatArray, y: FloatArray, c: FloatArray) -> float:
         risk = _RiskSets.of(y, c)

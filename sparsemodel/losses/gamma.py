@@ -44,6 +44,7 @@ class GammaLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "gamma_loss"
+    bends: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return y * exponential(-u) + u

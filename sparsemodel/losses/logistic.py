@@ -39,6 +39,7 @@ class LogisticLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "logistic_loss"
+    bends: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         # Written out instead of logaddexp, which is not vectorised.
@@ -56,6 +57,7 @@ class LogisticLoss(Curved, IntervalConjugable, CvxModelled, Loss):
         # p (1 - p) from the small side: 1 - p would lose all digits where u is large.
         small: FloatArray = np.exp(-np.abs(u))
         small /= np.square(1.0 + small)
+        np.minimum(small, 0.25, out=small)  # rounding near zero must not pass the bound
         return small
 
     def curvature(self) -> tuple[float, float]:

@@ -59,6 +59,7 @@ class MultinomialLoss(TwiceDifferentiable, Conjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "multinomial_loss"
+    bends: ClassVar[bool] = True
     classes: int | None = None
 
     def __post_init__(self) -> None:

@@ -44,6 +44,7 @@ class PoissonLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "poisson_loss"
+    bends: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return exponential(u) - y * u

@@ -37,6 +37,7 @@ class SquaredLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "squared_loss"
+    bends: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return 0.5 * _row_squares(u - y)

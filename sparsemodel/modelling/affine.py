@@ -140,6 +140,8 @@ class AffineLike:
         )
 
     def __add__(self, other: Any) -> Affine:
+        if hasattr(other, "as_terms") and self.shape in ((), (1,)):
+            return NotImplemented  # a linear term of an objective: the other side knows how
         return self.as_affine().plus(other)
 
     def __radd__(self, other: Any) -> Affine:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, final
 
 from sparsemodel.interfaces import ModelError
+from sparsemodel.modelling.affine import AffineLike
 from sparsemodel.modelling.cardinality import card
 from sparsemodel.modelling.constraints import norm
-from sparsemodel.modelling.objective import Objective, ObjectiveLike
+from sparsemodel.modelling.objective import Objective, ObjectiveLike, linear_term
 
 
 @final
@@ -22,7 +23,9 @@ class Minimize:
 
 
 def minimize(objective: Any) -> Minimize:
-    """Return the goal of minimising ``objective``, a sum of losses and ridges.
+    """Return the goal of minimising ``objective``, a sum of losses, ridges and linear terms.
+
+    A linear term is an affine expression that is one number: ``loss - mu @ w``.
 
     Examples
     --------
@@ -33,6 +36,8 @@ def minimize(objective: Any) -> Minimize:
     """
     if isinstance(objective, (norm, card)):
         objective = objective.as_terms()
+    if isinstance(objective, AffineLike):
+        objective = linear_term(objective)
     if not isinstance(objective, ObjectiveLike):
         raise ModelError(
             f"minimize takes a sum of losses and ridges, not {type(objective).__name__}. "

@@ -8,9 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
-from sparsemodel.losses import PoissonLoss
+from sparsemodel.losses import LinearLoss, PoissonLoss
 from sparsemodel.modelling.affine import Affine, Piece
-from sparsemodel.modelling.custom import custom_loss
 from sparsemodel.modelling.terms import loss_term
 
 
@@ -103,19 +102,12 @@ def _poisson(part: Exponentials, counts: Linear | None) -> Any:
 
 
 def _linear_term(part: Linear) -> Any:
-    """Return an affine term of the objective as a custom loss."""
+    """Return ``sum of weights * u`` as a loss with the weights for its target."""
     u, weights = part.u, part.weights
     if not u.value_shape():
         u, weights = u.plus(np.zeros(1)), np.array([float(np.sum(weights))])
     slope = np.broadcast_to(weights, u.value_shape()).astype(np.float64)
-    return custom_loss(
-        lambda z: float(np.vdot(slope, z)),
-        lambda z: slope.copy(),
-        lambda z, v: np.zeros_like(v),
-        of=u,
-        name="linear_term",
-        smoothness=0.0,
-    )
+    return loss_term(LinearLoss(), u, slope, reduction="sum")
 
 
 __all__ = ["Exponentials", "Linear", "joined", "term_of_rows"]

@@ -31,10 +31,7 @@ class ObjectiveLike:
             a, b = self.as_terms(), other.as_terms()
             return Objective(a.terms + b.terms, a.constant + b.constant)
         if isinstance(other, AffineLike):
-            raise ModelError(
-                f"{other} is affine and cannot be added to an objective; put it inside a loss, or "
-                "use sm.ridge(w, lam)."
-            )
+            return self + linear_term(other)
         here = self.as_terms()
         if other is None or isinstance(other, Quantity):
             raise ModelError(f"{other!r} cannot be added to an objective; it may scale a term.")
@@ -73,6 +70,8 @@ class ObjectiveLike:
     def __sub__(self, other: Any) -> Objective:
         if isinstance(other, ObjectiveLike):
             raise ModelError("The difference of two terms is not convex.")
+        if isinstance(other, AffineLike):
+            return self + linear_term(-other)
         return self + -real_number(other, where="A constant")
 
     def __rsub__(self, other: Any) -> Objective:
@@ -195,6 +194,22 @@ class Price(ObjectiveLike):
         return f"{_factor(self.gamma)}card({self.expression})"
 
 
+def linear_term(expression: AffineLike) -> LossTerm:
+    """Return an affine expression that is one number as a term of an objective."""
+    from sparsemodel.losses.linear import LinearLoss
+
+    affine = expression.as_affine()
+    if affine.value_shape() not in ((), (1,)):
+        raise ModelError(
+            f"{affine} has the shape {affine.value_shape()}, and an objective is one number: add a "
+            "linear term such as `mu @ w` or `w.sum()`, put the expression inside a loss, or use "
+            "sm.ridge(w, lam)."
+        )
+    if not affine.value_shape():
+        affine = affine.plus(np.zeros(1))
+    return LossTerm(LinearLoss(), affine, np.ones(1), None, "sum")
+
+
 def _times(factor: Any, scale: Any) -> Any:
     return factor if isinstance(scale, float) and scale == 1.0 else factor * scale
 
@@ -205,4 +220,13 @@ def _factor(scale: Any) -> str:
     return "" if scale == 1.0 else f"{scale:g} * "
 
 
-__all__ = ["LossTerm", "MatrixTerm", "Objective", "ObjectiveLike", "Price", "Reduction", "Ridge"]
+__all__ = [
+    "LossTerm",
+    "MatrixTerm",
+    "Objective",
+    "ObjectiveLike",
+    "Price",
+    "Reduction",
+    "Ridge",
+    "linear_term",
+]

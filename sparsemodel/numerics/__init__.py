@@ -1,5 +1,6 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
+from sparsemodel.numerics.attained import check_attained, check_bounded
 from sparsemodel.numerics.batches import Batch, batch_count, epoch
 from sparsemodel.numerics.boxed import minimise_in_box
 from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian_columns
@@ -63,6 +64,8 @@ __all__ = [
     "Swap",
     "batch_count",
     "cheap_columns",
+    "check_attained",
+    "check_bounded",
     "conjugate_gradients",
     "conjugate_slope",
     "correlations",

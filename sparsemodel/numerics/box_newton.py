@@ -7,9 +7,11 @@ from typing import Protocol
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.numerics.restricted import factored
+from sparsemodel.numerics.restricted import FAR, factored
 
 _ARMIJO = 1e-4
+_STRIDE = 1e3
+_LEVEL = 1e-7
 _NEAR = 1e-8
 """Entries this close to a bound, relative to their size, count as on it while they move to it."""
 
@@ -64,7 +66,13 @@ def box_newton(
         d = np.where(blocked, 0.0, -g / diagonal)
         if moving.any():
             inner = np.flatnonzero(moving)
-            d[inner] = factored(hessian[np.ix_(inner, inner)])(-g[inner])
+            square = hessian[np.ix_(inner, inner)]
+            d[inner] = factored(square)(-g[inner])
+            left = g[inner] + square @ d[inner]
+            rest = float(np.linalg.norm(left))
+            if rest > _LEVEL * float(np.linalg.norm(g[inner])):
+                # The part of the gradient that no curvature answers to leads to a bound, or away.
+                d[inner] -= (_STRIDE * (1.0 + float(np.linalg.norm(v))) / rest) * left
         found = _search(function, v, value, g, d, lower, upper)
         if found is None:
             steepest = np.where(blocked, 0.0, -g / diagonal)
@@ -78,7 +86,7 @@ def box_newton(
         if stalled and new_value > value:
             break
         v, value, g = following, new_value, new_g
-        if stalled:
+        if stalled or float(np.linalg.norm(v)) > FAR:
             break
     return v
 

@@ -71,7 +71,7 @@ def _candidates(objective: Objective, form: SparseRegression, origin: Point) -> 
                 wanted = np.zeros(form.shape)
                 wanted[ball.index] = ball.center
                 supports.append(select_scores(sparsity, coordinate_scores(wanted)))
-    return supports
+    return list({support.tobytes(): support for support in supports}.values())
 
 
 def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:

@@ -42,6 +42,7 @@ from sparsemodel.numerics.envelopes import (
     TermEnvelope,
 )
 from sparsemodel.numerics.objective import RegressionObjective
+from sparsemodel.numerics.restricted import FAR
 
 _ROUNDS = 100
 _SHARPEN = 3.0
@@ -98,6 +99,8 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     for _ in range(_ROUNDS if possible else 0):
         function.center = v
         v = box_newton(function, v, lower, upper, tol=1e-13 * scale, max_iter=60)
+        if float(np.linalg.norm(v)) > FAR:
+            break
         moved = float(np.linalg.norm(function.proximal * (v - function.center)))
         function.evaluate(v)
         gap, size = sum(part.gap() for part in terms), sum(part.size() for part in terms)

@@ -44,6 +44,7 @@ class RegressionObjective(Objective):
         self._form = form
         self._gradient_at_zero = gradient_at_zero
         self._origin: Point | None = None
+        self._infimum: float | None = None
         self._ridge = form.ridge
         self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
         self.explicit_hessian = self._cheap
@@ -262,9 +263,11 @@ class RegressionObjective(Objective):
         return float(self._ridge.min(initial=np.inf)) if self._ridge.size else 0.0
 
     def infimum(self) -> float:
-        return self._form.constant + sum(
-            term.loss.infimum(term.target, term.weights) for term in self._form.terms
-        )
+        if self._infimum is None:
+            self._infimum = self._form.constant + sum(
+                term.loss.infimum(term.target, term.weights) for term in self._form.terms
+            )
+        return self._infimum
 
 
 def margins(term: Term, z: FloatArray) -> FloatArray:

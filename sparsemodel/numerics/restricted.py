@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, UnboundedError
+from sparsemodel.numerics.units import support_units
 
 DIRECT_LIMIT = 1500
 """Unknowns up to which the Hessian is formed and factored; conjugate gradients above."""
@@ -19,6 +20,12 @@ DIRECT_LIMIT = 1500
 _MAX_NEWTON = 100
 _FULL_ACCURACY = 1e-13
 _ARMIJO = 1e-4
+
+FAR = 1e12
+"""A point this far away stands for one at infinity."""
+_STRIDE = 1e3
+_LEVEL = 1e-7
+"""Share of a gradient left over by a Newton step that is more than rounding."""
 
 
 def minimise_on_support(
@@ -57,6 +64,7 @@ def minimise_on_support(
     zero = objective.point(support, np.zeros_like(point.x[support]))
     scale = max(_norm(gradient), _norm(objective.restricted_gradient(zero, support)))
     solve: Callable[[FloatArray], FloatArray] | None = None
+    endless = may_fall_forever(objective, support)
     for _ in range(_MAX_NEWTON):
         size = _norm(gradient)
         if not size > goal * scale:
@@ -64,6 +72,8 @@ def minimise_on_support(
         if solve is None or not objective.quadratic:
             solve = newton_solver(objective, point, support, tol=max(goal * scale / size, 1e-14))
         step = solve(-gradient)
+        if endless:
+            step += _level_direction(objective, point, support, gradient, step)
         following, t = _search(objective, point, gradient, step, support)
         if following is None:
             break
@@ -73,9 +83,33 @@ def minimise_on_support(
             # Rounding has taken over; keep whichever gradient is smaller.
             return following if progress < size and following.value <= point.value else point
         point, gradient = following, after
-        if t < 1e-10:
+        if t < 1e-10 or (endless and _norm(point.x[support]) > FAR):
             break
     return point
+
+
+def may_fall_forever(objective: Objective, support: IntArray) -> bool:
+    """Return whether the objective has no known lower bound and ``support`` is a feasible one.
+
+    Minimisers on a feasible support may then be infinitely far, which is said of them by going
+    as far as :data:`FAR`. On larger supports (algorithms look at them on the way) directions
+    without curvature are left out instead.
+    """
+    if np.isfinite(objective.infimum()):
+        return False
+    sparsity = objective.cardinality
+    return support_units(sparsity, support).size <= sparsity.k
+
+
+def _level_direction(
+    objective: Objective, point: Point, support: IntArray, gradient: FloatArray, step: FloatArray
+) -> FloatArray:
+    """Return a long step along the part of the gradient that no curvature answers to."""
+    left = gradient + objective.hessian_product(point, support, step)
+    size = _norm(left)
+    if size <= _LEVEL * _norm(gradient):
+        return np.zeros_like(step)
+    return -(_STRIDE * (1.0 + _norm(point.x[support])) / size) * left
 
 
 def _search(

@@ -27,6 +27,7 @@ from sparsemodel.losses import (
     EpsilonInsensitiveLoss,
     GammaLoss,
     HuberLoss,
+    LinearLoss,
     LogisticLoss,
     MultinomialLoss,
     PoissonLoss,
@@ -75,6 +76,7 @@ TARGETS: dict[str, MakeTarget] = {
     "gamma_loss": positive,
     "hinge_loss": zero_one,
     "huber_loss": real,
+    "linear_term": real,
     "logistic_loss": zero_one,
     "multinomial_loss": classes,
     "poisson_loss": counts,
@@ -107,6 +109,7 @@ def refused(loss: DataFit) -> set[str]:
         "check_curvature_bounds": loss.curvature() != (0.0, np.inf),
         "check_fenchel_young": isinstance(loss, Conjugable),
         "check_dual_projection": isinstance(loss, Conjugable),
+        "check_infimum": not isinstance(loss, LinearLoss),
         "check_smoothing": isinstance(loss, Smoothable),
         "check_cvxpy_agrees": isinstance(loss, CvxModelled),
     }

@@ -1,0 +1,213 @@
+"""Problems without a minimiser and problems without a feasible point are said to be such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+
+N, P = 30, 8
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((N, P))
+TRUE = np.array([2.0, -1.0, 0, 0, 0, 0, 0, 0])
+B = A @ TRUE + 0.1 * RNG.standard_normal(N)
+LABELS = np.sign(A @ TRUE)
+COUNTS = RNG.poisson(1.0, N).astype(float)
+IDLE = A.copy()
+IDLE[:, 3] = 0.0
+TWINS = A.copy()
+TWINS[:, 3] = TWINS[:, 4]
+PULL = np.where(np.arange(P) == 3, 0.1, 0.0)
+SILENT = np.abs(A)
+SILENT[COUNTS > 0.0, 5] = 0.0
+
+Case = Callable[[sm.Variable], tuple[Any, list[Any]]]
+
+UNBOUNDED: dict[str, Case] = {
+    "a linear term alone": lambda w: (-np.ones(P) @ w, [sm.card(w) <= 2]),
+    "with bounds on one side": lambda w: (-np.ones(P) @ w, [sm.card(w) <= 2, w >= 0]),
+    "a linear constraint that leaves a way out": lambda w: (
+        np.arange(P) @ w,
+        [sm.card(w) <= 2, w.sum() == 1],
+    ),
+    "a column of zeros": lambda w: (
+        sm.squared_loss(IDLE @ w, B) - PULL @ w,
+        [sm.card(w) <= 3],
+    ),
+    "two equal columns": lambda w: (sm.squared_loss(TWINS @ w, B) - PULL @ w, [sm.card(w) <= 4]),
+    "a column of zeros beside a logistic loss": lambda w: (
+        sm.logistic_loss(IDLE @ w, np.sign(B - 1.0)) - PULL @ w,
+        [sm.card(w) <= 3],
+    ),
+    "a custom loss that is linear": lambda w: (
+        sm.custom_loss(lambda u: -float(u.sum()), lambda u: -np.ones_like(u), of=w),
+        [sm.card(w) <= 2],
+    ),
+    "a custom loss that decays": lambda w: (
+        sm.custom_loss(lambda u: float(np.sum(np.exp(-u))), lambda u: -np.exp(-u), of=w),
+        [sm.card(w) <= 2],
+    ),
+    "absolute residuals and a steeper pull": lambda w: (
+        sm.absolute_loss(A @ w, B) - 50.0 * PULL @ w,
+        [sm.card(w) <= 3],
+    ),
+    "Huber residuals and a steeper pull": lambda w: (
+        sm.huber_loss(A @ w, B) - 50.0 * PULL @ w,
+        [sm.card(w) <= 3],
+    ),
+    "Poisson, no counts at all": lambda w: (
+        sm.poisson_loss(np.abs(A) @ w, np.zeros(N)),
+        [sm.card(w) <= 2],
+    ),
+    "Poisson, a column without counts": lambda w: (
+        sm.poisson_loss(SILENT @ w, COUNTS),
+        [sm.card(w) <= 2],
+    ),
+    "Poisson, a ridge on the other columns": lambda w: (
+        sm.poisson_loss(SILENT @ w, COUNTS) + sm.ridge(w, np.where(np.arange(P) == 5, 0.0, 0.1)),
+        [sm.card(w) <= 2],
+    ),
+    "Cox, the order of the times is the order of the risks": lambda w: (
+        sm.cox_loss(A @ w, np.column_stack([1.0 + np.argsort(np.argsort(-A @ TRUE)), np.ones(N)])),
+        [sm.card(w) <= 2],
+    ),
+}
+
+SEPARABLE: dict[str, Case] = {
+    "alone": lambda w: (sm.logistic_loss(A @ w, LABELS), [sm.card(w) <= 2]),
+    "with signs": lambda w: (
+        sm.logistic_loss(A @ w, np.sign(A @ np.abs(TRUE))),
+        [sm.card(w) <= 2, w >= 0],
+    ),
+    "with a linear constraint": lambda w: (
+        sm.logistic_loss(A @ w, LABELS),
+        [sm.card(w) <= 2, w.sum() >= 0],
+    ),
+    "with groups": lambda w: (
+        sm.logistic_loss(A @ w, LABELS),
+        [sm.card(w, groups=np.arange(P) // 2) <= 1],
+    ),
+    "with a price": lambda w: (sm.logistic_loss(A @ w, LABELS) + 0.01 * sm.card(w), []),
+}
+
+PAIR = np.eye(P)[:2]
+INFEASIBLE: dict[str, tuple[Case, str]] = {
+    "rows that need two": (lambda w: [sm.card(w) <= 1, PAIR @ w == 1], "at most 1 nonzero"),
+    "rows that contradict": (lambda w: [w.sum() == 1, w.sum() == 2, sm.card(w) <= 3], "No point"),
+    "rows that contradict, nothing counted": (lambda w: [w.sum() == 1, w.sum() == 2], "No point"),
+    "a sum of nothing": (lambda w: [sm.card(w) <= 0, w.sum() == 1], "at most 0 nonzeros"),
+    "a sum out of reach of the bounds": (
+        lambda w: [sm.card(w) <= 2, w.sum() == 1, w >= 0, w <= 0.4],
+        "at most 2 nonzeros",
+    ),
+    "bounds away from zero": (lambda w: [sm.card(w) <= 1, w[:2] >= 1], "at most 1 may be nonzero"),
+    "bounds that contradict": (lambda w: [w >= 1, w <= 0], r"at least 1 and at most 0"),
+    "a ball far from sparse points": (
+        lambda w: [sm.card(w) <= 1, sm.norm(w - np.ones(P)) <= 1],
+        "norm ball",
+    ),
+    "a ball and a sum": (
+        lambda w: [sm.card(w) <= 2, sm.norm(w) <= 1, w.sum() == 10],
+        "norm ball",
+    ),
+    "a 1-norm and a sum": (
+        lambda w: [sm.card(w) <= 2, sm.norm(w, 1) <= 1, w.sum() == 10],
+        "1-norm",
+    ),
+}
+
+
+def problem(case: Case) -> sm.Problem:
+    w = sm.Variable(P, name="w")
+    goal, constraints = case(w)
+    return sm.Problem(sm.minimize(goal), *constraints)
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_unbounded(name: str) -> None:
+    with pytest.raises(sm.UnboundedError, match=r"sm\.ridge"):
+        problem(UNBOUNDED[name]).solve()
+
+
+@pytest.mark.parametrize("name", SEPARABLE)
+def test_separable(name: str) -> None:
+    with pytest.raises(sm.SeparableDataError, match=r"sm\.ridge"):
+        problem(SEPARABLE[name]).solve()
+
+
+def test_separable_classes() -> None:
+    W = sm.Variable((3, 3), name="W")
+    X = np.column_stack([A[:, 0], np.ones(N), A[:, 0] ** 2])
+    goal = sm.minimize(sm.multinomial_loss(X @ W, np.digitize(A[:, 0], [-0.5, 0.5])))
+    with pytest.raises(sm.SeparableDataError):
+        sm.Problem(goal, sm.card(W, axis=1) <= 3).solve()
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss, sm.hinge_loss])
+@pytest.mark.parametrize("name", INFEASIBLE)
+def test_infeasible(name: str, loss: Callable[..., Any]) -> None:
+    constraints, words = INFEASIBLE[name]
+    w = sm.Variable(P, name="w")
+    target = B if loss is sm.squared_loss else LABELS
+    with pytest.raises(sm.InfeasibleError, match=words):
+        sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 0.1)), constraints(w)).solve()
+
+
+@pytest.mark.parametrize(
+    ("goal", "constraints", "value"),
+    [
+        (lambda w: -np.ones(P) @ w, lambda w: [w <= 1, w >= -1], -2.0),
+        (lambda w: -np.arange(P) @ w, lambda w: [w.sum() == 1, w >= 0], -7.0),
+        (lambda w: -np.arange(P) @ w, lambda w: [sm.norm(w) <= 1], -np.sqrt(36.0 + 49.0)),
+        (lambda w: -np.arange(P) @ w, lambda w: [sm.norm(w, 1) <= 1], -7.0),
+        (lambda w: sm.hinge_loss(A @ w, LABELS), lambda w: [], 0.0),
+        (lambda w: sm.squared_hinge_loss(A @ w, LABELS), lambda w: [], 0.0),
+    ],
+)
+def test_minima_that_are_attained_are_found(
+    goal: Callable[..., Any], constraints: Callable[..., Any], value: float
+) -> None:
+    found = problem(lambda w: (goal(w), [sm.card(w) <= 2, *constraints(w)])).solve()
+    assert found.value == pytest.approx(value, abs=1e-7)
+
+
+def test_a_column_that_is_linear_alone_goes_to_its_bound() -> None:
+    w = sm.Variable(P, name="w")
+    goal = sm.minimize(sm.squared_loss(IDLE @ w, B) - PULL @ w)
+    solution = sm.Problem(goal, sm.card(w) <= 3, w <= 5).solve()
+    rest = np.linalg.lstsq(A[:, :2], B)[1][0] / (2 * N)
+    assert w.value[3] == 5.0
+    assert solution.value == pytest.approx(rest - 0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("backend", [None, "grahtp", "nhtp", "omp", "iht"])
+def test_a_linear_term_completes_the_square(backend: str | None) -> None:
+    n, p, k = 60, 90, 4
+    X, shift = RNG.standard_normal((n, p)), RNG.standard_normal(n)
+    y = X[:, :k] @ np.array([3.0, -2.0, 2.0, 4.0]) + 0.1 * shift
+    values, supports = [], []
+    for written in (True, False):
+        w = sm.Variable(p, name="w")
+        fit = (
+            sm.squared_loss(X @ w, y) - (X.T @ shift / n) @ w + (2 * y + shift) @ shift / (2 * n)
+            if written
+            else sm.squared_loss(X @ w, y + shift)
+        )
+        solution = sm.Problem(sm.minimize(fit + sm.ridge(w, 0.01)), sm.card(w) <= k).solve(backend)
+        values.append(solution.value)
+        supports.append(solution.support)
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+    assert np.array_equal(*supports)
+
+
+def test_linear_terms_are_numbers() -> None:
+    w = sm.Variable(P, name="w")
+    loss = sm.squared_loss(A @ w, B)
+    for goal in (loss - PULL @ w, -PULL @ w + loss, loss + (-PULL) @ w, loss - 0.1 * w[3:4]):
+        assert sm.Problem(sm.minimize(goal), sm.card(w) <= 2).form.terms[1].loss.name
+    with pytest.raises(sm.ModelError, match="an objective is one number"):
+        loss + A @ w
