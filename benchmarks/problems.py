@@ -48,6 +48,20 @@ def linear_recovery(n: int, seed: int, p: int = 500, k: int = 50) -> tuple[Array
     return A, A @ x + rng.standard_normal(n), x
 
 
+def best_subset(n: int, p: int, k: int, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Return ``(A, b, x)``: rows are AR(1/2) processes, k equally spaced ones, SNR 5."""
+    from scipy.signal import lfilter
+
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((n, p))
+    noise[:, 1:] *= np.sqrt(0.75)
+    A = lfilter([1.0], [1.0, -0.5], noise, axis=1)
+    x = np.zeros(p)
+    x[np.linspace(0, p - 1, k).astype(int)] = 1.0
+    signal = A @ x
+    return A, signal + rng.normal(0.0, np.sqrt(np.var(signal) / 5.0), n), x
+
+
 def refit_logistic(A: Array, y: Array, support: Any, lam: float) -> float:
     """Return mean logistic loss plus ``lam/2 ||w||^2``, minimised over ``support`` by Newton.
 

@@ -6,6 +6,7 @@ NAMES = (
     "compressed_sensing",
     "logistic",
     "recovery",
+    "proofs",
     "text",
     "flights",
     "matrix_free",

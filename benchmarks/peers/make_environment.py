@@ -34,7 +34,9 @@ def main(folder: Path) -> int:
         if run.returncode:
             lines = run.stderr.strip().splitlines()
             missing[name] = lines[-1] if lines else "failed"
-    subprocess.run([*pip, "requests"], check=False)
+    subprocess.run([*pip, "requests", "psutil"], check=False)
+    # El0ps runs without MPI, but not with an mpi4py that finds no library.
+    subprocess.run([*pip[:-2], "uninstall", "--quiet", "--yes", "mpi4py"], check=False)
     for name, why in missing.items():
         print(f"not installed: {name} ({why})")
     print(f"interpreter: {folder / 'bin' / 'python'}")

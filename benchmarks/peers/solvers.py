@@ -120,3 +120,48 @@ LOGISTIC = {
     "skscope HTP": _skscope("HTPSolver", "logistic", step_size=0.5),
     "scikit-learn L1": l1_logistic,
 }
+
+
+def l0bnb_proof(A: Any, b: Any, task: dict[str, Any]) -> tuple[Any, float]:
+    vars(np)["Inf"] = np.inf  # its name in the NumPy that l0bnb was written for
+    from l0bnb import BNBTree
+
+    result = BNBTree(A, b).solve(
+        task["price"],
+        0.5 * task["ridge"],
+        task["bound"],
+        gap_tol=task["gap"],
+        time_limit=task["seconds"],
+    )
+    return result.beta, float(result.gap)
+
+
+def okridge_proof(A: Any, b: Any, task: dict[str, Any]) -> tuple[Any, float]:
+    from okridge.tree import BNBTree
+
+    tree = BNBTree(A, b, lambda2=task["ridge"])
+    _, w, gap, _, _ = tree.solve(task["k"], gap_tol=task["gap"], time_limit=task["seconds"])
+    return w, float(gap)
+
+
+def el0ps_proof(A: Any, b: Any, task: dict[str, Any]) -> tuple[Any, float]:
+    import pybnb
+    from el0ps.datafit import Leastsquares
+    from el0ps.penalty import L2norm
+    from el0ps.solver.bnb import ProblemWrapper
+
+    penalty = L2norm(0.5 * task["ridge"])
+    problem = ProblemWrapper(Leastsquares(b), penalty, A, task["price"])
+    result = pybnb.Solver(comm=None).solve(
+        problem,
+        relative_gap=task["gap"],
+        time_limit=task["seconds"],
+        queue_strategy="bound",
+        log=None,
+    )
+    best = result.best_node
+    w = np.zeros(A.shape[1]) if best is None else best.state.x_upper
+    return w, float(result.relative_gap or 0.0)
+
+
+PROOFS = {"l0bnb": l0bnb_proof, "OKRidge": okridge_proof, "El0ps": el0ps_proof}

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import problems
 from benchmarks.measure import timed, unit_of_array
-from benchmarks.peers.solvers import LINEAR, LOGISTIC
+from benchmarks.peers.solvers import LINEAR, LOGISTIC, PROOFS
 
 
 def compressed_sensing(task: dict[str, Any]) -> None:
@@ -61,6 +61,22 @@ def recovery(task: dict[str, Any]) -> None:
         _run(task, LINEAR, A, b, judge, unit_of_array(A))
 
 
+def proofs(task: dict[str, Any]) -> None:
+    A, b, _ = problems.best_subset(task["n"], task["p"], task["k"])
+    known = {name: lambda A, b, k, prove=prove: prove(A, b, task) for name, prove in PROOFS.items()}
+
+    def judge(answer: Any) -> dict[str, Any]:
+        w, gap = answer
+        support = np.flatnonzero(np.abs(w) > 1e-6)
+        B = A[:, support]
+        gram = B.T @ B + task["ridge"] * np.eye(support.size)
+        v = np.linalg.solve(gram, B.T @ b)
+        value = 0.5 * np.sum((B @ v - b) ** 2) + 0.5 * task["ridge"] * v @ v
+        return {"gap": gap, "objective": float(value), "nonzeros": int(support.size)}
+
+    _run(task, known, A, b, judge, unit_of_array(A))
+
+
 def _run(
     task: dict[str, Any], known: dict[str, Any], A: Any, b: Any, judge: Any, unit: float
 ) -> None:
@@ -77,6 +93,9 @@ def _run(
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     request = json.loads(sys.argv[1])
-    {"compressed_sensing": compressed_sensing, "logistic": logistic, "recovery": recovery}[
-        request["family"]
-    ](request)
+    {
+        "compressed_sensing": compressed_sensing,
+        "logistic": logistic,
+        "proofs": proofs,
+        "recovery": recovery,
+    }[request["family"]](request)

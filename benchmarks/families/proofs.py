@@ -1,0 +1,58 @@
+"""Proofs that k coefficients are the best: ridge regression to a gap of 1e-4.
+
+Peers that solve the penalised problem get the price of a coefficient at which k are optimal, and
+twice the largest coefficient as their bound on all, both from our answer; ours gets neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import sparsemodel as sm
+from benchmarks.measure import Record, timed, unit_of_array
+from benchmarks.options import Options
+from benchmarks.peers.call import ask, records
+from benchmarks.problems import best_subset
+
+CASES = (
+    (500, 100, 5, 10.0),
+    (1000, 500, 10, 10.0),
+    (1000, 1000, 10, 30.0),
+    (500, 1000, 5, 10.0),
+    (500, 1000, 5, 1.0),
+)
+"""n, p, k and the weight of the ridge beside ``||A w - b||^2 / 2``."""
+PEERS = ("l0bnb", "OKRidge", "El0ps")
+GAP = 1e-4
+SECONDS = 30.0
+
+
+def run(options: Options) -> list[Record]:
+    """Return whether the proof closed, the gap reached, and the time of solve and proof."""
+    out = []
+    for n, p, k, ridge in CASES[:1] if options.quick else CASES:
+        A, b, _ = best_subset(n, p, k)
+
+        def problem(k: int, A: Any = A, b: Any = b, ridge: float = ridge) -> Any:
+            w = sm.Variable(A.shape[1], name="w")
+            loss = sm.squared_loss(A @ w, b, reduction="sum")
+            return sm.Problem(sm.minimize(loss + sm.ridge(w, ridge)), sm.card(w) <= k)
+
+        def prove(problem: Any = problem, k: int = k) -> Any:
+            return problem(k).prove(gap=GAP, time_limit=SECONDS)
+
+        prove()  # compiles
+        certificate, timing = timed(prove, options.repeats)
+        solved = problem(k)
+        largest = max(abs(v) for v in solved.solve().coefficients.values())
+        case = f"n={n}, p={p}, k={k}, ridge {ridge:g}"
+        quality = {"gap": certificate.relative_gap, "objective": solved.value}
+        out.append(Record("proofs", case, "sparsemodel", quality, timing, unit_of_array(A)))
+        less, more = (problem(j).solve().value for j in (k - 1, k + 1))
+        task = {"family": "proofs", "n": n, "p": p, "k": k, "ridge": ridge, "solvers": PEERS}
+        task["price"] = float(np.sqrt((less - solved.value) * (solved.value - more)))
+        task |= {"bound": 2.0 * float(largest), "gap": GAP, "seconds": SECONDS}
+        out += records("proofs", case, ask(options, task | {"repeats": 1}))
+    return out
