@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -84,10 +85,14 @@ def plot_ratios(path: Path, rows: list[Row]) -> None:
     axes = figure.subplots()
     labels = [f"{row['case']}  {row['solver']}" for row in drawn]
     colours = ["C0" if row["solver"].startswith("sparsemodel") else "0.7" for row in drawn]
-    axes.barh(range(len(drawn)), [row["units"] for row in drawn], color=colours)
+    bars = axes.barh(range(len(drawn)), [row["units"] for row in drawn], color=colours)
+    axes.bar_label(bars, fmt="%.3g", padding=3, fontsize=7)
     axes.set_yticks(range(len(drawn)), labels, fontsize=7)
     axes.set_xscale("log")
+    axes.set_xlim(left=min(1.0, *(row["units"] for row in drawn)))
+    axes.margins(x=0.12, y=0.01)
     axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("CPU time in passes over the data (one product and one transposed product)")
     figure.savefig(path, bbox_inches="tight")
 
@@ -98,9 +103,10 @@ def plot_growth(path: Path, rows: list[Row]) -> None:
     if not grown:
         return
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
 
     names = list(dict.fromkeys(row["extra"]["growth"] for row in grown))
-    figure = Figure(figsize=(4 * len(names), 3.5))
+    figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         mine = [row for row in grown if row["extra"]["growth"] == name]
         size = [row["extra"]["size"] for row in mine]
@@ -109,8 +115,11 @@ def plot_growth(path: Path, rows: list[Row]) -> None:
         axes.loglog(size, cpu, "o-", label=f"solve: exponent {slope:.2f}")
         axes.loglog(size, [row["unit"] for row in mine], "s--", color="0.6", label="one pass")
         axes.set_xlabel(name)
-        axes.set_ylabel("CPU seconds")
+        axes.set_xticks(size, [EngFormatter(sep="")(value) for value in size])
+        axes.minorticks_off()
+        axes.spines[["top", "right"]].set_visible(False)
         axes.legend(fontsize=7)
+    figure.supylabel("CPU seconds", fontsize=9)
     figure.savefig(path, bbox_inches="tight")
 
 
@@ -125,13 +134,15 @@ def plot_curves(path: Path, rows: list[Row]) -> None:
     axes = figure.subplots()
     for row in curves:
         times, values = zip(*row["extra"]["curve"], strict=True)
-        axes.step(times, values, where="post", label=row["solver"])
+        best = list(itertools.accumulate(values, min))  # what an interrupted run returns
+        axes.step(times, best, where="post", label=row["solver"])
     for row in rows:
         if not row["extra"].get("curve") and "loss" in row["quality"]:
             axes.plot(row["timing"]["cpu"], row["quality"]["loss"], "x", label=row["solver"])
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("CPU seconds")
-    axes.set_ylabel("loss")
+    axes.set_ylabel("loss of the best coefficients so far")
+    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=7)
     figure.savefig(path, bbox_inches="tight")
