@@ -10,6 +10,7 @@ import numpy as np
 from sparsemodel.interfaces import (
     Capabilities,
     Context,
+    IntArray,
     IterativeBackend,
     ModelError,
     Objective,
@@ -96,18 +97,19 @@ class OMPR(IterativeBackend[OMPRState]):
         if units.size < objective.cardinality.k:
             following = support.with_unit(point, into)
         else:
-            following = support.exchange(point, self._removed(support, point), into)
+            following = support.exchange(point, self._removed(support, point, units), into)
         decrease = point.value - following.value
         scale = max(state.scale, decrease)
         if decrease <= 1e-12 * scale:  # lines 12-13: keep the old point
             return replace(state, point=support.settle(point), score=scores[into], done=True)
         return OMPRState(following, support, scale, float(scores[into]))
 
-    def _removed(self, support: GreedySupport, point: Point) -> int:
-        units, costs = support.removal_costs(point)
-        if self.removal == "smallest":
-            costs = support.sizes(point)[units]
-        return int(units[np.argmin(costs)])
+    def _removed(self, support: GreedySupport, point: Point, units: IntArray) -> int:
+        if self.removal == "cheapest":
+            units, costs = support.removal_costs(point)
+            return int(units[np.argmin(costs)])
+        sizes = support.sizes(point)
+        return int(units[np.argmin(sizes[units])])
 
     def iterate(self, state: OMPRState) -> Point:
         return state.point
