@@ -1,0 +1,113 @@
+"""Axiotis and Sviridenko (2020), figures 1 to 4: loss against sparsity on real data.
+
+Linear regression on house prices, logistic regression on census income and printed letters; all
+columns have unit norm and a column of ones is a feature like the others, as in the paper. OMPR,
+ARHT and exhaustive search start from OMP.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from common import (
+    curve,
+    headline,
+    least_squares,
+    logistic,
+    nonzeros,
+    options,
+    own_data,
+    panels,
+    save,
+    shipped,
+    table,
+)
+
+METHODS = {
+    "OMP": "omp",
+    "OMPR": "ompr",
+    "ARHT": "arht",
+    "exhaustive search": "local_search",
+    "default": None,
+}
+
+
+def problems(chosen: Any) -> dict[str, tuple[Any, Any]]:
+    if chosen.data is not None:
+        return own_data(chosen.data)
+    house, adult, letter = map(shipped, ("lucas_house", "adult", "letter"))
+    rows = slice(None) if chosen.full else slice(0, None, 8)
+    return {
+        "house prices": (house.X[rows], house.y[rows]),
+        "census income": (adult.X[rows], adult.y[rows]),
+        "letters A to M": (letter.X[rows], (letter.y[rows] < 13).astype(float)),
+    }
+
+
+def prepared(X: Any, y: Any) -> tuple[Any, Any, bool]:
+    """Return unit columns with a column of ones, the target, and whether there are two classes."""
+    X = np.asarray(X.todense()) if hasattr(X, "todense") else np.asarray(X, dtype=float)
+    X = np.column_stack([X, np.ones(len(X))])
+    X = X[:, np.any(X != 0.0, axis=0)]
+    return X / np.linalg.norm(X, axis=0), np.asarray(y), np.unique(y).size == 2
+
+
+def lasso_support(A: Any, y: Any, k: int, binary: bool) -> Any:
+    """Return the support of the l1 solution with ``k`` features, or fewer, by bisection."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import Lasso, LogisticRegression
+
+    low, high = (1e-4, 1e6) if binary else (1e-9, np.max(np.abs(A.T @ y)) / len(y))
+    best = np.empty(0, dtype=int)
+    for _ in range(14):
+        middle = float(np.sqrt(low * high))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", (ConvergenceWarning, FutureWarning))
+            if binary:
+                model = LogisticRegression(
+                    C=middle, l1_ratio=1.0, solver="liblinear", fit_intercept=False, max_iter=1000
+                )
+            else:
+                model = Lasso(alpha=middle, fit_intercept=False, max_iter=1000)
+            found = np.flatnonzero(model.fit(A, y).coef_)
+        if best.size < found.size <= k:
+            best = found
+        too_many = found.size > k
+        low, high = (low, middle) if too_many == binary else (middle, high)
+        if best.size == k:
+            break
+    return best
+
+
+def main() -> None:
+    chosen = options(__doc__)
+    rows, given = [], problems(chosen)
+    figure, axes = panels(1, len(given), height=3.0)
+    for ax, (name, (X, y)) in zip(axes, given.items(), strict=True):
+        A, b, binary = prepared(X, y)
+        widest = A.shape[1]
+        levels = chosen.pick(
+            [k for k in (2, 4, 6, 8, 11, 14, 18, 22) if k < widest], range(1, min(31, widest))
+        )
+        fit = (lambda *a, **o: logistic(*a, ridge=0.0, **o)) if binary else least_squares
+        found: dict[str, list[float]] = {label: [] for label in ("LASSO", *METHODS)}
+        for k in levels:
+            support = lasso_support(A, b, k, binary)
+            refit = fit(A[:, support], b, support.size, "omp") if support.size else None
+            found["LASSO"].append(refit.value if refit else float("nan"))
+            for label, backend in METHODS.items():
+                found[label].append(fit(A, b, k, backend).value)
+        for label, values in found.items():
+            curve(ax, label, levels, values)
+        rows += [(name, k, *(values[i] for values in found.values())) for i, k in enumerate(levels)]
+        headline(ax, name)
+        nonzeros(ax)
+    axes[0].set_ylabel("mean loss", fontsize=9)
+    table(chosen, "arht_sparsity", ("data", "k", "LASSO", *METHODS), rows)
+    save(chosen, figure, "arht_sparsity")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""What the scripts of this folder share: arguments, real data, solving, tables, pictures.
+
+Every script regenerates the figures or tables named in its first line:
+
+    python examples/papers/nhtp_success.py                 # --quick, within about a minute
+    python examples/papers/nhtp_success.py --full          # the paper's sizes
+    python examples/papers/nhtp_success.py --output FOLDER
+
+``FOLDER/NAME.png`` is the picture and ``FOLDER/NAME.csv`` the numbers behind it. Scripts on real
+data take ``--data FOLDER``: every ``NAME.npz`` (arrays ``X``, ``y``) and ``NAME.svm`` (svmlight) in
+it takes the place of the data sets of the repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+import sparsemodel as sm
+from sparsemodel.reporting.plots_style import quiet
+
+# One look for every method in every picture; the colours are told apart by everybody (Okabe-Ito).
+LOOKS = {
+    "NHTP": ("#0072b2", "o"),
+    "GraHTP": ("#0072b2", "o"),
+    "HTP": ("#d55e00", "s"),
+    "FGraHTP": ("#56b4e9", "D"),
+    "IHT": ("#56b4e9", "D"),
+    "NIHT": ("#56b4e9", "D"),
+    "IIHT": ("#56b4e9", "D"),
+    "GraSP": ("#d55e00", "s"),
+    "SP": ("#009e73", "^"),
+    "PGD": ("#d55e00", "s"),
+    "HT-SVRG": ("#0072b2", "o"),
+    "SVR-GHT": ("#009e73", "^"),
+    "CoSaMP": ("#cc79a7", "v"),
+    "NTGP": ("#009e73", "^"),
+    "FBS": ("#009e73", "^"),
+    "OMP": ("#e69f00", "P"),
+    "FoBa": ("#e69f00", "P"),
+    "GP": ("#999999", "X"),
+    "LASSO": ("#999999", "X"),
+    "l1": ("#999999", "X"),
+    "GLasso": ("#999999", "X"),
+    "OMPR": ("#d55e00", "s"),
+    "ARHT": ("#0072b2", "o"),
+    "exhaustive search": ("#009e73", "^"),
+    "DIHT": ("#0072b2", "o"),
+    "SDIHT": ("#e69f00", "P"),
+    "default": ("#000000", "*"),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    full: bool
+    data: Path | None
+    output: Path
+    seed: int
+
+    def pick(self, quick: Any, full: Any) -> Any:
+        return full if self.full else quick
+
+
+def options(doc: str | None) -> Options:
+    lines = (doc or "").strip().splitlines() or [""]
+    parser = argparse.ArgumentParser(description=lines[0])
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a minute or so (the default)")
+    size.add_argument("--full", action="store_true", help="the sizes and trials of the paper")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="other data sets (real data)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", default=Path("papers-output"))
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.data is not None and not given.data.is_dir():
+        parser.error(f"--data {given.data}: there is no such folder")
+    given.output.mkdir(parents=True, exist_ok=True)
+    return Options(given.full, given.data, given.output, given.seed)
+
+
+def shipped(name: str) -> Any:
+    """Return a data set of the repository's ``benchmarks/data``."""
+    root = str(Path(__file__).parents[2])
+    if root not in sys.path:
+        sys.path.append(root)
+    from benchmarks.data.load import load
+
+    return load(name)
+
+
+def own_data(folder: Path) -> dict[str, tuple[Any, Any]]:
+    """Return ``{name: (X, y)}`` of every data set in a folder."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                found[path.stem] = archive["X"], archive["y"]
+        elif path.suffix in {".svm", ".libsvm"}:
+            from sklearn.datasets import load_svmlight_file
+
+            found[path.stem] = load_svmlight_file(str(path))
+    if not found:
+        raise SystemExit(f"{folder} has no .npz or .svm files")
+    return found
+
+
+@dataclass(frozen=True)
+class Answer:
+    x: Any
+    value: float
+    cpu: float
+    solution: Any
+
+
+def solve(objective: Any, w: Any, k: int, backend: Any = None, **limits: Any) -> Answer:
+    """Minimise over the ``k``-sparse ``w``; the CPU time is that of declaring and solving."""
+    began = time.process_time()
+    solution = sm.Problem(sm.minimize(objective), sm.card(w) <= k).solve(backend, **limits)
+    return Answer(w.value, solution.value, time.process_time() - began, solution)
+
+
+def least_squares(A: Any, b: Any, k: int, backend: Any = None, **limits: Any) -> Answer:
+    w = sm.Variable(A.shape[1])
+    return solve(sm.squared_loss(A @ w, b), w, k, backend, **limits)
+
+
+def logistic(A: Any, y: Any, k: int, backend: Any = None, *, ridge: float, **limits: Any) -> Answer:
+    w = sm.Variable(A.shape[1])
+    loss = sm.logistic_loss(sm.as_design(A) @ w, y) + sm.ridge(w, ridge)
+    return solve(loss, w, k, backend, **limits)
+
+
+def table(
+    chosen: Options,
+    name: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    show: bool = True,
+) -> None:
+    """Print the rows and write them to ``NAME.csv``."""
+    rows = [list(row) for row in rows]
+    with (chosen.output / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    if not show:
+        return
+    shown = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
+    for line in [header, *shown]:
+        print("  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)))
+
+
+def panels(rows: int = 1, columns: int = 1, *, width: float = 8.0, height: float = 2.9) -> Any:
+    """Return a figure and a flat list of quiet axes, row by row; ``height`` is that of a row."""
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(width, rows * height + 0.35), layout="constrained", squeeze=False
+    )
+    axes = list(grid.flat)
+    for one in axes:
+        quiet(one, grid="y")
+        one.tick_params(labelsize=8)
+    return figure, axes
+
+
+def curve(axes: Any, label: str, x: Any, y: Any, name: str | None = None, **other: Any) -> None:
+    """Draw a method's line; ``name`` is what the legend says, if not the method."""
+    colour, marker = LOOKS[label]
+    style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4.5, "linewidth": 1.6}
+    axes.plot(x, y, **(style | {"label": name or label} | other))
+
+
+def nonzeros(axes: Any) -> None:
+    axes.set_xlabel("nonzeros", fontsize=9)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def logarithmic(axes: Any, which: str = "y") -> None:
+    """Make an axis logarithmic, with few and readable labels; call it after drawing."""
+    line = axes.yaxis if which == "y" else axes.xaxis
+    axes.set(**{f"{which}scale": "log"})
+    low, high = line.get_view_interval()
+    line.set_minor_formatter(NullFormatter())
+    if high < 30.0 * low:
+        line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        line.set_major_formatter("{x:g}")
+
+
+def headline(axes: Any, text: str) -> None:
+    axes.set_title(text, loc="left", fontsize=9.5, fontweight="bold")
+
+
+def save(
+    chosen: Options, figure: Any, name: str, *, legend: bool = True, colours: int = 64
+) -> None:
+    """Write ``NAME.png``, with one legend above all axes."""
+    if legend:
+        entries = {}
+        for axes in figure.axes:
+            handles, labels = axes.get_legend_handles_labels()
+            entries.update(zip(labels, handles, strict=True))
+        figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside upper left",
+            ncols=len(entries),
+            frameon=False,
+            fontsize=8.5,
+            handlelength=1.6,
+            columnspacing=1.2,
+        )
+    path = chosen.output / f"{name}.png"
+    figure.savefig(path, dpi=125)
+    plt.close(figure)
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(colors=colours, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+    print(path)

@@ -1,0 +1,84 @@
+"""Shen and Li (2018), figures 7 and 8: pairs of digits, sparse logistic models as pictures.
+
+HT-SVRG on 400 images of each of two digits: the models for a growing number of pixels, the
+objective against stages, and the accuracy on the other 100 images of each. Blue speaks for the
+smaller digit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from common import headline, logarithmic, logistic, nonzeros, options, panels, save, shipped, table
+
+PAIRS = ((0, 9), (1, 7), (2, 3), (4, 5), (6, 8))
+RIDGE = 1e-4
+SHOWN = (20, 40, 70)
+SHADES = ("#9ecae1", "#4292c6", "#08519c")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7")
+
+
+def digits(pair: tuple[int, int], images: Any) -> tuple[Any, Any, Any, Any]:
+    rows = np.isin(images.y, pair)
+    X, y = images.X[rows] / 255.0, (images.y[rows] == pair[0]).astype(float)
+    test = np.zeros(len(y), dtype=bool)
+    for label in (0.0, 1.0):
+        test[np.flatnonzero(y == label)[::5]] = True
+    return X[~test], y[~test], X[test], y[test]
+
+
+def main() -> None:
+    chosen = options(__doc__)
+    images = shipped("mnist5k")
+    ks = chosen.pick((10, 20, 40, 70, 100, 150), (10, 20, 30, 40, 50, 60, 70, 80, 100, 120, 150))
+    stages = chosen.pick(40, 200)
+    pictures, grid = plt.subplots(5, len(ks), figsize=(1.15 * len(ks) + 0.7, 6.1),
+                                  layout="constrained")  # fmt: skip
+    curves, axes = panels(2, 3, height=2.5)
+    rows = []
+    for line, pair in enumerate(PAIRS):
+        X, y, Z, z = digits(pair, images)
+        accuracy = []
+        for place, k in enumerate(ks):
+            answer = logistic(X, y, k, "ht_svrg", ridge=RIDGE, max_iter=stages, seed=chosen.seed)
+            accuracy.append(100.0 * float(np.mean((Z @ answer.x > 0.0) == (z > 0.5))))
+            rows.append((f"{pair[0]} vs {pair[1]}", k, answer.value, accuracy[-1]))
+            largest = np.quantile(np.abs(answer.x[answer.x != 0.0]), 0.95)
+            shown = np.ma.masked_equal(answer.x, 0.0).reshape(28, 28)
+            ax = grid[line, place]
+            colours = plt.get_cmap("RdBu").with_extremes(bad="#eceef1")
+            ax.imshow(shown, cmap=colours, vmin=-largest, vmax=largest, interpolation="nearest")
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+            if line == 0:
+                ax.set_title(f"k = {k}", fontsize=9.5)
+            if place == 0:
+                ax.set_ylabel(f"{pair[0]} vs {pair[1]}", fontsize=10)
+            if k in SHOWN:
+                history = answer.solution.history
+                shade = SHADES[SHOWN.index(k)]
+                best = [np.log(2.0), *(event.best for event in history)]
+                axes[line].plot(range(len(best)), best, color=shade, label=f"k = {k}")
+        axes[5].plot(ks, accuracy, color=COLOURS[line], marker="o", markersize=3.5)
+        axes[5].annotate(
+            f"{pair[0]} vs {pair[1]}", (ks[-1], accuracy[-1]), xytext=(5, -3), fontsize=7.5,
+            textcoords="offset points", color=COLOURS[line],
+        )  # fmt: skip
+        headline(axes[line], f"{pair[0]} vs {pair[1]}")
+        logarithmic(axes[line])
+        axes[line].set_xlim(0, stages)
+        axes[line].set_xlabel("stage", fontsize=9)
+    for ax in (axes[0], axes[3]):
+        ax.set_ylabel("objective", fontsize=9)
+    headline(axes[5], "test accuracy, %")
+    nonzeros(axes[5])
+    axes[5].set_xlim(right=1.3 * ks[-1])
+    table(chosen, "tight_digits", ("pair", "k", "objective", "accuracy %"), rows)
+    save(chosen, pictures, "tight_digits_models", legend=False)
+    save(chosen, curves, "tight_digits")
+
+
+if __name__ == "__main__":
+    main()

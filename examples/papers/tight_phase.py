@@ -1,0 +1,112 @@
+"""Shen and Li (2018), figures 1 to 3: phase transitions of IHT, PGD and HT-SVRG.
+
+256 unknowns of which K are not zero, n Gaussian measurements without noise. IHT keeps K entries,
+PGD and HT-SVRG keep 9 K on the way. A recovery counts below an error of 1e-3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from common import curve, headline, least_squares, options, panels, save, table
+
+import sparsemodel as sm
+
+D = 256
+NAMES = ("IHT", "PGD", "HT-SVRG")
+
+
+def recover(label: str, A: Any, y: Any, K: int, stages: int) -> Any:
+    wide = min(9 * K, D)
+    if label == "IHT":  # the paper's unit step, for columns of unit variance over n
+        return least_squares(
+            A, y, K, sm.backends.IHT(step_size=float(len(y)), max_iter=7 * stages)
+        ).x
+    if label == "PGD":
+        backend = sm.backends.PGD(relaxation=wide / K, max_iter=7 * stages, tol=1e-9)
+        return least_squares(A, y, K, backend).x
+    # The paper's step is for single observations; one over a batch may be as much longer.
+    batches = min(10, len(y))
+    eta = 2.0 / float(np.linalg.eigvalsh(A @ A.T)[-1]) * len(y) / batches
+    backend = sm.backends.HTSVRG(step_size=eta, batches=batches, patience=50, max_iter=stages)
+    return least_squares(A, y, wide, backend).x
+
+
+def share(label: str, n: int, K: int, trials: int, seed: int, stages: int) -> float:
+    hits = 0
+    for trial in range(trials):
+        rng = np.random.default_rng((seed, n, K, trial))
+        A = rng.standard_normal((n, D)) / np.sqrt(n)
+        x = np.zeros(D)
+        x[rng.choice(D, K, replace=False)] = rng.standard_normal(K)
+        hits += bool(np.linalg.norm(recover(label, A, A @ x, K, stages) - x) < 1e-3)
+    return 100.0 * hits / trials
+
+
+def needed(ns: Any, shares: Any, wanted: float) -> float:
+    """Return where the success, interpolated, first reaches ``wanted`` percent; NaN if nowhere."""
+    enough = np.flatnonzero(np.asarray(shares) >= wanted)
+    if not enough.size:
+        return float("nan")
+    i = int(enough[0])
+    if i == 0:
+        return float(ns[0])
+    return float(np.interp(wanted, shares[i - 1 : i + 1], ns[i - 1 : i + 1]))
+
+
+def main() -> None:
+    chosen = options(__doc__)
+    ns = list(chosen.pick(range(16, 257, 40), range(8, 257, 8)))
+    Ks = list(chosen.pick((2, 6, 10, 14, 18, 22), range(1, 27, 2)))
+    trials, stages = chosen.pick(6, 1000), chosen.pick(200, 10_000)
+    grids = {
+        label: np.array([[share(label, n, K, trials, chosen.seed, stages) for n in ns] for K in Ks])
+        for label in NAMES
+    }
+    rows = [
+        (label, K, n, float(grid[i, j]))
+        for label, grid in grids.items()
+        for i, K in enumerate(Ks)
+        for j, n in enumerate(ns)
+    ]
+    table(chosen, "tight_phase", ("method", "K", "n", "recovered"), rows, show=False)
+    figure, axes = panels(2, 3, height=2.6)
+    for ax, (label, grid) in zip(axes, grids.items(), strict=False):
+        image = ax.pcolormesh(ns, Ks, grid, cmap="cividis", vmin=0, vmax=100, shading="nearest")
+        headline(ax, label)
+        ax.set_xlabel("measurements n", fontsize=9)
+    axes[0].set_ylabel("nonzeros K", fontsize=9)
+    bar = figure.colorbar(image, ax=axes[2], aspect=12)
+    bar.outline.set_visible(False)
+    bar.set_label("recovered, %", fontsize=8.5)
+    shades = iter(("#9ecae1", "#4292c6", "#08519c", "#08306b"))
+    for i in range(0, len(Ks), max(2, len(Ks) // 4)):
+        colour = next(shades, "#08306b")
+        line = grids["HT-SVRG"][i]
+        axes[3].plot(ns, line, color=colour, linewidth=1.6, label=f"_K = {Ks[i]}")
+        half = int(np.argmax(line >= 50.0)) if line.max() >= 50.0 else len(ns) - 1
+        axes[3].annotate(f"K={Ks[i]}", (ns[half], line[half]), fontsize=7.5, color=colour,
+                         xytext=(4, -9), textcoords="offset points")  # fmt: skip
+    headline(axes[3], "HT-SVRG")
+    axes[3].set_xlabel("measurements n", fontsize=9)
+    axes[3].set_ylabel("recovered, %", fontsize=9)
+    for ax, wanted in zip(axes[4:], (95.0, 99.0), strict=True):
+        for label, grid in grids.items():
+            need = np.array([needed(ns, line, wanted) for line in grid])
+            curve(ax, label, Ks, need, linestyle="none")
+            known = np.isfinite(need)
+            if known.sum() > 1:
+                slope, offset = np.polyfit(np.array(Ks)[known], need[known], 1)
+                line = slope * np.array(Ks) + offset
+                curve(ax, label, Ks, line, marker="", name=f"_{label}")
+                natural = slope / np.log(D)
+                print(f"{wanted:.0f} %: {label} needs n = {natural:.2f} K log 256 + {offset:.0f}")
+        headline(ax, f"n for {wanted:.0f} % success")
+        ax.set_xlabel("nonzeros K", fontsize=9)
+        ax.set_ylim(0, 270)
+    save(chosen, figure, "tight_phase", colours=256)
+
+
+if __name__ == "__main__":
+    main()
