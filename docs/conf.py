@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 
 import sparsemodel
 
@@ -16,10 +20,17 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "**/README.md"]
+exclude_patterns = ["_build", "**/README.md", "gallery/*.ipynb"]
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_show_sphinx = False
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]
 
@@ -44,7 +55,29 @@ html_theme_options = {
     "show_prev_next": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
+    "logo": {"text": "sparsemodel"},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
 }
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"(__init__|papers/.*)\.py$",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 10**6,  # times of a documentation build say nothing
+    "download_all_examples": False,
+    "default_thumb_file": str(Path(__file__).parent / "_static" / "logo.svg"),
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # Complexities such as O(n |support|) read as code; reStructuredText would take the bars for a
 # substitution.
@@ -57,5 +90,35 @@ def _complexities_as_code(
     lines[:] = [line if ":math:" in line else _COMPLEXITY.sub(r"``\g<0>``", line) for line in lines]
 
 
+# A type in words ("ndarray of shape (n,)") is text, not a list of names to be linked.
+_TYPE_IN_WORDS = re.compile(r"^(\s*:(?:var)?type [^:]+: )([^`]* [^`]*)$")
+
+
+def _types_as_code(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    lines[:] = [_TYPE_IN_WORDS.sub(r"\1``\2``", line) for line in lines]
+
+
+# Formulas become MathML when the site is built: it needs no script and no network to be read.
+html_math_renderer = "mathml"
+
+
+def _mathml(formula: str, display: str) -> str:
+    return convert(re.sub(r"\\arg\s*\\(max|min)", r"\\operatorname{arg\1}", formula), display)
+
+
+def _visit_inline_math(translator: Any, node: Any) -> None:
+    translator.body.append(_mathml(node.astext(), "inline"))
+    raise SkipNode
+
+
+def _visit_display_math(translator: Any, node: Any) -> None:
+    translator.body.append(f'<div class="math">{_mathml(node.astext(), "block")}</div>')
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (_visit_inline_math, None), (_visit_display_math, None))
     app.connect("autodoc-process-docstring", _complexities_as_code)
+    app.connect("autodoc-process-docstring", _types_as_code, priority=900)  # after napoleon

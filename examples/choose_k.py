@@ -1,4 +1,8 @@
-"""How many genes? A path over k, information criteria, cross-validation and stability."""
+"""How many genes?
+===============
+
+A path over k, information criteria, cross-validation and stability.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,9 +1,15 @@
-"""A problem written for CVXPY, with a cardinality that CVXPY does not know."""
+"""A problem written for CVXPY
+===========================
+
+With a cardinality, which CVXPY does not know, and an equality, which it does.
+"""
 
 import cvxpy as cp
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
+from sparsemodel.reporting import plots
 
 rng = np.random.default_rng(16)
 A = rng.standard_normal((100, 30))
@@ -17,3 +23,6 @@ print("support", solution.support, "values", w.value[solution.support])
 
 reference = problem.restricted(solution.support)  # a cp.Problem in two unknowns
 print("CVXPY on that support", reference.solve(), "ours", solution.value)
+
+plots.coefficients(solution.coefficients)
+plt.show()

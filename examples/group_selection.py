@@ -1,8 +1,14 @@
-"""Features in groups (dummies of a category, say): a group is in or out as a whole."""
+"""Features in groups
+==================
 
+Dummies of a category, say: a group is in or out as a whole.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
+from sparsemodel.reporting import plots
 
 rng = np.random.default_rng(4)
 groups = np.repeat([f"factor {g}" for g in "ABCDEFGHIJ"], 4)
@@ -18,3 +24,6 @@ problem = sm.Problem(
 solution = problem.solve()
 print("groups", sorted(set(groups[solution.indices])))
 print(problem.certify())
+
+plots.coefficients(solution.coefficients)
+plt.show()

@@ -1,5 +1,10 @@
-"""The graph of a binary Markov field, a logistic regression with at most two neighbours a node."""
+"""The graph of a binary Markov field
+==================================
 
+A logistic regression for every node, with at most two neighbours.
+"""
+
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 
@@ -24,3 +29,6 @@ for j in range(p):
 
 missing = set(map(frozenset, ring.edges)) ^ set(map(frozenset, found.edges))
 print(f"{found.number_of_edges()} edges found, {len(missing)} differ from the ring")
+
+nx.draw_circular(found, with_labels=True, node_color="#d3e3f5", edge_color="#1f5fa8")
+plt.show()

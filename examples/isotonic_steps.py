@@ -1,4 +1,8 @@
-"""An increasing step function with at most five steps: nonnegative jumps of cumulative sums."""
+"""An increasing function with few steps
+=====================================
+
+At most five steps: nonnegative jumps of cumulative sums.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,8 @@
-"""Four kinds of tumours from the same ten genes: a matrix variable whose rows are counted."""
+"""Four kinds of tumours from the same ten genes
+=============================================
+
+A matrix variable whose rows are counted: a gene is used for all classes or for none.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,8 @@
-"""Unmixing a spectrum: nonnegative amounts of at most four of sixty substances."""
+"""Unmixing a spectrum
+===================
+
+Nonnegative amounts of at most four of sixty substances.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,8 +1,14 @@
-"""Counts with exposures: which of 40 features drive the rate?"""
+"""Counts with exposures
+=====================
 
+Which of 40 features drive the rate? A Poisson loss with an offset.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
+from sparsemodel.reporting import plots
 
 rng = np.random.default_rng(1)
 A = rng.standard_normal((400, 40))
@@ -15,3 +21,6 @@ problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w) <= 2)
 solution = problem.solve()
 print(solution)
 print(f"a unit of feature 2 multiplies the rate by {np.exp(w.value[2]):.2f} (truth 2.23)")
+
+plots.coefficients(solution.coefficients)
+plt.show()

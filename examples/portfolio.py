@@ -1,4 +1,8 @@
-"""A portfolio of at most eight of sixty assets: fully invested, no short sales, limits."""
+"""A portfolio of few assets
+=========================
+
+At most sixteen of sixty: fully invested, no short sales, limits.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,13 +1,18 @@
-"""A graph of conditional dependences from data: which variables need each other?
+"""A graph of conditional dependences
+==================================
+
+Which variables need each other?
 
 Two hundred samples of twelve variables, of which eleven pairs depend on each other given all the
 others. A precision matrix of high likelihood with eleven edges shows them; the lower bound says
 how much better any other with eleven edges could be.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from sparsemodel import Problem, Variable, card, gaussian_nll, minimize, offdiag
+from sparsemodel.reporting import plots
 
 rng = np.random.default_rng(7)
 p, n, k = 12, 200, 11
@@ -24,3 +29,6 @@ print(solution)
 
 found = {(i, j) for i, j in np.argwhere(np.triu(Omega.value, 1)).tolist()}
 print("edges that are true:", len(found & {(i, i + 1) for i in range(p - 1)}), "of", k)
+
+plots.graph(solution.graph())
+plt.show()

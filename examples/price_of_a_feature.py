@@ -1,8 +1,14 @@
-"""A price on each feature in place of a limit: more are bought when they are cheap."""
+"""A price on each feature
+=======================
 
+In place of a limit: more are bought when they are cheap.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
+from sparsemodel.reporting import plots
 
 data = sm.datasets.load_lucas()
 X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
@@ -15,3 +21,6 @@ for price in (0.1, 0.01, 0.001):
     solution = problem.solve()
     print(f"at {price:g} each: {solution.indices.size} features, {list(solution.support)[:6]}")
 print("variance explained", round(1 - np.mean((X @ w.value - y) ** 2), 3))
+
+plots.coefficients(solution.coefficients)
+plt.show()

@@ -1,4 +1,8 @@
-"""Quantile regression: a band that holds 80 % of the observations, from the same five features."""
+"""Quantile regression
+===================
+
+A band that holds 80 % of the observations, from the same five features.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,8 @@
-"""Robust regression: a tenth of the observations are gross errors, and three features matter."""
+"""Robust regression
+=================
+
+A tenth of the observations are gross errors, and three features matter.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,5 +1,10 @@
-"""A sparse direction of large variance, as a custom loss: convexified inverse iteration."""
+"""A sparse direction of large variance
+====================================
 
+As a custom loss: convexified inverse iteration.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
@@ -25,3 +30,9 @@ for _ in range(10):  # inverse iteration: min u'Gu/2 - v'u over sparse u, then n
 v /= np.linalg.norm(v)
 print("component", solution.support, "variance", round(float(v @ C @ v), 2))
 print(f"cosine with the truth {abs(v @ direction):.3f}")
+
+plt.stem(v * np.sign(v @ direction), markerfmt=" ", basefmt="grey")
+plt.plot(np.flatnonzero(direction), direction[direction != 0.0], "o", mfc="none", label="truth")
+plt.legend()
+plt.xlabel("feature")
+plt.show()

@@ -1,8 +1,14 @@
-"""Survival times with censoring: which of 100 genes shorten life? (Cox partial likelihood)"""
+"""Survival times with censoring
+=============================
 
+Which of 100 genes shorten life? The Cox partial likelihood.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
+from sparsemodel.reporting import plots
 
 rng = np.random.default_rng(8)
 A = rng.standard_normal((300, 100))
@@ -16,3 +22,6 @@ loss = sm.cox_loss(A @ w, np.column_stack([time, event]))
 solution = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w) <= 3).solve()
 for name, value in solution.coefficients.items():
     print(f"{name}: log hazard ratio {value:+.2f}")
+
+plots.coefficients(solution.coefficients)
+plt.show()

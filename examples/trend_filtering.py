@@ -1,4 +1,8 @@
-"""A signal with few jumps: cumulative sums turn jumps into sparse coefficients."""
+"""A signal with few jumps
+=======================
+
+Cumulative sums turn jumps into sparse coefficients.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
