@@ -65,6 +65,13 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         "--correlation", action="store_true", help="scale every column to variance one first"
     )
     group.add_argument(
+        "--shrinkage",
+        type=float,
+        default=0.0,
+        metavar="RHO",
+        help="draw the covariance towards its diagonal, in [0, 1); for few samples (default: 0)",
+    )
+    group.add_argument(
         "--alpha", type=float, metavar="A", help="lower bound on the eigenvalues (default: safe)"
     )
     group.add_argument("--beta", type=float, metavar="B", help="upper bound on the eigenvalues")
@@ -85,7 +92,8 @@ def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
         constraints.append(omega >> arguments.alpha)
     if arguments.beta is not None:
         constraints.append(omega << arguments.beta)
-    return sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=X)), constraints)
+    likelihood = sm.gaussian_nll(omega, data=X, shrinkage=arguments.shrinkage)
+    return sm.Problem(sm.minimize(likelihood), constraints)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -51,6 +51,8 @@ class Trace(MatrixTerm):
     samples: int | None = None
     data: FloatArray | None = None
     """The observations behind ``S``, where they were given."""
+    shrinkage: float = 0.0
+    """How far ``S`` is drawn towards its diagonal."""
     weight: float = 1.0
 
     def as_terms(self) -> Objective:
@@ -126,7 +128,12 @@ def trace(product: Any) -> Trace:
 
 
 def gaussian_nll(
-    matrix: Any, covariance: Any = None, *, data: Any = None, samples: Any = None
+    matrix: Any,
+    covariance: Any = None,
+    *,
+    data: Any = None,
+    samples: Any = None,
+    shrinkage: float = 0.0,
 ) -> Objective:
     r"""Return :math:`-\log\det\Omega + \mathrm{tr}(S\Omega)` for a covariance matrix ``S``.
 
@@ -146,8 +153,16 @@ def gaussian_nll(
     samples
         With ``covariance``: how many observations it was computed from. Information criteria
         need it, and the default search starts better with it.
+    shrinkage
+        :math:`\rho` in [0, 1): :math:`(1 - \rho) S + \rho\,\mathrm{diag}(S)` takes the place of
+        ``S`` in the objective. With few samples the likelihood fits their noise, and 0.2 to 0.5
+        gives matrices closer to the truth; cross-validation and information criteria judge by
+        ``S`` itself.
     """
     bare = symmetric(matrix, "gaussian_nll")
+    shrinkage = real_number(shrinkage, where="shrinkage", minimum=0.0)
+    if shrinkage >= 1.0:
+        raise ModelError(f"shrinkage must be below 1, where no edge is left, not {shrinkage:g}.")
     if (covariance is None) == (data is None):
         raise ModelError("gaussian_nll takes either a covariance matrix S or data=, one of them.")
     if data is not None:
@@ -155,10 +170,12 @@ def gaussian_nll(
             raise ModelError("samples= goes with a covariance matrix; data= has its own number.")
         found = covariance_of_data(data, where="The data of gaussian_nll")
         return NegativeLogDet(bare) + Trace(
-            bare, found.matrix, found.names, found.samples, found.data
+            bare, found.matrix, found.names, found.samples, found.data, shrinkage
         )
     names = column_names(covariance)
-    return NegativeLogDet(bare) + Trace(bare, np.asarray(covariance), names, _samples(samples))
+    return NegativeLogDet(bare) + Trace(
+        bare, np.asarray(covariance), names, _samples(samples), shrinkage=shrinkage
+    )
 
 
 def _samples(number: Any) -> int | None:

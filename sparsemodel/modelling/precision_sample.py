@@ -29,16 +29,22 @@ class Sample:
     """``w``."""
     share: float
     """``a / w``."""
+    shrinkage: float
+    """:math:`\\rho`, how far ``S`` is drawn towards its diagonal in the objective."""
     rest: FloatArray | None
     """The sum of the other traces' matrices over ``w``; None where there is none."""
 
     @property
     def effective(self) -> FloatArray:
-        """Return the matrix of the objective: ``share * S + rest``."""
+        """Return the matrix of the objective: ``share * S + rest``, with ``S`` shrunken."""
         return self.with_covariance(self.covariance)
 
     def with_covariance(self, S: FloatArray) -> FloatArray:
         """Return the matrix of the objective for another ``S``."""
+        if self.shrinkage > 0.0:
+            diagonal = np.diagonal(S).copy()
+            S = (1.0 - self.shrinkage) * S
+            S[np.diag_indices_from(S)] = diagonal
         scaled = S if self.share == 1.0 else self.share * S
         return scaled if self.rest is None else scaled + self.rest
 
@@ -68,7 +74,7 @@ def sample_of(objective: Objective) -> Sample:
             "A precision-matrix problem needs both -log_det(Omega) and trace(S @ Omega); "
             "sm.gaussian_nll(Omega, S) is their sum."
         )
-    sampled = [trace for trace in traces if trace.samples is not None]
+    sampled = [t for t in traces if t.samples is not None or t.shrinkage > 0.0]
     if len(sampled) > 1:
         raise ModelError(
             "Two terms have observations of their own; stack the observations, or give their "
@@ -84,12 +90,12 @@ def sample_of(objective: Objective) -> Sample:
     S = _checked(main)
     if rest is not None and rest.shape != S.shape:
         raise ModelError(f"The matrices of the traces differ in shape: {S.shape}, {rest.shape}.")
-    if main.samples is None and rest is not None:
+    if not sampled and rest is not None:
         # Nothing says which of them is the sample's.
         S, share, rest = (main.weight / weight) * S + rest, 1.0, None
     else:
         share = main.weight / weight
-    return Sample(S, main.samples, main.data, names, weight, share, rest)
+    return Sample(S, main.samples, main.data, names, weight, share, main.shrinkage, rest)
 
 
 def _checked(trace: Trace) -> FloatArray:

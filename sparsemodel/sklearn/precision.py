@@ -30,6 +30,8 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         At most this many; more than there are pairs is no constraint.
     alpha, beta : float, default=None
         Bounds on the eigenvalues; None is a safe default that depends on ``S``.
+    shrinkage : float, default=0.0
+        Draw the covariance towards its diagonal by that share, in [0, 1); for few samples.
     assume_centered : bool, default=False
         Take the mean to be zero.
     backend : str or Backend, default=None
@@ -78,6 +80,7 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         *,
         alpha: float | None = None,
         beta: float | None = None,
+        shrinkage: float = 0.0,
         assume_centered: bool = False,
         backend: Any = None,
         time_limit: float | None = None,
@@ -89,6 +92,7 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         self.edges = edges
         self.alpha = alpha
         self.beta = beta
+        self.shrinkage = shrinkage
         self.backend = backend
         self.time_limit = time_limit
         self.certify = certify
@@ -151,8 +155,10 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         if self.beta is not None:
             constraints.append(omega << self.beta)
         deviations = X if self.assume_centered else X - X.mean(axis=0)
-        S = deviations.T @ deviations / X.shape[0]
-        return Problem(minimize(gaussian_nll(omega, S)), constraints), omega
+        n = X.shape[0]
+        S = deviations.T @ deviations / n
+        likelihood = gaussian_nll(omega, S, samples=n, shrinkage=self.shrinkage)
+        return Problem(minimize(likelihood), constraints), omega
 
     def _solve(self, problem: Problem) -> Any:
         seed = 0
@@ -216,6 +222,7 @@ class SparsePrecisionCV(SparsePrecision):
         one_standard_error: bool = False,
         alpha: float | None = None,
         beta: float | None = None,
+        shrinkage: float = 0.0,
         assume_centered: bool = False,
         backend: Any = None,
         time_limit: float | None = None,
@@ -229,6 +236,7 @@ class SparsePrecisionCV(SparsePrecision):
         self.one_standard_error = one_standard_error
         self.alpha = alpha
         self.beta = beta
+        self.shrinkage = shrinkage
         self.backend = backend
         self.time_limit = time_limit
         self.certify = certify

@@ -118,6 +118,32 @@ def test_cross_validation_by_hand() -> None:
     assert frequencies[0].sum() == 10  # the diagonal alone
 
 
+def test_declared_shrinkage() -> None:
+    X = sample(n=30)
+    S = np.cov(X, rowvar=False, bias=True)
+    omega = sm.Variable((10, 10), symmetric=True, name="Omega")
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, data=X, shrinkage=0.3)), sm.card(sm.offdiag(omega)) <= 18
+    )
+    T = 0.7 * S + 0.3 * np.diag(np.diag(S))
+    np.testing.assert_allclose(problem.form.covariance, T, rtol=1e-14)
+    value = problem.solve().value
+    W = omega.value
+    assert value == pytest.approx(np.sum(T * W) - np.linalg.slogdet(W)[1], rel=1e-10)
+    path = problem.path([0, 9])
+    plain = 30 * (np.sum(S * W) - np.linalg.slogdet(W)[1])  # judged by S itself
+    assert path.select("aic").scores[1] == pytest.approx(plain + 2.0 * 19, rel=1e-6)
+    kept = np.arange(30) < 20
+    C = np.cov(X[kept], rowvar=False, bias=True)
+    inside = problem._compiled().on_observations(kept)
+    np.testing.assert_allclose(inside.covariance, 0.7 * C + 0.3 * np.diag(np.diag(C)), rtol=1e-12)
+    with pytest.raises(sm.ModelError, match="below 1"):
+        sm.gaussian_nll(omega, data=X, shrinkage=1.0)
+    # The default changes nothing.
+    plain_form = sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=X))).form
+    np.testing.assert_allclose(plain_form.covariance, S, rtol=1e-12)
+
+
 def test_required_edges_and_bounds_stay() -> None:
     X = sample()
     omega, k, problem = over(X)

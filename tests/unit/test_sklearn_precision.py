@@ -49,6 +49,16 @@ def test_it_finds_the_chain(X: Any, assume_centered: bool) -> None:
     assert not hasattr(model.set_params(certify=False).fit(data), "certificate_")
 
 
+def test_shrinkage_is_that_of_the_language(X: Any) -> None:
+    model = SparsePrecision(edges=P - 1, shrinkage=0.4).fit(X[:12])
+    omega = sm.Variable((P, P), symmetric=True)
+    likelihood = sm.gaussian_nll(omega, data=X[:12], shrinkage=0.4)
+    sm.Problem(sm.minimize(likelihood), sm.card(sm.offdiag(omega)) <= 2 * (P - 1)).solve()
+    np.testing.assert_allclose(model.precision_, omega.value, rtol=1e-6, atol=1e-9)
+    cv = SparsePrecisionCV([0, 5], shrinkage=0.4).fit(X[:40])
+    assert cv.n_edges_ == 5
+
+
 def test_names_reach_the_graph(X: Any) -> None:
     pd = pytest.importorskip("pandas")
     model = SparsePrecision(edges=2).fit(pd.DataFrame(X, columns=list("abcdef")))
