@@ -105,7 +105,7 @@ def test_the_gap_falls_with_the_ridge_and_vanishes_in_high_dimension(share):
     gaps = figure_1(500, 50, round(500 * share))
     assert gaps[0] > 0.5
     assert gaps[4] < 0.5 * gaps[0]
-    assert gaps[-1] <= 1e-9
+    assert gaps[-1] <= 1e-6  # zero where the smallest coefficient allows it
 
 
 def figure_1(d, k, n):

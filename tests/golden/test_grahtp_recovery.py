@@ -70,7 +70,7 @@ def test_recovery_in_full(k):
     }
     for curve in rates.values():
         exact = [pair[0] for pair in curve]
-        assert all(b >= a - 0.1 for a, b in pairwise(exact))
+        assert all(b >= a - 0.15 for a, b in pairwise(exact))  # other coefficients at each n
         assert exact[-1] >= 0.8
     if k == 50:
         ours, forward = (sum(pair[0] for pair in rates[name]) for name in ("grahtp", "fbs"))
