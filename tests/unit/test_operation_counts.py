@@ -18,6 +18,7 @@ from sparsemodel.designs import DenseDesign
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import Context, Design
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
+from sparsemodel_backends.local_search import LocalSearch
 from sparsemodel_backends.nhtp import NHTP
 
 
@@ -173,3 +174,28 @@ def test_single_precision_data_end_as_soon_as_nothing_moves() -> None:
     solution = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 8).solve("nhtp")
     assert solution.support.tolist() == list(range(8))
     assert solution.passes <= 4
+
+
+def test_a_swap_of_the_local_search_takes_one_pass():
+    """Axiotis and Sviridenko (2020), Algorithm 4, squared loss: all insertions priced at once."""
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((200, 1000))
+    b = A[:, :20] @ np.ones(20) + 0.1 * rng.standard_normal(200)
+    w = sm.Variable(1000)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 20)
+    objective = RegressionObjective(problem.form)
+    start = np.zeros(1000)
+    start[5:25] = 1.0
+    context = Context(minimise_on_support, start=start)
+    backend = LocalSearch(removal="cheapest")
+    state = backend.init(objective, context)
+    swaps = 0
+    while not state.done:
+        support, before = state.point.support, objective.passes
+        state = backend.step(objective, state, context)
+        if not state.done:
+            swaps += 1
+            assert objective.passes - before == 1.0
+            assert np.setdiff1d(state.point.support, support).size == 1
+    assert swaps >= 5
+    np.testing.assert_array_equal(state.point.support, np.arange(20))
