@@ -34,6 +34,10 @@ class Scaling:
         """Return a point in the scaled coordinates."""
         return self._reduction.carry(x)
 
+    def restore(self, u: FloatArray) -> FloatArray:
+        """Return a scaled point in the original coordinates."""
+        return self._reduction.restore(u)
+
     def witness(self, found: Witness) -> Witness:
         """Return a witness in the original coordinates: its dual points are the same."""
         at, extraction = found.at, found.extraction

@@ -9,10 +9,10 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     SparseRegression,
-    TwiceDifferentiable,
     UnboundedError,
 )
-from sparsemodel.numerics import RegressionObjective, minimise_on_support, select
+from sparsemodel.numerics import RegressionObjective, select
+from sparsemodel.numerics.service import has_kinks, minimise_restricted
 
 
 class Incumbent:
@@ -25,12 +25,10 @@ class Incumbent:
         self.upper = found.upper if not found.violations else np.inf
         self._objective = RegressionObjective(form)
         self._tried: set[bytes] = set()
-        self._able = all(isinstance(t.loss, TwiceDifferentiable) for t in form.terms)
+        self._kinked = has_kinks(form)
 
     def offer(self, x: FloatArray) -> bool:
         """Refit the support of the ``k`` largest units of ``x``; return whether that is better."""
-        if not self._able:
-            return False
         sparsity = self.form.sparsity
         better = self.refit(select(sparsity, x))
         if sparsity.price > 0.0:
@@ -46,19 +44,23 @@ class Incumbent:
             return False
         self._tried.add(key)
         before = self.upper
-        self.minimum(support)
+        self._minimise(support)
         return self.upper < before
 
     def minimum(self, support: IntArray) -> FloatArray | None:
         """Return the minimiser on a support, keeping it if it is feasible and better.
 
-        None where it cannot be had: nonsmooth losses, bounds, an objective unbounded there.
+        None where its gradient would prove nothing: losses with kinks, an objective that is
+        unbounded there.
         """
-        if not self._able or self.form.box is not None:
-            return None
+        return None if self._kinked else self._minimise(support)
+
+    def _minimise(self, support: IntArray) -> FloatArray | None:
         try:
-            point = minimise_on_support(self._objective, support, self._objective.origin())
+            point = minimise_restricted(self._objective, support, self._objective.origin())
         except UnboundedError:
+            return None
+        if not np.isfinite(point.value):
             return None
         found = primal(self.form, point.x)
         if not found.violations and found.upper < self.upper:

@@ -17,6 +17,7 @@ from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.gains import forced_units
 from sparsemodel.certificates.primal import primal
 from sparsemodel.certificates.relaxation.regulariser import objection
+from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.search import Candidate
 from sparsemodel.interfaces import (
     Conjugable,
@@ -87,9 +88,11 @@ def prove(
     violations = primal(form, x).violations
     if violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(violations))
+    # Powers of two scale floats exactly: a bound on the scaled form is one on the form itself.
+    other = scaling(form)
     search = Search(
-        form,
-        x,
+        form if other is None else other.form,
+        x if other is None else other.start(x),
         0.98 * gap,
         deadline=None if time_limit is None else began + time_limit,
         progress=progress,
@@ -97,7 +100,8 @@ def prove(
     )
     search.run()
     tree = region_bounds(search.nodes, search.domains, search.bounds)[0]
-    found = primal(form, search.incumbent.x)
+    best = search.incumbent.x if other is None else other.restore(search.incumbent.x)
+    found = primal(form, best)
     infimum = infimum_bound(form)
     # The record alone decides; the running bound of the search must not exceed it.
     value = max(min(tree, found.upper), infimum.value)
@@ -109,7 +113,7 @@ def prove(
     left = search.standing().open
     certificate = assemble(
         form,
-        search.incumbent.x,
+        best,
         found,
         Candidate(Witness(()), bound, f"{METHOD}: {len(search.nodes)} regions, {left} open"),
         names=names,
