@@ -84,6 +84,8 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
         if isinstance(restricted, (DenseDesign, StackedDesign)) and n * q <= 2**27:
             sizes = np.abs(restricted.to_array()) @ np.abs(values)
             return u, sizes * gamma(2 * q + 16) + TINY
+        if isinstance(restricted, SparseDesign):
+            return u, _sparse_error(restricted, np.abs(values))
         rows = np.sqrt(_row_squares(restricted))
     else:
         u = np.asarray(design.matvec(x), dtype=np.float64)
@@ -92,6 +94,20 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
         q = max(design.shape)
     error = spread(rows, gamma(2 * q + 16) * norm_up(values, axis=0))
     return u, error
+
+
+def _sparse_error(design: SparseDesign, sizes: FloatArray) -> FloatArray:
+    r"""Return a bound on the errors of a sparse product, row by row.
+
+    A row with ``m`` stored entries adds up ``m`` products in any order, so that its error is at
+    most :math:`\gamma_m \sum_j |a_{ij}| |x_j|` (Higham, section 3.1). That sum is computed in the
+    same way: what it is too small by, :math:`\gamma_m` of itself, is within
+    :math:`\gamma_{2m+16}`, and so are products that underflow within the last term.
+    """
+    array: Any = design.array
+    entries = int(np.diff(array.tocsr().indptr).max(initial=0))
+    totals = np.asarray(abs(array).astype(np.float64) @ sizes)
+    return totals * gamma(2 * entries + 16) + (entries + 1) * TINY
 
 
 def matrix_free(design: Design) -> bool:

@@ -26,6 +26,7 @@ EPILOG = """\
 examples:
   sparsemodel verify certificate.json --data houses.csv
   sparsemodel verify certificate.json --data houses.csv --target price --k 8
+  sparsemodel verify certificate.json --data houses.csv --cross-check
 
 Exit code 0 says that the certificate holds, 7 that it does not.
 """
@@ -36,6 +37,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("certificate", metavar="CERTIFICATE", type=Path, help="a .json file")
     parser.add_argument(
         "--data", metavar="DATA", required=True, help="the data it is about, from your own source"
+    )
+    parser.add_argument(
+        "--cross-check",
+        action="store_true",
+        help="also solve the relaxation with CVXPY, from its algebraic form",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     # Declared for the help; what is parsed is the recipe with these options after it.

@@ -8,25 +8,31 @@ with free coordinates keeping their ridge and bounds scaled by the shares.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.interfaces import (
     CvxModelled,
+    FloatArray,
     MissingDependencyError,
     SparseRegression,
     UnsupportedProblemError,
 )
 
 
-def relaxation_value(form: SparseRegression, *, solver: str = "CLARABEL") -> float:
+def relaxation_value(
+    form: SparseRegression, *, extraction: FloatArray | None = None, solver: str = "CLARABEL"
+) -> float:
     """Return the value of the relaxation, which no dual bound exceeds.
 
     Parameters
     ----------
     form
         A problem whose losses are CVXPY expressions; its designs are made dense.
+    extraction
+        Curvature that goes from squared losses into the ridge, for every coordinate.
     solver
         A conic solver known to CVXPY.
 
@@ -39,6 +45,8 @@ def relaxation_value(form: SparseRegression, *, solver: str = "CLARABEL") -> flo
     unknown = sorted({t.loss.name for t in form.terms if not isinstance(t.loss, CvxModelled)})
     if unknown:
         raise UnsupportedProblemError(f"{', '.join(unknown)} has no CVXPY form.")
+    if extraction is not None:
+        return _extracted_value(cp, form, extraction, solver)
     x = cp.Variable(form.shape)
     total: Any = form.constant
     for term in form.terms:
@@ -49,6 +57,28 @@ def relaxation_value(form: SparseRegression, *, solver: str = "CLARABEL") -> flo
         if isinstance(loss, CvxModelled):
             total = total + loss.cvxpy_total(cp, u, term.target, term.weights)
     penalty, constraints = _penalty(cp, form, x)
+    problem = cp.Problem(cp.Minimize(total + penalty), constraints)
+    problem.solve(solver=solver)
+    if problem.status not in ("optimal", "optimal_inaccurate"):
+        raise UnsupportedProblemError(f"{solver} ended with the status {problem.status!r}.")
+    return float(problem.value)
+
+
+def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, solver: str) -> float:
+    r"""Return the value for squared losses less :math:`\frac12 x^T \Delta x`, by a square root."""
+    stacked, aims = [], []
+    for term in form.terms:
+        root = np.sqrt(term.weights)
+        aim = term.target if term.offset is None else term.target - term.offset
+        stacked.append(root[:, None] * term.design.to_array())
+        aims.append(root * aim)
+    a, y = np.concatenate(stacked), np.concatenate(aims)
+    values, vectors = np.linalg.eigh(a.T @ a - np.diag(extraction))
+    half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    x = cp.Variable(form.shape)
+    total = form.constant + 0.5 * float(y @ y) + 0.5 * cp.sum_squares(half @ x) - (a.T @ y) @ x
+    more = replace(form, ridge=form.ridge + extraction)
+    penalty, constraints = _penalty(cp, more, x)
     problem = cp.Problem(cp.Minimize(total + penalty), constraints)
     problem.solve(solver=solver)
     if problem.status not in ("optimal", "optimal_inaccurate"):

@@ -89,8 +89,10 @@ class Compiled:
         """Return what is worth knowing about an outcome beside what the backends noted."""
         return ()
 
-    def certify(self, outcome: Outcome, backend: str) -> Certificate:
-        """Return the certificate of an outcome."""
+    def certify(
+        self, outcome: Outcome, backend: str, *, time_limit: float | None = None
+    ) -> Certificate:
+        """Return the certificate of an outcome; None allows 60 seconds."""
         from sparsemodel.certificates import certify
 
         return certify(
@@ -100,6 +102,7 @@ class Compiled:
             duals=outcome.duals,
             backend=backend,
             history=outcome.history,
+            time_limit=60.0 if time_limit is None else time_limit,
         )
 
     def theory(self, outcome: Outcome) -> Theory:

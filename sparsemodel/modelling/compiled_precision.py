@@ -113,11 +113,12 @@ class CompiledPrecision:
             texts.append(f"{text} is active" if declared else _DEFAULT_IS_ACTIVE.format(text))
         return tuple(texts)
 
-    def certify(self, outcome: Outcome, backend: str) -> Any:
-        """Return the certificate of an outcome."""
+    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
+        """Return the certificate of an outcome; None allows 5 seconds."""
         from sparsemodel.certificates.precision import certify_precision
 
-        return certify_precision(self.form, outcome.x, backend=backend)
+        limit = 5.0 if time_limit is None else time_limit
+        return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)
 
     @classmethod
     def of(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sparsemodel.compiler import Layout
 from sparsemodel.compiler.precision import PrecisionLayout
-from sparsemodel.interfaces import FloatArray, Form, ModelError
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import FloatArray, Form, ModelError, SparseRegression
 from sparsemodel.modelling.variables import Variable
+from sparsemodel.numerics import select
 
 
 def given_start(
@@ -46,4 +50,17 @@ def given_start(
     return x
 
 
-__all__ = ["given_start"]
+def warm_start(form: Form, last: Outcome | None) -> FloatArray | None:
+    """Return the last solution, fitted to the form's present constraints; None without one."""
+    if last is None or last.x.shape != form.shape:
+        return None
+    x = np.zeros(form.shape)
+    support = select(form.cardinality, last.x)
+    x[support] = last.x[support]
+    if isinstance(form, SparseRegression) and form.box is not None:
+        kept = np.clip(x, form.box.lower, form.box.upper)
+        x = np.where(x != 0.0, kept, 0.0)
+    return x
+
+
+__all__ = ["given_start", "warm_start"]
