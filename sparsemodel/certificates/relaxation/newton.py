@@ -49,7 +49,10 @@ def proximal_newton(
             return False
         x, z, rounds = found
         image = smooth.image(x)
-        value = smooth.value(x, image) + regulariser.value(x, z)
+        # The model of an exponential loss may be trusted too far: such a step is just refused.
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = smooth.value(x, image) + regulariser.value(x, z)
+        value = value if np.isfinite(value) else np.inf
         before = state.value
         if value < before:
             state.x, state.z, state.image, state.value = x, z, image, value
@@ -153,7 +156,8 @@ def _search(smooth: Smooth, regulariser: Regulariser, state: State, target: Floa
         length *= 0.5
         x = state.x + length * direction
         image = tuple(a + length * d for a, d in zip(state.image, along, strict=True))
-        value = smooth.value(x, image) + regulariser.value(x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = smooth.value(x, image) + regulariser.value(x)
         if value < state.value:
             state.x, state.image, state.value = x, image, value
             return True
