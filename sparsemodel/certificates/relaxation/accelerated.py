@@ -67,7 +67,9 @@ def minimise(
             y, image_y = state.x, state.image
         t = ahead
         if newton and state.iterations == _FIRST:
-            newton = proximal_newton(smooth, regulariser, state, goal=goal, deadline=deadline)
+            # The model of an exponential loss may be trusted too far: such steps are refused.
+            with np.errstate(over="ignore", invalid="ignore"):
+                newton = proximal_newton(smooth, regulariser, state, goal=goal, deadline=deadline)
             if newton:
                 break
             y, image_y, t = state.x, state.image, 1.0

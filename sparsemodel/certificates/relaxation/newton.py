@@ -49,9 +49,7 @@ def proximal_newton(
             return False
         x, z, rounds = found
         image = smooth.image(x)
-        # The model of an exponential loss may be trusted too far: such a step is just refused.
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = smooth.value(x, image) + regulariser.value(x, z)
+        value = smooth.value(x, image) + regulariser.value(x, z)
         value = value if np.isfinite(value) else np.inf
         before = state.value
         if value < before:
@@ -127,6 +125,8 @@ def _dual_newton(
             if psi_ahead <= psi + 1e-4 * length * slope + 1e-15 * abs(psi):
                 break
             length *= 0.5
+        if not np.isfinite(psi_ahead):
+            return None
         u, product, best, psi = ahead, product_ahead, trial, psi_ahead
     return best[0], best[1], _INNER
 
@@ -156,8 +156,7 @@ def _search(smooth: Smooth, regulariser: Regulariser, state: State, target: Floa
         length *= 0.5
         x = state.x + length * direction
         image = tuple(a + length * d for a, d in zip(state.image, along, strict=True))
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = smooth.value(x, image) + regulariser.value(x)
+        value = smooth.value(x, image) + regulariser.value(x)
         if value < state.value:
             state.x, state.image, state.value = x, image, value
             return True
