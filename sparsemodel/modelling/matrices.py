@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, final
@@ -14,7 +15,7 @@ from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.objective import MatrixTerm, Objective
 from sparsemodel.modelling.parameters import Parameter, Quantity
-from sparsemodel.modelling.precision_data import covariance_of_data
+from sparsemodel.modelling.precision_data import check_covariance, covariance_of_data
 from sparsemodel.modelling.values import real_number
 from sparsemodel.modelling.variables import Variable
 
@@ -173,9 +174,8 @@ def gaussian_nll(
             bare, found.matrix, found.names, found.samples, found.data, shrinkage
         )
     names = column_names(covariance)
-    return NegativeLogDet(bare) + Trace(
-        bare, np.asarray(covariance), names, _samples(samples), shrinkage=shrinkage
-    )
+    S = check_covariance(covariance, where="The S of gaussian_nll")
+    return NegativeLogDet(bare) + Trace(bare, S, names, _samples(samples), shrinkage=shrinkage)
 
 
 def _samples(number: Any) -> int | None:
@@ -268,9 +268,13 @@ def _pattern(matrix: Any, pairs: Iterable[tuple[int, int]], *, required: bool) -
     affine = symmetric(matrix, what)
     p = affine.pieces[0].variable.shape[0]
     checked = []
-    for pair in pairs:
+    try:
+        listed = list(pairs)
+    except TypeError as error:
+        raise ModelError(f"{what} takes pairs of indices (i, j), not {pairs!r}.") from error
+    for pair in listed:
         try:
-            i, j = (int(index) for index in pair)
+            i, j = (operator.index(index) for index in pair)
         except (TypeError, ValueError) as error:
             raise ModelError(f"{what} takes pairs of indices (i, j), not {pair!r}.") from error
         if not (0 <= i < p and 0 <= j < p) or i == j:

@@ -15,6 +15,12 @@ _SYMMETRY = 1e-8
 _DEFINITENESS = 1e-7
 """Negative eigenvalues, relative to the largest, that are taken for rounding."""
 
+_VARIANCES = (1e-70, 1e70)
+"""Variances whose fourth powers are still ordinary numbers."""
+
+_LARGEST_ENTRY = 1e35
+"""Of data: its square is the largest variance."""
+
 XI = 1e-2
 """The constant of the default eigenvalue bounds, in units of the smallest variance."""
 
@@ -103,6 +109,12 @@ def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> C
             f"{where} is symmetric with a positive diagonal: it looks like a covariance matrix "
             "where data (samples in rows) were meant. Pass it as S = ... instead."
         )
+    largest = float(np.abs(data).max())
+    if largest > _LARGEST_ENTRY:
+        raise DataError(
+            f"{where} has entries up to {largest:.3g}, whose squares overflow. Measure the "
+            "variables in larger units."
+        )
     spread = np.ptp(data, axis=0) if not centered else np.abs(data).max(axis=0)
     constant = np.flatnonzero(spread == 0.0)
     if constant.size:
@@ -165,6 +177,11 @@ def default_bounds(
 
 
 def _numbers(values: Any, where: str) -> FloatArray:
+    if np.ma.isMaskedArray(values) and np.any(np.ma.getmaskarray(values)):
+        raise DataError(
+            f"{where} has masked entries, and a likelihood needs them all. Impute them, or drop "
+            "their rows."
+        )
     if hasattr(values, "toarray"):
         values = values.toarray()
     return real_array(values, where=where, ndim=(0, 1, 2))
@@ -172,6 +189,14 @@ def _numbers(values: Any, where: str) -> FloatArray:
 
 def _require_variances(variances: FloatArray, where: str) -> None:
     bad = np.flatnonzero(variances <= 0.0)
+    extreme = np.flatnonzero((variances > _VARIANCES[1]) | (variances < _VARIANCES[0]))
+    if extreme.size and not bad.size:
+        j = int(extreme[0])
+        raise DataError(
+            f"{where} has the variance {variances[j]:.6g} at ({j}, {j}), outside of "
+            f"[{_VARIANCES[0]:g}, {_VARIANCES[1]:g}]: its powers leave the range of floating "
+            "point. Measure the variable in other units."
+        )
     if bad.size:
         j = int(bad[0])
         what = "constant" if variances[j] == 0.0 else "impossible"

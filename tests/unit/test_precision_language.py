@@ -138,6 +138,38 @@ def test_required_and_forbidden_edges() -> None:
     assert np.count_nonzero(np.triu(omega.value, 1)) == 4
 
 
+def test_extreme_and_masked_numbers_are_refused() -> None:
+    X, _ = chain(p=4)
+    S = np.cov(X, rowvar=False)
+    omega = sm.Variable((4, 4), symmetric=True, name="Omega")
+    for matrix in (1e200 * S, 1e-200 * S):
+        with pytest.raises(sm.DataError, match="other units"):
+            sm.gaussian_nll(omega, matrix)
+    with pytest.raises(sm.DataError, match="larger units"):
+        sm.gaussian_nll(omega, data=1e200 * X)
+    masked = np.ma.masked_array(S, mask=np.eye(4) > 0.0)
+    with pytest.raises(sm.DataError, match="masked"):
+        sm.gaussian_nll(omega, masked)
+    with pytest.raises(sm.DataError, match="masked"):
+        sm.gaussian_nll(omega, data=np.ma.masked_array(X, mask=X > 2.0))
+    for wild in (1e60, 1e-60):
+        problem = sm.Problem(sm.minimize(sm.gaussian_nll(omega, wild * S)))
+        assert np.isfinite(problem.solve().value)
+        assert problem.certify().claim.value == "globally optimal"
+    sparse = pytest.importorskip("scipy.sparse").csr_array(S)
+    plain = sm.Problem(sm.minimize(sm.gaussian_nll(omega, S))).solve().value
+    assert sm.Problem(sm.minimize(sm.gaussian_nll(omega, sparse))).solve().value == plain
+
+
+@pytest.mark.parametrize("pairs", [3, [(0.5, 1)], ["ab"], [(0, 1, 2)], [(0, 9)], [(1, 1)]])
+def test_pairs_that_are_none(pairs) -> None:
+    omega = sm.Variable((4, 4), symmetric=True, name="Omega")
+    with pytest.raises(sm.ModelError, match=r"pair"):
+        sm.required_edges(omega, pairs)
+    with pytest.raises(sm.ModelError, match=r"pair"):
+        sm.forbidden_edges(omega, pairs)
+
+
 def test_what_makes_no_sense_is_said() -> None:
     S = np.eye(3)
     plain = sm.Variable((3, 3))
