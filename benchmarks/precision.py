@@ -5,8 +5,8 @@ with entries of :math:`\Theta` equal to 1 with probability 0.1, the condition nu
 ``p``, and 100 samples. Every method gets the true number of edges; GraphicalLasso finds its
 penalty by bisection and is then refitted without penalty on its ``k`` largest edges.
 
-    python benchmarks/precision.py                    # p = 60, 120, 200
-    python benchmarks/precision.py --order 1000 --probability 0.004 --samples 500 --no-lasso
+    python -m benchmarks.precision                    # p = 60, 120, 200
+    python -m benchmarks.precision --order 1000 --probability 0.004 --samples 500 --no-lasso
 
 Prints, averaged over seeds: objective (-log det + trace, lower is better), F-score of the edges
 (higher is better) and CPU seconds of the whole process.
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.problems import random_graph
 from sparsemodel.interfaces import Backend, BoolArray, Context, FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.precision_data import default_bounds
@@ -53,15 +54,7 @@ class Instance(NamedTuple):
 
 
 def instance(p: int, samples: int, probability: float, seed: int) -> Instance:
-    rng = np.random.default_rng(seed)
-    theta = np.triu((rng.random((p, p)) < probability).astype(np.float64), 1)
-    theta += theta.T
-    spectrum = np.linalg.eigvalsh(theta)
-    sigma = (spectrum[-1] - p * spectrum[0]) / (p - 1)  # condition number p
-    cholesky = np.linalg.cholesky(theta + sigma * np.eye(p))
-    X = np.linalg.solve(cholesky.T, rng.standard_normal((p, samples))).T
-    X -= X.mean(axis=0)
-    return Instance(X.T @ X / samples, theta != 0.0, samples)
+    return Instance(*random_graph(p, samples, probability, seed), samples)
 
 
 class Score(NamedTuple):

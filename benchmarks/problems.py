@@ -85,3 +85,18 @@ def refit_logistic(A: Array, y: Array, support: Any, lam: float) -> float:
         if -gradient @ step < 1e-13:
             break
     return value(w)
+
+
+def random_graph(
+    p: int, samples: int, probability: float, seed: int = 0
+) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Return ``(S, edges)``: the covariance of samples of a random graph of condition number p."""
+    rng = np.random.default_rng(seed)
+    theta = np.triu((rng.random((p, p)) < probability).astype(np.float64), 1)
+    theta += theta.T
+    spectrum = np.linalg.eigvalsh(theta)
+    sigma = (spectrum[-1] - p * spectrum[0]) / (p - 1)
+    cholesky = np.linalg.cholesky(theta + sigma * np.eye(p))
+    X = np.linalg.solve(cholesky.T, rng.standard_normal((p, samples))).T
+    X -= X.mean(axis=0)
+    return X.T @ X / samples, theta != 0.0

@@ -14,5 +14,6 @@ NAMES = (
     "distributed",
     "growth",
     "single_precision",
+    "precision_matrices",
 )
 """In the order of the report. Each name is a module of this package."""

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import problems
 from benchmarks.measure import timed, unit_of_array
-from benchmarks.peers.solvers import LINEAR, LOGISTIC, PROOFS
+from benchmarks.peers.solvers import GRAPHS, LINEAR, LOGISTIC, PROOFS
 
 
 def compressed_sensing(task: dict[str, Any]) -> None:
@@ -77,6 +77,24 @@ def proofs(task: dict[str, Any]) -> None:
     _run(task, known, A, b, judge, unit_of_array(A))
 
 
+def precision_matrices(task: dict[str, Any]) -> None:
+    for seed in range(task["seeds"]):
+        S, edges = problems.random_graph(task["p"], task["samples"], task["probability"], seed)
+        true = np.triu(edges, 1)
+
+        def judge(omega: Any, S: Any = S, true: Any = true) -> dict[str, Any]:
+            found = np.triu(omega, 1) != 0.0
+            sign, logdet = np.linalg.slogdet(omega)
+            definite = sign > 0.0 and np.linalg.eigvalsh(omega)[0] > 0.0
+            return {
+                "objective": float(np.sum(S * omega) - logdet) if definite else float("nan"),
+                "F": 2.0 * float((found & true).sum()) / float(found.sum() + true.sum()),
+            }
+
+        task["k"] = int(true.sum())
+        _run(task, GRAPHS, S, None, judge, unit_of_array(S))
+
+
 def _run(
     task: dict[str, Any], known: dict[str, Any], A: Any, b: Any, judge: Any, unit: float
 ) -> None:
@@ -96,6 +114,7 @@ if __name__ == "__main__":
     {
         "compressed_sensing": compressed_sensing,
         "logistic": logistic,
+        "precision_matrices": precision_matrices,
         "proofs": proofs,
         "recovery": recovery,
     }[request["family"]](request)

@@ -15,6 +15,7 @@ from sparsemodel._version import __version__
 from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import check_free, to_json, write_text, written
 from sparsemodel.cli.options import add_data, add_overwrite, add_run, output_file, read
+from sparsemodel.cli.path import parse_ks
 from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import problem_parser, with_recipe
 from sparsemodel.cli.records import finite
@@ -22,7 +23,7 @@ from sparsemodel.cli.text import table as columns
 from sparsemodel.interfaces import DataError
 
 NAME = "precision"
-USAGE = "precision DATA --edges K [options]"
+USAGE = "precision DATA --edges K | --among KS [options]"
 SUMMARY = "a graph of conditional dependences with at most k edges"
 DESCRIPTION = """\
 Fit a Gaussian whose precision matrix has at most K edges (nonzero pairs off the diagonal) to the
@@ -32,6 +33,7 @@ EPILOG = """\
 examples:
   sparsemodel precision stocks.csv --drop date --edges 60 --edge-list edges.csv
   sparsemodel precision genes.csv --edges 40 --correlation --json
+  sparsemodel precision genes.csv --among 0:200:20 --select cv
   sparsemodel precision genes.csv --edges 40 --certificate graph.json --report graph.html
 """
 
@@ -40,6 +42,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("data", metavar="DATA", help="the file of data; - is standard input (CSV)")
     add_problem(parser)
+    choice = parser.add_argument_group("choice of the number of edges")
+    choice.add_argument(
+        "--among",
+        type=parse_ks,
+        metavar="KS",
+        help="in place of --edges: a range with both ends (0:100:10) or a list, chosen from",
+    )
+    choice.add_argument(
+        "--select",
+        choices=("aic", "bic", "ebic", "gic", "cv"),
+        default="ebic",
+        metavar="RULE",
+        help="aic, bic, ebic, gic or cv (default: ebic)",
+    )
     add_run(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -98,14 +114,24 @@ def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit the graph."""
-    if arguments.edges is None:
-        raise UsageError("Say how many edges there may be with --edges.")
+    if (arguments.edges is None) == (arguments.among is None):
+        raise UsageError("Say how many edges there may be with --edges K, or --among KS.")
     _check_outputs(arguments)
     output: Path | None = arguments.edge_list
     table = read(arguments.data, arguments)
+    start, choice = None, ""
+    if arguments.among is not None:
+        arguments.edges = max(arguments.among)
+        path = declare_graph(table, arguments).path(arguments.among)
+        rule = arguments.select
+        chosen = path.cross_validate(seed=arguments.seed) if rule == "cv" else path.select(rule)
+        # From here on the choice is what was asked for: the certificate remembers no more.
+        arguments.edges, start = chosen.k, chosen.values["Omega"]
+        choice = f"{chosen.k} edges of {path.k[0]} to {path.k[-1]} by {chosen.chosen_by}"
     problem = declare_graph(table, arguments)
     solution = problem.solve(
         arguments.backend,
+        start=start,
         seed=arguments.seed,
         time_limit=arguments.time_limit,
         verbose=not arguments.quiet,
@@ -126,8 +152,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(to_json(_record(solution, certificate, edges, table.notes)))
         return Exit.OK
-    for note in table.notes:
+    for note in (*table.notes, *solution.notes):
         print(f"note: {note}")
+    if choice:
+        print(choice)
     print(
         f"{solution.status} by {solution.backend}: objective {solution.value:.8g}, "
         f"{len(edges)} edges among {problem.form.order} variables, "
