@@ -81,7 +81,7 @@ def run(
     began = time.perf_counter()
     deadline = None if time_limit is None else began + time_limit
     objective = objective_of(reduced.form, reduced.gradient)
-    restricted = _restricted(reduced.form)
+    restricted = restricted_solver(reduced.form)
     first = _first_point(objective, restricted, None if start is None else reduced.carry(start))
     if isinstance(objective, RegressionObjective):
         check_bounded(objective, restricted)
@@ -138,7 +138,7 @@ def run(
     )
 
 
-def _restricted(form: Form) -> RestrictedSolver:
+def restricted_solver(form: Form) -> RestrictedSolver:
     """Return the service that minimises on a support: CVXPY where a constraint asks for it."""
     if isinstance(form, SparseRegression) and form.region is not None and form.region.others:
         from sparsemodel.cvx import minimise_with_cvxpy
@@ -261,4 +261,4 @@ def _check_contract(name: str, point: Point, objective: Objective) -> None:
             )
 
 
-__all__ = ["Outcome", "run"]
+__all__ = ["Outcome", "restricted_solver", "run"]

@@ -3,6 +3,7 @@
 from sparsemodel.numerics.attained import check_attained, check_bounded
 from sparsemodel.numerics.batches import Batch, batch_count, epoch
 from sparsemodel.numerics.boxed import minimise_in_box
+from sparsemodel.numerics.climbing import climb
 from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian_columns
 from sparsemodel.numerics.duality import (
     Dual,
@@ -66,6 +67,7 @@ __all__ = [
     "cheap_columns",
     "check_attained",
     "check_bounded",
+    "climb",
     "conjugate_gradients",
     "conjugate_slope",
     "correlations",

@@ -35,6 +35,10 @@ def removal_costs(objective: Objective, point: Point) -> FloatArray | None:
     scale = np.where(root > 0.0, root, 1.0)
     inverse = np.linalg.pinv(hessian / scale[:, None] / scale, hermitian=True)
     inverse = inverse / scale[:, None] / scale
+    if sparsity.groups is None and point.x.ndim == 1:
+        counted = sparsity.counted[point.support]
+        squares, curved = np.square(point.x[point.support][counted]), np.diag(inverse)[counted]
+        return 0.5 * np.divide(squares, curved, out=np.zeros_like(squares), where=curved > 0.0)
     flat = np.arange(size).reshape(shape)
     for position, unit in enumerate(units):
         coordinates = np.setdiff1d(sparsity.coordinates(np.array([unit])), sparsity.free)

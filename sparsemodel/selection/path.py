@@ -1,4 +1,4 @@
-"""Solutions for a range of k, each from its neighbours: up by adding, down by dropping."""
+"""Solutions for a range of k, each from its neighbours."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.compiler import Reduced
-from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.compiler.adapters import smoothable, smoothed_form, typical_widths
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.driver import restricted_solver
 from sparsemodel.interfaces import (
     FloatArray,
+    InfeasibleError,
     IntArray,
     Objective,
     Point,
-    RestrictedSolver,
     SparseRegression,
-    TwiceDifferentiable,
     UnsupportedProblemError,
-    coordinate_scores,
 )
 from sparsemodel.numerics import (
-    full_diagonal,
-    insertion_scores,
-    normalised_step,
-    project,
-    removal_costs,
-    support_units,
-    top_k,
+    RegressionObjective,
+    cheap_columns,
+    climb,
+    feasible_start,
+    has_kinks,
+    minimise_restricted,
+    minimise_with_multipliers,
 )
 
-_NEGLIGIBLE = 1e-12
-"""Relative decrease below which a point is no better than another."""
+_MODEL = 0.1
+"""Smoothing of losses with kinks, in units of the typical distance from them at zero, for the
+curvature that steps and removals are judged by."""
 
 
 @final
@@ -51,110 +52,106 @@ def solve_path(
 ) -> tuple[list[PathPoint], float]:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
 
-    Upwards, each solution is the better of two: the last one with the unit that promises most
-    added, and one step of gradient hard thresholding pursuit from it, which may exchange units.
-    Both need the same gradient. Downwards, the unit whose loss costs least is dropped from the
-    solution above, which replaces the one below if it is better. The objective never rises
-    with k.
+    The supports come from :func:`~sparsemodel.numerics.climb`; each point is minimised on its
+    support to full accuracy, within all constraints. Losses with kinks are minimised exactly at
+    every step; their multipliers give the gradient that the next unit is chosen by. The objective
+    never rises with ``k``.
 
-    Notes
-    -----
-    Half a pass and two or three restricted minimisations for every unit of the largest k.
+    Raises
+    ------
+    UnsupportedProblemError
+        For losses with neither second derivatives nor smooth approximations.
+    InfeasibleError
+        When no point with as few units as the smallest ``k`` was found feasible.
     """
     small = cast("SparseRegression", reduced.form)
-    if small.region is not None or not all(
-        isinstance(term.loss, TwiceDifferentiable) for term in small.terms
-    ):
+    if not smoothable(small):
         raise UnsupportedProblemError(
-            "A path needs twice differentiable losses and no constraints beside bounds; solve "
-            "for each k with a Parameter instead."
+            "A path needs losses that are twice differentiable or have smooth approximations; "
+            "solve for each k with a Parameter instead."
         )
     most = max(ks)
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
-    restricted = restricted_of(free)
-    points = _upwards(objective, restricted, most)
-    for _ in range(sweeps):
-        if not _downwards(objective, restricted, points):
-            break
-        _upwards_again(objective, restricted, points)
-    chosen = []
+    restricted = restricted_solver(free)
+    if has_kinks(free):
+        points = _climb_along_kinks(free, cast("RegressionObjective", objective), sweeps)
+    else:
+        points = climb(objective, restricted, _summit(free), sweeps=sweeps)
+    chosen: list[PathPoint] = []
+    best: Point | None = None
     for k in ks:
+        trials = [] if best is None else [best]
         point = points[min(k, len(points) - 1)]
-        settled = restricted(objective, point.support, point)
-        best = settled if settled.value <= point.value else point
+        if best is None or not np.array_equal(point.support, best.support):
+            trials += [restricted(objective, point.support, point), point]
+        best = min(trials, key=lambda trial: trial.value)
+        if not np.isfinite(best.value):
+            best = _feasible(free, k, reduced)
         chosen.append(PathPoint(k, reduced.restore(best.x), best.value))
     return chosen, objective.passes * reduced.shrinkage
 
 
-def _upwards(objective: Objective, restricted: RestrictedSolver, most: int) -> list[Point]:
-    origin = objective.origin()
-    points = [restricted(objective, origin.support, origin)]
-    diagonal = full_diagonal(objective, origin)
-    for _ in range(min(most, objective.cardinality.units)):
-        points.append(_one_more(objective, restricted, points[-1], diagonal))
+def _climb_along_kinks(
+    form: SparseRegression, exact: RegressionObjective, sweeps: int
+) -> list[Point]:
+    """Climb by exact minimisers and their multipliers; curvature is that of smoothed losses."""
+    model = RegressionObjective(smoothed_form(form, _MODEL * typical_widths(form)))
+    duals: dict[int, tuple[Point, tuple[FloatArray, ...]]] = {}
+    by_cvxpy = restricted_solver(form) is not minimise_restricted
+
+    def exactly(
+        objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
+    ) -> Point:
+        if by_cvxpy:
+            return restricted_solver(form)(exact, support, start, tol=tol)
+        solved = minimise_with_multipliers(exact, support, start)
+        duals[id(solved.point)] = (solved.point, solved.duals)
+        return solved.point
+
+    def prepare(point: Point) -> None:
+        if id(point) in duals and point.gradient is None:
+            gradient = form.ridge * point.x
+            for term, dual in zip(form.terms, duals[id(point)][1], strict=True):
+                gradient += term.design.rmatvec(dual)
+            exact.passes += 0.5
+            point.gradient = gradient
+
+    scale = form.ridge.copy()  # curvature at zero says little about losses that are flat there
+    if cheap_columns(model):
+        for term in form.terms:
+            scale += term.design.column_square_norms(term.weights)
+        exact.passes += 0.5
+    else:
+        scale = np.ones_like(scale)
+    points = climb(model, exactly, _summit(form), sweeps=sweeps, prepare=prepare, scale=scale)
+    exact.passes += model.passes
     return points
 
 
-def _one_more(
-    objective: Objective, restricted: RestrictedSolver, point: Point, diagonal: FloatArray | None
-) -> Point:
-    """Return the better of an insertion and a step of hard thresholding pursuit."""
-    sparsity = objective.cardinality
-    units = support_units(sparsity, point.support)
-    scores = insertion_scores(objective, point, diagonal)
-    best = top_k(scores, 1)
-    added = sparsity.coordinates(np.union1d(units, best))
-    trials = [restricted(objective, added, point, tol=1e-9)]
-    exchanged = _pursuit(objective, point, units.size + 1)
-    if not np.array_equal(exchanged, added):
-        trials.append(restricted(objective, exchanged, point, tol=1e-9))
-    trials.append(point)  # more room never costs anything
-    return min(trials, key=lambda trial: trial.value)
+def _summit(form: SparseRegression) -> int:
+    """Return how far to climb: beyond the largest ``k``, where it is cheap to come down again.
+
+    Dropping units from twice as many finds better supports than adding them (for 1 to 50 of 2308
+    genes by up to a tenth of the objective). Without a ridge only as far as the data determine
+    the coefficients.
+    """
+    k, most = form.sparsity.k, 2 * form.sparsity.k
+    observations = sum(term.target.shape[0] for term in form.terms)
+    if np.all(form.ridge[form.sparsity.counted] > 0.0) or 4 * most <= observations:
+        return min(most, form.sparsity.units)
+    return k
 
 
-def _pursuit(objective: Objective, point: Point, k: int) -> IntArray:
-    """Return the support of a gradient step, cut to ``k`` units."""
-    g = objective.gradient(point)
-    outside = g.copy()
-    outside[point.support] = 0.0
-    along = np.union1d(point.support, top_k(coordinate_scores(outside), max(1, min(k, g.shape[0]))))
-    eta = normalised_step(objective, point, along) or 1.0
-    support, _ = project(objective, point.x - eta * g, k=k)
-    return support
-
-
-def _downwards(objective: Objective, restricted: RestrictedSolver, points: list[Point]) -> bool:
-    """Drop a unit from each solution for the one below; return whether that helped anywhere."""
-    better = False
-    for k in range(len(points) - 1, 0, -1):
-        above, below = points[k], points[k - 1]
-        units = support_units(objective.cardinality, above.support)
-        if units.size < k:
-            continue
-        costs = removal_costs(objective, above)
-        if costs is None:
-            continue
-        guess = above.value + float(costs.min())
-        if guess >= below.value and objective.quadratic:
-            continue  # the costs are exact for a quadratic
-        kept = np.delete(units, int(np.argmin(costs)))
-        support = objective.cardinality.coordinates(kept)
-        if np.array_equal(support, below.support):
-            continue
-        fewer = restricted(objective, support, above, tol=1e-9)
-        if fewer.value < below.value - _NEGLIGIBLE * abs(below.value):
-            points[k - 1] = fewer
-            better = True
-    return better
-
-
-def _upwards_again(objective: Objective, restricted: RestrictedSolver, points: list[Point]) -> None:
-    """Let improvements below reach the solutions above, where they are better."""
-    for k in range(1, len(points)):
-        below, here = points[k - 1], points[k]
-        if below.value < here.value:
-            points[k] = below
+def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
+    """Return a feasible point with at most ``k`` units, or raise that there is none."""
+    limited = replace(form, sparsity=replace(form.sparsity, k=k))
+    objective = objective_of(limited, reduced.gradient)
+    try:
+        found = feasible_start(objective, restricted_solver(limited))
+    except InfeasibleError as error:
+        raise InfeasibleError(f"The path begins at k = {k}: {error}") from error
+    return objective.origin() if found is None else found
 
 
 __all__ = ["PathPoint", "solve_path"]

@@ -2,6 +2,20 @@
 
 from sparsemodel.compiler.adapters.adapt import Adapted, adapt, adapter_words
 from sparsemodel.compiler.adapters.pricing import Priced
-from sparsemodel.compiler.adapters.smoothing import Smoothed
+from sparsemodel.compiler.adapters.smoothing import (
+    Smoothed,
+    smoothable,
+    smoothed_form,
+    typical_widths,
+)
 
-__all__ = ["Adapted", "Priced", "Smoothed", "adapt", "adapter_words"]
+__all__ = [
+    "Adapted",
+    "Priced",
+    "Smoothed",
+    "adapt",
+    "adapter_words",
+    "smoothable",
+    "smoothed_form",
+    "typical_widths",
+]
