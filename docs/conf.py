@@ -37,6 +37,7 @@ suppress_warnings = ["config.cache"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"
@@ -105,7 +106,8 @@ html_math_renderer = "mathml"
 
 
 def _mathml(formula: str, display: str) -> str:
-    return convert(re.sub(r"\\arg\s*\\(max|min)", r"\\operatorname{arg\1}", formula), display)
+    named = re.sub(r"\\arg\s*\\(max|min)", r"\\operatorname{arg\1}", formula)
+    return str(convert(named, display=display))
 
 
 def _visit_inline_math(translator: Any, node: Any) -> None:
@@ -114,7 +116,7 @@ def _visit_inline_math(translator: Any, node: Any) -> None:
 
 
 def _visit_display_math(translator: Any, node: Any) -> None:
-    translator.body.append(f'<div class="math">{_mathml(node.astext(), "block")}</div>')
+    translator.body.append(f'<div class="formula">{_mathml(node.astext(), "block")}</div>')
     raise SkipNode
 
 

@@ -1,0 +1,122 @@
+"""Every estimator in the places where users of scikit-learn put one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_selection import SelectFromModel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from sparsemodel.sklearn import (
+    SparseLinearRegression,
+    SparseLinearRegressionCV,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+    SparsePoissonRegression,
+    SparsePoissonRegressionCV,
+    SparseSVC,
+    SparseSVCCV,
+)
+
+N, P = 90, 8
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((N, P))
+SCORE = 1.5 * X[:, 1] - 1.2 * X[:, 6] + 0.3 * RNG.standard_normal(N)
+TARGETS = {
+    "real": SCORE + 0.4,
+    "two": np.where(SCORE > 0.2, "yes", "no"),
+    "three": np.digitize(SCORE, [-1.0, 1.0]),
+    "counts": np.random.default_rng(6).poisson(np.exp(0.5 * SCORE)).astype(float),
+}
+GIVEN_K = {
+    "linear": (SparseLinearRegression(k=2, ridge=0.05), "real"),
+    "logistic": (SparseLogisticRegression(k=2, ridge=0.05), "two"),
+    "multinomial": (SparseLogisticRegression(k=2, ridge=0.05), "three"),
+    "svc": (SparseSVC(k=2, ridge=0.05), "two"),
+    "poisson": (SparsePoissonRegression(k=2, ridge=0.05), "counts"),
+}
+CHOSEN_K = {
+    "linear": (SparseLinearRegressionCV([1, 2, 4], cv=3, ridge=0.05), "real"),
+    "logistic": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridge=0.05), "two"),
+    "multinomial": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridge=0.05), "three"),
+    "svc": (SparseSVCCV([1, 2, 4], cv=3, ridge=0.05), "two"),
+    "poisson": (SparsePoissonRegressionCV([1, 2, 4], cv=3, ridge=0.05), "counts"),
+}
+EVERY = [pytest.param(*pair, id=f"{name}-k") for name, pair in GIVEN_K.items()] + [
+    pytest.param(*pair, id=f"{name}-cv") for name, pair in CHOSEN_K.items()
+]
+WITH_K = [pytest.param(*pair, id=name) for name, pair in GIVEN_K.items()]
+
+
+@pytest.mark.parametrize(("estimator", "kind"), EVERY)
+def test_it_ends_a_pipeline_on_a_frame(estimator: Any, kind: str) -> None:
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(P)])
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), clone(estimator))
+    model.fit(frame, TARGETS[kind])
+    assert {"gene 1", "gene 6"} <= set(model[-1].get_feature_names_out())
+    selected = model[-1].set_output(transform="pandas").transform(model[0].transform(frame))
+    assert list(selected.columns) == list(model[-1].get_feature_names_out())
+    assert np.isfinite(model.score(frame, TARGETS[kind]))
+    assert model.predict(frame).shape == (N,)
+
+
+@pytest.mark.parametrize(("estimator", "kind"), EVERY)
+def test_sparse_and_dense_data_give_one_model(estimator: Any, kind: str) -> None:
+    thin = np.where(np.abs(X) > 0.5, X, 0.0)
+    dense = clone(estimator).fit(thin, TARGETS[kind])
+    sparse = clone(estimator).fit(sp.csr_array(thin), TARGETS[kind])
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
+    predicted, expected = sparse.predict(sp.csc_matrix(thin)), dense.predict(thin)
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(predicted, expected, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(predicted, expected)
+
+
+@pytest.mark.parametrize(("estimator", "kind"), WITH_K)
+def test_sparse_data_stay_sparse_in_a_pipeline(estimator: Any, kind: str) -> None:
+    thin = sp.csc_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    model = make_pipeline(MaxAbsScaler(), clone(estimator)).fit(thin, TARGETS[kind])
+    assert sp.issparse(model.transform(thin))
+    assert model.transform(thin).shape == (N, 2)
+
+
+@pytest.mark.parametrize(("estimator", "kind"), WITH_K)
+def test_a_whole_weight_is_a_repetition(estimator: Any, kind: str) -> None:
+    times = np.random.default_rng(7).integers(0, 4, N)
+    weighted = clone(estimator).fit(X, TARGETS[kind], sample_weight=times)
+    repeated = clone(estimator).fit(np.repeat(X, times, axis=0), np.repeat(TARGETS[kind], times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize(("estimator", "kind"), EVERY)
+def test_the_certificate_is_about_the_model(estimator: Any, kind: str) -> None:
+    model = clone(estimator).set_params(certify=True).fit(X, TARGETS[kind])
+    certificate = model.certificate_
+    assert certificate.bound <= model.objective_ * (1.0 + 1e-12)
+    assert model.bound_ <= model.objective_ * (1.0 + 1e-12)
+    assert certificate.value == pytest.approx(model.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize(("estimator", "kind"), WITH_K)
+def test_in_grid_search_and_cross_validation(estimator: Any, kind: str) -> None:
+    pipeline = make_pipeline(StandardScaler(), clone(estimator))
+    name = pipeline.steps[-1][0]
+    search = GridSearchCV(pipeline, {f"{name}__k": [1, 2], f"{name}__ridge": [0.01, 0.1]}, cv=3)
+    search.fit(X, TARGETS[kind])
+    assert search.best_params_[f"{name}__k"] == 2
+    assert np.all(np.isfinite(cross_val_score(pipeline, X, TARGETS[kind], cv=3)))
+
+
+@pytest.mark.parametrize(("estimator", "kind"), WITH_K)
+def test_it_selects_for_somebody_else(estimator: Any, kind: str) -> None:
+    selector = SelectFromModel(clone(estimator), threshold=1e-10).fit(X, TARGETS[kind])
+    assert selector.get_support(indices=True).tolist() == [1, 6]
