@@ -120,7 +120,12 @@ class DIHT(IterativeBackend[DIHTState]):
         "primal-dual pair satisfies the saddle conditions (Yuan et al. 2020, Theorems 2 and 16)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
-        facets=(Loss, IntervalConjugable), smooth=False, ridge=True, matrix=False, price=True
+        facets=(Loss, IntervalConjugable),
+        smooth=False,
+        ridge=True,
+        matrix=False,
+        box=True,
+        price=True,
     )
 
     def __post_init__(self) -> None:

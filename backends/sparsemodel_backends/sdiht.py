@@ -96,6 +96,7 @@ class SDIHT(IterativeBackend[DIHTState]):
         smooth=False,
         ridge=True,
         matrix=False,
+        box=True,
         price=True,
     )
 

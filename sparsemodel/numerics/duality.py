@@ -7,7 +7,7 @@ With :math:`\theta_t = c_t \circ a_t` (weights inside) and :math:`q = \sum_t A_t
 
 bounds the problem from below for every ``a`` in the domain of the conjugates, and
 :math:`w(a) = H_k(-q / \lambda)` is where the minimum over ``w`` is taken (Yuan, Liu, Wang, Liu and
-Metaxas, JMLR 2020, Section 2). Groups, prices and unequal ridges enter the selection.
+Metaxas, JMLR 2020, Section 2). Groups, prices, bounds and unequal ridges enter the selection.
 """
 
 from __future__ import annotations
@@ -33,20 +33,28 @@ _DIFFERENCE = 1e-6
 
 
 def primal_of(form: SparseRegression, q: FloatArray) -> tuple[IntArray, FloatArray, float]:
-    """Return the support and the values of ``w(a)``, and the minimum over ``w`` it attains.
+    r"""Return the support and the values of ``w(a)``, and the minimum over ``w`` it attains.
 
-    That minimum is minus the sum of the selected ``q^2 / (2 lambda)``, less the price of each.
+    Within bounds every coordinate has :math:`w_j = \mathrm{clip}(-q_j / \lambda_j)`, and being in
+    the support gains :math:`-q_j w_j - \lambda_j w_j^2 / 2`, which is
+    :math:`q_j^2 / (2 \lambda_j)` where no bound binds. The minimum is minus the largest sum of
+    gains, plus the price of each unit.
     """
-    gains = np.square(q)
-    gains /= form.ridge
-    gains *= 0.5
-    sparsity = form.sparsity
+    sparsity, ridge, box = form.sparsity, form.ridge, form.box
+    if box is None:
+        gains = np.square(q)
+        gains /= ridge
+        gains *= 0.5
+    else:
+        inside = np.clip(-q / ridge, box.lower, box.upper)
+        gains = -inside * (q + 0.5 * ridge * inside)
     units = sparsity.unit_scores(gains)
     chosen = top_k(units, sparsity.k)
     chosen = chosen[units[chosen] > sparsity.price]
     support = sparsity.coordinates(chosen)
     least = -float(gains[support].sum()) + sparsity.price * chosen.size
-    return support, -q[support] / form.ridge[support], least
+    values = -q[support] / ridge[support] if box is None else inside[support]
+    return support, values, least
 
 
 def dual_value(form: SparseRegression, a: Dual, least: float) -> float:
@@ -109,7 +117,8 @@ def shrink_dual(form: SparseRegression, a: Dual, q: FloatArray) -> float:
     """Return the ``s`` in (0, 1] that makes ``D(s a)`` largest, given the correlations of ``a``.
 
     ``s a`` is feasible when zero is, its correlations are ``s q`` and ``D`` is concave along it, so
-    the search reads no data: ``O(n)`` (with a price ``O(p)``) for each of some forty values.
+    the search reads no data: ``O(n)`` (with a price or bounds ``O(p)``) for each of some forty
+    values.
     Returns 1 when zero is not in the domain.
     """
     from scipy.optimize import minimize_scalar
@@ -121,9 +130,10 @@ def shrink_dual(form: SparseRegression, a: Dual, q: FloatArray) -> float:
         if not np.all(np.isfinite(at_zero)):
             return 1.0
     unit = primal_of(form, q)[2]
+    homogeneous = form.sparsity.price == 0.0 and form.box is None
 
     def lost(s: float) -> float:
-        least = s * s * unit if form.sparsity.price == 0.0 else primal_of(form, s * q)[2]
+        least = s * s * unit if homogeneous else primal_of(form, s * q)[2]
         return -dual_value(form, tuple(s * part for part in a), least)
 
     # The best factor may be tiny: it is sought by its size.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from benchmarks.algorithms.instances import (
     cosine_sensing,
@@ -12,6 +13,7 @@ from benchmarks.algorithms.instances import (
     recovered,
     run,
 )
+from sparsemodel.interfaces import ModelError
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.nhtp import NHTP
 
@@ -26,9 +28,9 @@ def rate(backend, make, s, trials):
     return successes / trials
 
 
-@pytest.mark.parametrize(("s", "least"), [(20, 0.85), (22, 0.75), (24, 0.5)])
+@pytest.mark.parametrize(("s", "least"), [(20, 0.9), (22, 0.8), (24, 0.6)])
 def test_success_rates_with_the_defaults(s, least):
-    """Figure 1, Gaussian: 20 trials; 95, 88 and 74 % were measured in 200."""
+    """Figure 1, Gaussian: 20 trials; 97, 90 and 82 % were measured in 150."""
     assert rate(NHTP(), gaussian_sensing, s, 20) >= least
 
 
@@ -42,11 +44,11 @@ def test_the_published_rate_takes_patience():
 @pytest.mark.parametrize(
     ("make", "s", "published", "defaults"),
     [
-        (gaussian_sensing, 20, 0.95, 0.92),
-        (gaussian_sensing, 22, 0.90, 0.82),
-        (gaussian_sensing, 24, 0.80, 0.68),
-        (cosine_sensing, 20, 0.90, 0.85),
-        (cosine_sensing, 22, 0.80, 0.75),
+        (gaussian_sensing, 20, 0.95, 0.94),
+        (gaussian_sensing, 22, 0.90, 0.86),
+        (gaussian_sensing, 24, 0.80, 0.76),
+        (cosine_sensing, 20, 0.90, 0.87),
+        (cosine_sensing, 22, 0.80, 0.77),
     ],
 )
 def test_success_rates_in_full(make, s, published, defaults):
@@ -87,3 +89,23 @@ def test_units_of_the_data_do_not_matter(scale):
     assert np.array_equal(one.point.support, other.point.support)
     np.testing.assert_allclose(scale * other.point.x, one.point.x, rtol=1e-9, atol=1e-12)
     assert one.iterations == other.iterations
+
+
+def test_halving_eta_breaks_cycles_on_correlated_columns():
+    """The printed eta_0 is about twice the curvature of single columns: too long for these."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((200, 300))
+    noise[:, 1:] *= np.sqrt(1 - 0.95**2)
+    A = lfilter([1.0], [1.0, -0.95], noise, axis=1)
+    A /= np.linalg.norm(A, axis=0)
+    b = A[:, ::40] @ rng.choice([-3.0, 3.0], 8) + 0.01 * rng.standard_normal(200)
+    printed, halved = (
+        run(NHTP(halvings=times), objective_of(A, b, 8)).point.value for times in (0, 3)
+    )
+    assert halved <= 0.5 * printed
+
+
+def test_options_that_make_no_sense():
+    for options in ({"update_every": 0}, {"patience": 0}, {"halvings": -1}):
+        with pytest.raises(ModelError, match="at least"):
+            NHTP(**options)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.interfaces import Context, ModelError, priced
+from sparsemodel.interfaces import Box, Context, ModelError, priced
 from sparsemodel.numerics import (
     RegressionObjective,
     correlations,
@@ -33,6 +33,7 @@ MAKERS = (
     catalogue.logistic_offset,
     catalogue.mixed_terms,
     catalogue.priced_support,
+    catalogue.bounded,
     catalogue.huber,
     catalogue.poisson,
     catalogue.squared_hinge,
@@ -68,11 +69,14 @@ def test_every_dual_point_bounds_the_minimum(maker, seed, size):
     def lagrangian(x):
         return q @ x + 0.5 * ridge @ x**2 + sparsity.price * sparsity.count(x)
 
+    box = objective.form.box or Box(np.full(q.size, -np.inf), np.full(q.size, np.inf))
     w = np.zeros(sparsity.size)
     w[support] = values
+    assert np.all((w >= box.lower) & (w <= box.upper))
     assert sparsity.count(w) <= sparsity.k
     assert lagrangian(w) == pytest.approx(least, rel=1e-12, abs=1e-12)
     other = np.random.default_rng(seed).standard_normal(sparsity.size)
+    other = np.clip(other, box.lower, box.upper)
     units = np.arange(min(sparsity.k, sparsity.units))
     other[np.setdiff1d(np.arange(sparsity.size), sparsity.coordinates(units))] = 0.0
     assert least <= lagrangian(other) + 1e-12
