@@ -52,6 +52,9 @@ def _(form: SparseRegression, able: dict[str, Backend]) -> tuple[Stage, ...]:
     if "exhaustive" in able and (supports := comb(sparsity.units, k)) <= limit:
         why = f"there are only {supports} supports; all are tried"
         return (Stage(able["exhaustive"], why, "exhaustive"),)
+    if sparsity.price > 0.0 and "grahtp" in able:  # others would climb the same path again
+        why = "a path along k finds the best number of units; gradient steps refine it there"
+        return (Stage(able["grahtp"], why, "grahtp"),)
     if "nhtp" not in able and {"chtp", "local_search"} <= able.keys():
         first = Stage(able["chtp"], _REASONS["chtp"], "chtp", start="zero")
         swaps = Stage(able["local_search"], "swaps lower the loss further", "local_search")

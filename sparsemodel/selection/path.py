@@ -9,31 +9,17 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.compiler import Reduced
-from sparsemodel.compiler.adapters import smoothable, smoothed_form, typical_widths
+from sparsemodel.compiler.adapters import climb_form, smoothable
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import restricted_solver
 from sparsemodel.interfaces import (
     FloatArray,
     InfeasibleError,
-    IntArray,
-    Objective,
     Point,
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.numerics import (
-    RegressionObjective,
-    cheap_columns,
-    climb,
-    feasible_start,
-    has_kinks,
-    minimise_restricted,
-    minimise_with_multipliers,
-)
-
-_MODEL = 0.1
-"""Smoothing of losses with kinks, in units of the typical distance from them at zero, for the
-curvature that steps and removals are judged by."""
+from sparsemodel.numerics import feasible_start
 
 
 @final
@@ -74,10 +60,7 @@ def solve_path(
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
     restricted = restricted_solver(free)
-    if has_kinks(free):
-        points = _climb_along_kinks(free, cast("RegressionObjective", objective), sweeps)
-    else:
-        points = climb(objective, restricted, _summit(free), sweeps=sweeps)
+    points = climb_form(free, objective, restricted, _summit(free), sweeps=sweeps)
     chosen: list[PathPoint] = []
     best: Point | None = None
     for k in ks:
@@ -90,43 +73,6 @@ def solve_path(
             best = _feasible(free, k, reduced)
         chosen.append(PathPoint(k, reduced.restore(best.x), best.value))
     return chosen, objective.passes * reduced.shrinkage
-
-
-def _climb_along_kinks(
-    form: SparseRegression, exact: RegressionObjective, sweeps: int
-) -> list[Point]:
-    """Climb by exact minimisers and their multipliers; curvature is that of smoothed losses."""
-    model = RegressionObjective(smoothed_form(form, _MODEL * typical_widths(form)))
-    duals: dict[int, tuple[Point, tuple[FloatArray, ...]]] = {}
-    by_cvxpy = restricted_solver(form) is not minimise_restricted
-
-    def exactly(
-        objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
-    ) -> Point:
-        if by_cvxpy:
-            return restricted_solver(form)(exact, support, start, tol=tol)
-        solved = minimise_with_multipliers(exact, support, start)
-        duals[id(solved.point)] = (solved.point, solved.duals)
-        return solved.point
-
-    def prepare(point: Point) -> None:
-        if id(point) in duals and point.gradient is None:
-            gradient = form.ridge * point.x
-            for term, dual in zip(form.terms, duals[id(point)][1], strict=True):
-                gradient += term.design.rmatvec(dual)
-            exact.passes += 0.5
-            point.gradient = gradient
-
-    scale = form.ridge.copy()  # curvature at zero says little about losses that are flat there
-    if cheap_columns(model):
-        for term in form.terms:
-            scale += term.design.column_square_norms(term.weights)
-        exact.passes += 0.5
-    else:
-        scale = np.ones_like(scale)
-    points = climb(model, exactly, _summit(form), sweeps=sweeps, prepare=prepare, scale=scale)
-    exact.passes += model.passes
-    return points
 
 
 def _summit(form: SparseRegression) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
+from sparsemodel.compiler.adapters.climbing import climb_form
+from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.interfaces import (
     Backend,
     Capabilities,
@@ -22,19 +25,23 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective, removal_costs, support_units
 
-_PATIENCE = 2
-"""Doublings of k without a better price before the search turns back."""
+_BEYOND = 5
+"""How many units beyond twice the best number the path goes."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Priced(Backend):
-    r"""Minimise :math:`f(x) + \gamma\,\mathrm{card}(x)` as a search over the limit ``k``.
+    r"""Minimise :math:`f(x) + \gamma\,\mathrm{card}(x)` along a path over the limit ``k``.
 
-    ``k`` doubles until the priced objective stops falling, then the interval around the best one
-    is halved; each run starts from the best point so far. Units that do not pay for themselves
-    are dropped after each run. A unit pays at most what the objective can still fall, which
-    bounds ``k``.
+    A path is climbed unit by unit until ``k`` is well beyond the best price on it, and gone down
+    again; units that do not pay for themselves are dropped. Then the backend itself runs for the
+    best ``k``, from the point found, and for its neighbours as long as that helps. A unit pays at
+    most what the objective can still fall, which bounds ``k``.
+
+    Notes
+    -----
+    Half a pass a unit for about twice the units of the result, and three runs of the backend.
     """
 
     inner: Backend
@@ -46,7 +53,7 @@ class Priced(Backend):
 
     def describe(self) -> str:
         """Return what the adapter does, for ``explain()``."""
-        return "the price on the cardinality becomes a search over k"
+        return "the price on the cardinality becomes a search along k"
 
     def options(self) -> dict[str, Any]:
         return self.inner.options()
@@ -55,18 +62,12 @@ class Priced(Backend):
         search = _Search(self.inner, objective, context)
         sparsity = objective.cardinality
         most = min(sparsity.k, sparsity.units, search.affordable())
-        k, worse = 1, 0
-        while most > 0 and worse < _PATIENCE and not search.ended:
-            worse = 0 if search.run(min(k, most)) else worse + 1
-            if k >= most:
-                break
-            k *= 2
-        step = max(search.best_k // 2, 1)
-        while step >= 1 and not search.ended:
-            around = [search.best_k - step, search.best_k + step]
-            moved = [search.run(trial) for trial in around if 1 <= trial <= most]
-            if not any(moved):
-                step //= 2
+        if most > 0:
+            search.climb(most)
+            search.run(max(search.best_k, 1))
+        for step in (1, -1):
+            while 1 <= search.best_k + step <= most and search.run(search.best_k + step):
+                pass
         return search.result()
 
 
@@ -78,7 +79,7 @@ class _Search:
         self._inner, self._objective, self._context = inner, objective, context
         start = objective.origin() if context.start is None else objective.point_from(context.start)
         self.best = self._settled(start)
-        self.best_k = 0
+        self.best_k = self._count(self.best)
         self.tried: set[int] = {0}
         self.stop = Stop.CONVERGED
         self._iterations = 0
@@ -97,6 +98,38 @@ class _Search:
         price = self._objective.cardinality.price
         return int(min(room / price, 1e15)) if np.isfinite(room) else int(1e15)
 
+    def climb(self, most: int) -> None:
+        """Take the best point of a path, up to twice as many units as that has and a few."""
+        form = cast("SparseRegression", self._objective.form)
+        limited = replace(form, sparsity=replace(form.sparsity, k=most, price=0.0))
+        if not smoothable(limited):
+            return
+        objective = RegressionObjective(limited)
+
+        def enough(points: list[Point]) -> bool:
+            best = min(points, key=lambda point: priced(self._objective, point))
+            return len(points) - 1 >= 2 * self._count(best) + _BEYOND or self._late()
+
+        points = climb_form(limited, objective, self._context.restricted, most, enough=enough)
+        self._objective.passes += objective.passes
+        self._objective.factorizations += objective.factorizations
+        self._take(min(points, key=lambda point: priced(self._objective, point)))
+
+    def _late(self) -> bool:
+        deadline = self._context.limits.deadline
+        return deadline is not None and time.perf_counter() > deadline
+
+    def _count(self, point: Point) -> int:
+        return self._objective.cardinality.count(point.x)
+
+    def _take(self, point: Point) -> bool:
+        """Drop what does not pay, and keep the point if that makes it the best."""
+        point = self._pruned(self._settled(point))
+        if not priced(self._objective, point) < priced(self._objective, self.best):
+            return False
+        self.best, self.best_k = point, self._count(point)
+        return True
+
     def run(self, k: int) -> bool:
         """Solve with the limit ``k``; return whether that gave a better point."""
         if k in self.tried or self.ended:
@@ -114,10 +147,9 @@ class _Search:
         self._iterations += found.iterations
         self._history += found.history
         self._notes += [note for note in found.notes if note not in self._notes]
-        point = self._pruned(self._settled(found.point))
-        if not priced(self._objective, point) < priced(self._objective, self.best):
+        if not self._take(found.point):
             return False
-        self.best, self.best_k, self._dual = point, k, found.dual
+        self._dual = found.dual
         return True
 
     def _settled(self, point: Point) -> Point:

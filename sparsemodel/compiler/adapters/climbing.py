@@ -1,0 +1,82 @@
+"""Minimisers for every k of any regression, losses with kinks included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from sparsemodel.compiler.adapters.smoothing import smoothed_form, typical_widths
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    RestrictedSolver,
+    SparseRegression,
+)
+from sparsemodel.numerics import (
+    RegressionObjective,
+    cheap_columns,
+    climb,
+    has_kinks,
+    minimise_restricted,
+    minimise_with_multipliers,
+)
+
+_MODEL = 0.1
+"""Smoothing of losses with kinks, in units of the typical distance from them at zero, for the
+curvature that steps and removals are judged by."""
+
+
+def climb_form(
+    form: SparseRegression,
+    objective: Objective,
+    restricted: RestrictedSolver,
+    most: int,
+    *,
+    sweeps: int = 1,
+    enough: Callable[[list[Point]], bool] | None = None,
+) -> list[Point]:
+    """Return :func:`~sparsemodel.numerics.climb` for ``form``, whose objective may have kinks.
+
+    With kinks every point is an exact minimiser on its support; the multipliers there are the
+    gradient that the next unit is chosen by. Passes are counted in ``objective``.
+    """
+    if not has_kinks(form):
+        return climb(objective, restricted, most, sweeps=sweeps, enough=enough)
+    exact = cast("RegressionObjective", objective)
+    model = RegressionObjective(smoothed_form(form, _MODEL * typical_widths(form)))
+    duals: dict[int, tuple[Point, tuple[FloatArray, ...]]] = {}
+
+    def exactly(
+        objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
+    ) -> Point:
+        if restricted is not minimise_restricted:  # constraints that CVXPY keeps
+            return restricted(exact, support, start, tol=tol)
+        solved = minimise_with_multipliers(exact, support, start)
+        duals[id(solved.point)] = (solved.point, solved.duals)
+        return solved.point
+
+    def prepare(point: Point) -> None:
+        if id(point) in duals and point.gradient is None:
+            gradient = form.ridge * point.x
+            for term, dual in zip(form.terms, duals[id(point)][1], strict=True):
+                gradient += term.design.rmatvec(dual)
+            exact.passes += 0.5
+            point.gradient = gradient
+
+    scale = form.ridge.copy()  # curvature at zero says little about losses that are flat there
+    if cheap_columns(model):
+        for term in form.terms:
+            scale += term.design.column_square_norms(term.weights)
+        exact.passes += 0.5
+    else:
+        scale = np.ones_like(scale)
+    points = climb(model, exactly, most, sweeps=sweeps, enough=enough, prepare=prepare, scale=scale)
+    exact.passes += model.passes
+    return points
+
+
+__all__ = ["climb_form"]

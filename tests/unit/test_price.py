@@ -1,0 +1,63 @@
+"""A price on the cardinality: as good as brute force, for the work of a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+
+
+def data(seed: int, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, p))
+    A += 0.7 * A[:, [0]]
+    return A, A[:, :4] @ rng.standard_normal(4) + 0.5 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("price", [0.2, 0.02])
+@pytest.mark.parametrize("seed", range(4))
+def test_against_all_supports(seed: int, price: float) -> None:
+    A, b = data(seed, 20, 8)
+    least = 0.5 * b @ b / 20
+    for k in range(1, 9):
+        for chosen in combinations(range(8), k):
+            columns = A[:, list(chosen)]
+            r = b - columns @ np.linalg.lstsq(columns, b)[0]
+            least = min(least, 0.5 * r @ r / 20 + price * k)
+    for backend in (None, "grahtp"):
+        w = sm.Variable(8, name="w")
+        problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b) + price * sm.card(w)))
+        assert problem.solve(backend).value == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "loss", [sm.squared_loss, sm.huber_loss, sm.logistic_loss, sm.absolute_loss]
+)
+@pytest.mark.parametrize("price", [0.3, 0.05, 0.01])
+def test_a_price_costs_about_a_path(loss: Callable[..., object], price: float) -> None:
+    p = 30
+    A, b = data(1, 100, p)
+    y = np.sign(b) if loss is sm.logistic_loss else b
+    w = sm.Variable(p, name="w")
+    fit = loss(A @ w, y) + sm.ridge(w, 0.01)
+    priced = sm.Problem(sm.minimize(fit + price * sm.card(w))).solve()
+    path = sm.Problem(sm.minimize(fit), sm.card(w) <= 1).path(range(p + 1))
+    assert priced.value <= np.min(path.objective + price * path.k) * (1 + 1e-9)
+    assert priced.passes <= 2.5 * path.passes
+
+
+def test_a_price_with_constraints_and_kinks() -> None:
+    A, b = data(2, 30, 5)
+    w = sm.Variable(5, name="w")
+    fit = sm.absolute_loss(A @ w, b) + sm.ridge(w, 0.01)
+    limits = [w.sum() <= 1, w <= 1]
+    priced = sm.Problem(sm.minimize(fit + 0.05 * sm.card(w)), limits).solve()
+    bests = [
+        sm.Problem(sm.minimize(fit), sm.card(w) <= k, limits).solve("exhaustive").value + 0.05 * k
+        for k in range(6)
+    ]
+    assert priced.value == pytest.approx(min(bests), rel=1e-7)
