@@ -104,7 +104,7 @@ def certify(
         best,
         names=names,
         backend=backend,
-        progress=[*_solver_progress(history), *found.progress],
+        progress=[*solver_progress(history), *found.progress],
         target=target,
         seconds=time.perf_counter() - began,
     )
@@ -273,7 +273,8 @@ def thinned(progress: Sequence[Progress]) -> tuple[Progress, ...]:
     return tuple(progress[i] for i in keep)
 
 
-def _solver_progress(history: Sequence[Iteration]) -> list[Progress]:
+def solver_progress(history: Sequence[Iteration]) -> list[Progress]:
+    """Return a solver's iterations with the best objective so far, over all of its stages."""
     out, best = [], math.inf
     for event in history:
         best = min(best, event.best)
@@ -281,4 +282,4 @@ def _solver_progress(history: Sequence[Iteration]) -> list[Progress]:
     return out
 
 
-__all__ = ["Claim", "assemble", "certify", "checked_point", "evaluate"]
+__all__ = ["Claim", "assemble", "certify", "checked_point", "evaluate", "solver_progress"]

@@ -81,6 +81,7 @@ class Problem:
         self._parameters = collect_parameters(goal.objective, flat)
         self._kept: Compiled | CompiledPrecision | None = None
         self._versions: tuple[int, ...] = ()
+        self._solved_for: tuple[int, ...] = ()
         self._outcome: Outcome | None = None
         self._solution: Solution | None = None
         if all(parameter.value is not None for parameter in self._parameters):
@@ -217,7 +218,7 @@ class Problem:
             "solve": time.perf_counter() - ready,
             "total": time.perf_counter() - began,
         }
-        self._outcome = outcome
+        self._outcome, self._solved_for = outcome, self._versions
         self._solution = packaged(compiled, outcome, plan, timings, facts.passes - known)
         self._fill(outcome)
         return self._solution
@@ -375,8 +376,9 @@ class Problem:
         return proof
 
     def _solved(self) -> tuple[Outcome, Solution]:
-        if self._outcome is None or self._solution is None:
-            self.solve()
+        self._compiled()
+        if self._outcome is None or self._solved_for != self._versions:
+            self.solve()  # for the first time, or again because a parameter has changed
         if self._outcome is None:
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._outcome, self.solution

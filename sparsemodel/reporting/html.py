@@ -186,10 +186,8 @@ def assumption_list(assumptions: Iterable[Assumption]) -> str:
 
 
 def _proof(c: Certificate) -> str:
-    if c.proof is None:
-        return ""
-    rows = [(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()]
-    return section("Proof by branch and bound", fact_table(rows))
+    rows = words.proof_summary(c)
+    return section("Proof by branch and bound", fact_table(rows)) if rows else ""
 
 
 def _again() -> str:

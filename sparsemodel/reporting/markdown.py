@@ -25,8 +25,7 @@ def certificate_markdown(certificate: Certificate) -> str:
         *table(("quantity", "value"), words.facts(c)),
     ]
     if c.proof is not None:
-        summary = [(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()]
-        lines += ["", "## Proof", "", *table(("quantity", "value"), summary)]
+        lines += ["", "## Proof", "", *table(("quantity", "value"), words.proof_summary(c))]
     lines += ["", "## First-order facts", "", *table(("quantity", "value"), words.first_order(c))]
     lines += ["", "## What it rests on", ""]
     lines += [f"- {assumption}" for assumption in c.assumptions]

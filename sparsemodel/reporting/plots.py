@@ -6,6 +6,7 @@ Nothing is shown or saved: ``axes.figure.savefig("picture.png")`` does that.
 
 from sparsemodel.reporting.plots_coefficients import coefficients
 from sparsemodel.reporting.plots_convergence import convergence
+from sparsemodel.reporting.plots_gaps import gaps
 from sparsemodel.reporting.plots_graph import graph
 from sparsemodel.reporting.plots_path import path, support_recovery
 from sparsemodel.reporting.plots_pictures import weights_as_pictures
@@ -13,6 +14,7 @@ from sparsemodel.reporting.plots_pictures import weights_as_pictures
 __all__ = [
     "coefficients",
     "convergence",
+    "gaps",
     "graph",
     "path",
     "support_recovery",

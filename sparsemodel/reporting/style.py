@@ -56,6 +56,7 @@ code{font:.92em ui-monospace,Menlo,Consolas,monospace;background:var(--wash);pad
 border-radius:3px;overflow-wrap:anywhere}
 @media(max-width:40rem){main{margin:0;padding:1.2rem 1.1rem;border:0;border-radius:0}
 h1{font-size:1.55rem}.facts th{width:42%}
+.ends{gap:.9rem}.ends b{font-size:.85rem}.ends span{font-size:.8rem}
 .assumptions li{padding-left:0}.assumptions b{position:static;display:block}
 .charts{grid-template-columns:1fr}}
 @media print{body{background:#fff;font-size:10.5pt}main{border:0;margin:0;padding:0;max-width:none}

@@ -18,7 +18,7 @@ def certificate_text(certificate: Certificate) -> str:
     lines = [f"{c.claim.value.upper()}. {words.headline(c)}", "", f"problem: {words.model(c)}", ""]
     lines += _table(words.facts(c))
     if c.proof is not None:
-        lines += ["", *_table([(str(k), str(v)) for k, v in c.proof.get("summary", {}).items()])]
+        lines += ["", *_table(words.proof_summary(c))]
     lines += ["", *_table(words.first_order(c))]
     lines += ["", "assumptions"]
     lines += [f"  - {assumption}" for assumption in c.assumptions]

@@ -91,9 +91,24 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
     rows += [
         ("objective at zero", number(c.null_value)),
         ("rounding allowance", f"{number(c.allowance, 2)} (already in the gap)"),
-        ("bound from", f"{c.bound_method}; {c.bound_source}"),
+        (
+            "bound from",
+            c.bound_source
+            if c.bound_source.startswith(c.bound_method)
+            else f"{c.bound_method}; {c.bound_source}",
+        ),
     ]
     return rows
+
+
+def proof_summary(c: Certificate) -> list[tuple[str, str]]:
+    """Return what a proof did as ``(name, value)`` rows; none without a proof."""
+    if c.proof is None:
+        return []
+    return [
+        (str(key), number(value) if isinstance(value, float) else str(value))
+        for key, value in c.proof.get("summary", {}).items()
+    ]
 
 
 def first_order(c: Certificate) -> list[tuple[str, str]]:
@@ -152,6 +167,7 @@ __all__ = [
     "model",
     "number",
     "percent",
+    "proof_summary",
     "provenance",
     "side_by_side",
 ]

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, certify, free_bound, verify
 from sparsemodel.certificates.fingerprint import design_fingerprint
 from sparsemodel.certificates.serialize import digest, dumps, loads
@@ -324,3 +325,22 @@ def test_constraints_beside_the_cardinality_are_checked(form):
     assert "norm ball" in c.violations[0]
     with pytest.raises(CertificateError, match=r"problem\.region"):
         verify(certify(inside, x), outside)
+
+
+def test_a_changed_parameter_means_another_solution():
+    """certify() and prove() speak of the problem as it is now."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 8))
+    k, w = sm.Parameter(integer=True), sm.Variable(8)
+    goal = sm.minimize(sm.squared_loss(a @ w, a[:, 0] + 2.0 * a[:, 1]) + sm.ridge(w, 0.1))
+    problem = sm.Problem(goal, sm.card(w) <= k)
+    k.value = 1
+    one = problem.certify()
+    k.value = 2
+    two = problem.certify()
+    assert (one.problem.k, two.problem.k) == (1, 2)
+    assert (len(one.support), len(two.support)) == (1, 2)
+    assert two.value < one.value
+    k.value = 3
+    assert len(problem.prove().support) == 3
+    assert len(problem.solution.support) == 3

@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 import sparsemodel as sm
-from sparsemodel.interfaces import Iteration
+from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting import plots
 from sparsemodel.reporting.plots_style import BLUE, ORANGE
 
@@ -218,3 +218,21 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(sm.MissingDependencyError, match="plot"):
         plots.coefficients({"a": 1.0})
+
+
+def test_gaps_along_k(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((20, 30))
+    k, w = sm.Parameter(integer=True), sm.Variable(30)
+    goal = sm.minimize(sm.squared_loss(a @ w, a[:, 0] + rng.standard_normal(20)) + sm.ridge(w, 0.2))
+    problem = sm.Problem(goal, sm.card(w) <= k)
+    found = []
+    for k.value in (3, 1, 2):
+        found.append(problem.certify())
+    axes = plots.gaps(found)
+    objective, bound = axes.get_lines()
+    assert objective.get_xdata().tolist() == [1, 2, 3]
+    assert np.all(objective.get_ydata() >= bound.get_ydata())
+    axes.figure.savefig(tmp_path / "gaps.png")
+    with pytest.raises(DataError, match="no certificate"):
+        plots.gaps([])

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
-from sparsemodel.certificates.certify import assemble, checked_point
+from sparsemodel.certificates.certify import assemble, checked_point, solver_progress
 from sparsemodel.certificates.claims import ROUNDING_SHARE, Assumption
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.extraction import LIMIT
@@ -115,9 +115,7 @@ def prove(
     if resume is not None:
         x, at_point = _better(form, x, at_point, resume)
     null = null_value(form)
-    moments: list[Progress] = [
-        Progress(float(e.elapsed), float(e.best), -math.inf, e.backend) for e in history
-    ]
+    moments = solver_progress(history)
     before = 0.0
     if resume is not None and resume.progress:
         moments, before = list(resume.progress), resume.progress[-1].seconds
