@@ -128,9 +128,9 @@ def _sizes(form: Form) -> range:
 
 
 def _decades(form: Form) -> float:
-    """Return the decimal logarithm of the number of supports with ``k`` units."""
-    units = form.cardinality.units
-    k = _sizes(form)[-1]
+    """Return the decimal logarithm of the number of supports of the most numerous size."""
+    units, sizes = form.cardinality.units, _sizes(form)
+    k = min(sizes[-1], max(sizes[0], units // 2))
     return (lgamma(units + 1) - lgamma(k + 1) - lgamma(units - k + 1)) / log(10.0)
 
 

@@ -7,7 +7,14 @@ from functools import singledispatch
 from math import comb
 
 from sparsemodel.compiler.plan import Stage
-from sparsemodel.interfaces import Access, Backend, Form, Quadratic, SparseRegression
+from sparsemodel.interfaces import (
+    Access,
+    Backend,
+    Cardinality,
+    Form,
+    Quadratic,
+    SparseRegression,
+)
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import has_kinks
 
@@ -47,9 +54,11 @@ def _(form: SparsePrecision, able: dict[str, Backend]) -> tuple[Stage, ...]:
 def _(form: SparseRegression, able: dict[str, Backend]) -> tuple[Stage, ...]:
     sparsity = form.sparsity
     k = min(sparsity.k, sparsity.units)
+    quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
+    slow = form.region is not None or has_kinks(form) or (form.outputs > 1 and not quadratic)
     # The exhaustive backend refuses astronomical numbers, which would be slow to compute.
-    limit = SMALL if form.region is None and not has_kinks(form) else SMALL // 10
-    if "exhaustive" in able and (supports := comb(sparsity.units, k)) <= limit:
+    limit = SMALL // 10 if slow else SMALL
+    if "exhaustive" in able and (supports := _enumerated(sparsity, k)) <= limit:
         why = f"there are only {supports} supports; all are tried"
         return (Stage(able["exhaustive"], why, "exhaustive"),)
     if sparsity.price > 0.0 and "grahtp" in able:  # others would climb the same path again
@@ -66,7 +75,6 @@ def _(form: SparseRegression, able: dict[str, Backend]) -> tuple[Stage, ...]:
         Stage(able[name], _REASONS[name], name, start="zero") for name in ("nhtp", "gomp", "omp")
     )
     swaps = Stage(able["local_search"], "swaps lower the loss further", "local_search")
-    quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
     stored = all(Access.COLUMNS in term.design.access for term in form.terms)
     if not stored or k * form.outputs > (SWAP_LIMIT_QUADRATIC if quadratic else SWAP_LIMIT):
         return (nhtp, gomp)  # without cheap columns a swap costs many passes
@@ -76,6 +84,12 @@ def _(form: SparseRegression, able: dict[str, Backend]) -> tuple[Stage, ...]:
         return (nhtp, swaps, *others)
     starts = (gomp, nhtp, omp) if k <= OMP_LIMIT else (gomp, nhtp)
     return (*starts, replace(swaps, why="swaps from the best so far", start="best"))
+
+
+def _enumerated(sparsity: Cardinality, k: int) -> int:
+    """Return how many supports enumeration tries: of every size where a unit has a price."""
+    sizes = range(k + 1) if sparsity.price > 0.0 else (k,)
+    return sum(comb(sparsity.units, size) for size in sizes)
 
 
 _REASONS = {

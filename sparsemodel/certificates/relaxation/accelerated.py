@@ -22,6 +22,9 @@ from sparsemodel.interfaces import FloatArray
 _FIRST = 25
 """Accelerated steps before Newton's method, which wants a sensible start."""
 
+_STUCK = 50
+"""Steps that change neither the value nor the bound: rounding leaves nothing to gain."""
+
 
 def minimise(
     smooth: Smooth,
@@ -46,9 +49,14 @@ def minimise(
     offer(state, regulariser, start, first, gradient)
     y, image_y, t = state.x, state.image, 1.0
     newton = True
+    before, idle = (state.value, state.bound), 0
     while state.iterations < max_iter:
         if goal(state) or (deadline is not None and time.perf_counter() >= deadline):
             break
+        idle = idle + 1 if before == (state.value, state.bound) else 0
+        if idle == _STUCK:
+            break
+        before = (state.value, state.bound)
         state.iterations += 1
         f_y, gradient = smooth.gradient(y, image_y)
         offer(state, regulariser, y, f_y, gradient)
