@@ -32,6 +32,7 @@ from sparsemodel.numerics import (
     RegressionObjective,
     check_attained,
     check_bounded,
+    check_range,
     feasible_start,
     satisfied,
 )
@@ -41,6 +42,8 @@ _FEASIBLE = 1e-9
 _FEASIBLE_CVXPY = 1e-6
 """The same where CVXPY keeps the constraints, whose solvers stop at such an accuracy."""
 
+_SHORT = (Stop.INTERRUPTED, Stop.TIME_LIMIT, Stop.CALLBACK)
+"""Stops that somebody asked for: what was found so far is returned."""
 
 _EXACT = 1e-28
 """Share of the objective at zero below which a squared residual is rounding."""
@@ -65,6 +68,7 @@ class Outcome:
     """Dual points worth trying as bounds, a loss gradient per term each."""
 
 
+@np.errstate(all="ignore")  # what overflows is told from the result
 def run(
     form: Form,
     reduced: Reduced,
@@ -103,8 +107,7 @@ def run(
             start=first if source is None else source.point.x,
             on_iterate=_listener(callback, progress),
         )
-        with np.errstate(over="ignore", invalid="ignore"):
-            last = stage.backend.solve(objective, context)
+        last = stage.backend.solve(objective, context)
         _check_contract(stage.label, last.point, objective)
         history += last.history
         notes += last.notes
@@ -113,14 +116,30 @@ def run(
             duals.append(last.dual)
         if best is None or _better(objective, last, best):
             best = last
-        if last.stop in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED):
+        if last.stop in _SHORT:
             best = replace(best, stop=last.stop)
             break
     if best is None:
         raise BackendContractError("The plan has no stages.")
+    ended = best.stop not in _SHORT
+    if start is not None and ended and _led_astray(objective, best):
+        left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
+        again = run(
+            form,
+            reduced,
+            plan,
+            seed=seed,
+            time_limit=left,
+            max_iter=max_iter,
+            callback=callback,
+            progress=progress,
+        )
+        note = "the start led to a point worse than zero, so the run began again there"
+        return replace(again, notes=(note, *again.notes))
     point = _polish(objective, restricted, best)
     if isinstance(objective, RegressionObjective):
         check_attained(objective, point)
+        check_range(objective, point)
         if objective.best_bound_point is not None:
             duals.append(_dual(form, reduced, objective, objective.best_bound_point))
     x, value = _original(form, reduced, objective, point)
@@ -170,6 +189,14 @@ def _better(objective: Objective, last: Result, best: Result) -> bool:
     return new < old
 
 
+def _led_astray(objective: Objective, best: Result) -> bool:
+    """Return whether zero is feasible and better than what was found from a given start."""
+    form, origin = objective.form, objective.origin()
+    if isinstance(form, SparseRegression) and not satisfied(form, origin.x):
+        return False
+    return not priced(objective, best.point) <= priced(objective, origin)
+
+
 def _listener(
     callback: Callback | None, progress: Callable[[Iteration], None] | None
 ) -> Callable[[Iteration], bool] | None:
@@ -197,8 +224,7 @@ def _closed(objective: Objective, point: Point) -> bool:
 def _polish(objective: Objective, restricted: RestrictedSolver, result: Result) -> Point:
     """Minimise on the final support to full accuracy, where that can be done."""
     point = result.point
-    stopped_short = result.stop in (Stop.INTERRUPTED, Stop.TIME_LIMIT, Stop.CALLBACK)
-    if stopped_short or not objective.twice_differentiable:
+    if result.stop in _SHORT or not objective.twice_differentiable:
         return point
     floor = objective.infimum()
     if np.isfinite(floor) and point.value - floor <= _EXACT * (objective.origin().value - floor):

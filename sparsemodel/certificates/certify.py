@@ -34,6 +34,7 @@ from sparsemodel.interfaces import (
 _KEPT_PROGRESS = 200
 
 
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def certify(
     form: SparseRegression,
     x: FloatArray,

@@ -81,7 +81,9 @@ def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, fl
     if not isinstance(loss, Loss):
         value = loss.total(u, y, c)
         shift = float(np.sum(np.abs(loss.gradient(u, y, c)) * error))
-        return value, 2.0 * shift + 256.0 * U * abs(value)
+        # Observations are coupled: their predictions cancel in differences of any of them.
+        size = float(np.sum(c)) * (1.0 + 2.0 * float(np.abs(u).max(initial=0.0)))
+        return value, 2.0 * shift + 256.0 * U * (abs(value) + size)
     losses = loss.value(u, y)
     reach = error * (1.0 + 8.0 * U)
     if u.ndim == 1:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import final
 
 from sparsemodel.certificates.base import Progress, Witness
-from sparsemodel.certificates.claims import OPTIMAL_GAP, relative_gap_of
+from sparsemodel.certificates.claims import OPTIMAL_GAP, ROUNDING_SHARE, gap_of, relative_gap_of
 from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.extraction import applies, hessian
-from sparsemodel.certificates.primal import Primal
+from sparsemodel.certificates.primal import Primal, null_value
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
 from sparsemodel.certificates.relaxation import relax as solve_relaxation
 from sparsemodel.certificates.scaling import scaling
@@ -53,6 +53,15 @@ def search(
     """Return bounds in the order of their cost; stops when one closes the gap."""
     found: list[Candidate] = []
     progress: list[Progress] = []
+    null = null_value(form)
+
+    def closed(best: float, share: float) -> bool:
+        """Return whether the claim is decided: optimal to a share of the gap, or to rounding."""
+        rounding = ROUNDING_SHARE * max(0.0, null - best)
+        return (
+            relative_gap_of(at_point.upper, best) <= share * OPTIMAL_GAP
+            or gap_of(at_point.upper, best) <= share * rounding
+        )
 
     def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
         bound = evaluate(form, witness, norms=norms, hessian=h)
@@ -60,7 +69,7 @@ def search(
         best = max(c.bound.value for c in found)
         elapsed = time.perf_counter() - began
         progress.append(Progress(elapsed, at_point.upper, best, "bound"))
-        return relative_gap_of(at_point.upper, best) <= OPTIMAL_GAP
+        return closed(best, 1.0)
 
     if offer(from_point(form, x), "the gradient at the point"):
         return Found(tuple(found), tuple(progress))
@@ -77,7 +86,7 @@ def search(
             elapsed = time.perf_counter() - began
             progress.append(Progress(elapsed, at_point.upper, best, "bound"))
         # A tenth of the goal, as the bound is still to be evaluated with care.
-        return relative_gap_of(at_point.upper, best) <= 0.5 * OPTIMAL_GAP
+        return closed(best, 0.5)
 
     # The search may run in other coordinates; what it finds is evaluated in the original ones.
     other = scaling(form)

@@ -48,6 +48,7 @@ class Verification:
         return f"verified: {self.claim.value}\n{body}"
 
 
+@np.errstate(all="ignore")
 def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],
     form: Form,

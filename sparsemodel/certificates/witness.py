@@ -94,6 +94,7 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray) -> W
     return Witness(tuple(duals), at=at, extraction=diagonal)
 
 
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def free_bound(form: SparseRegression, gradients: Iterable[tuple[FloatArray, ...]]) -> Bound:
     """Return the best bound that gradients met on the way prove (and the losses' infimum).
 

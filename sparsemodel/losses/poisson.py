@@ -16,7 +16,7 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     Loss,
 )
-from sparsemodel.losses._exponential import exponential, exponential_slope
+from sparsemodel.losses._exponential import LIMIT, exponential, exponential_slope
 from sparsemodel.losses._targets import first_bad, vector
 
 
@@ -57,6 +57,10 @@ class PoissonLoss(Curved, IntervalConjugable, CvxModelled, Loss):
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return float(np.dot(c, y + entr(y)))
+
+    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        # Where the tangent stands for the exponential, the value is below the true one.
+        return np.where(u > LIMIT, np.inf, Loss.value_magnitude(self, u, y, value))
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = a + y

@@ -40,6 +40,7 @@ class Compiled:
         form, layout = canonicalize(declaration)
         return cls(declaration, form, layout)
 
+    @np.errstate(all="ignore")  # what overflows is told from the result
     def analysis(self) -> tuple[Facts, Reduced]:
         """Return the facts about the data and the reduced form."""
         if self._facts is None or self._reduced is None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
 
 
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove(
     compiled: Any,
     outcome: Outcome,

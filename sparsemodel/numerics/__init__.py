@@ -1,6 +1,6 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
-from sparsemodel.numerics.attained import check_attained, check_bounded
+from sparsemodel.numerics.attained import check_attained, check_bounded, check_range
 from sparsemodel.numerics.batches import Batch, batch_count, epoch
 from sparsemodel.numerics.boxed import minimise_in_box
 from sparsemodel.numerics.climbing import climb
@@ -67,6 +67,7 @@ __all__ = [
     "cheap_columns",
     "check_attained",
     "check_bounded",
+    "check_range",
     "climb",
     "conjugate_gradients",
     "conjugate_slope",

@@ -6,8 +6,10 @@ import numpy as np
 
 from sparsemodel.interfaces import (
     Curved,
+    DataError,
     FloatArray,
     IntArray,
+    Loss,
     Point,
     RestrictedSolver,
     SeparableDataError,
@@ -17,7 +19,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.curvature import full_diagonal
 from sparsemodel.numerics.feasible import satisfied
 from sparsemodel.numerics.hard_threshold import select, top_k
-from sparsemodel.numerics.objective import RegressionObjective
+from sparsemodel.numerics.objective import RegressionObjective, margins
 from sparsemodel.numerics.restricted import FAR
 
 _NEAR = 8.0
@@ -145,4 +147,26 @@ def _unbounded(objective: RegressionObjective) -> UnboundedError:
     return SeparableDataError(message) if separable else UnboundedError(message)
 
 
-__all__ = ["check_attained"]
+def check_range(objective: RegressionObjective, point: Point) -> None:
+    """Raise where a loss is not its own formula: an exponential that would overflow.
+
+    Raises
+    ------
+    DataError
+    """
+    for term, z in zip(objective.form.terms, point.state, strict=True):
+        loss = term.loss
+        if not isinstance(loss, Loss):
+            continue
+        u, y = margins(term, z), term.target
+        magnitude = loss.value_magnitude(u, y, loss.value(u, y))
+        if np.any(np.isposinf(magnitude) & (term.weights > 0.0)):
+            worst = float(np.abs(u[np.isposinf(magnitude)]).max())
+            raise DataError(
+                f"The predictions of {loss.name} reach {worst:.3g} at the solution, where its "
+                "exponential overflows: rescale the data matrix or the target, add a ridge, or "
+                "choose another start."
+            )
+
+
+__all__ = ["check_attained", "check_bounded", "check_range"]

@@ -25,6 +25,9 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 
+_TINY = float(np.finfo(np.float64).tiny)
+"""Least smoothing: its inverse, the curvature, is finite."""
+
 
 class Envelope(ABC):
     """A part of the function that is minimised; mutable, the workspace of one solve."""
@@ -103,7 +106,7 @@ class KinkedTerm(TermEnvelope):
     def __init__(self, term: Term, design: Design, v: FloatArray) -> None:
         super().__init__(term, design)
         self._loss = cast("Loss", term.loss)
-        self._mu = self._width(v)
+        self._mu = max(self._width(v), _TINY)
         self._smooth = self._smoothed()
         self._a: FloatArray = np.zeros(term.target.shape[0])
         self._u: FloatArray = self._a
@@ -113,7 +116,7 @@ class KinkedTerm(TermEnvelope):
 
     def sharpen(self, factor: float) -> None:
         """Come closer to the kinks: divide the smoothing by ``factor``."""
-        self._mu /= factor
+        self._mu = max(self._mu / factor, _TINY)
         self._smooth = self._smoothed()
 
     def _width(self, v: FloatArray) -> float:

@@ -190,7 +190,7 @@ def _limited(
     turning = 0.5 * ridge * np.square(limit)
 
     def shares(inverse: float) -> FloatArray:
-        rate = 1.0 / inverse  # price + multiplier
+        rate = 1.0 / inverse if inverse > 0.0 else math.inf  # price + multiplier
         with np.errstate(divide="ignore", invalid="ignore"):
             slack = q * np.sqrt(ridge / (2.0 * rate)) - shift
             binding = (q - step * (rate + turning) / limit) / limit

@@ -1,6 +1,6 @@
 """Hypothesis strategies for supports, cardinalities, designs and small problems.
 
-The only module of the package that imports hypothesis (an extra of the tests).
+With the recipes of the stress test the only module that imports hypothesis (an extra of the tests).
 """
 
 from __future__ import annotations

@@ -125,6 +125,8 @@ def _dual_newton(
             if psi_ahead <= psi + 1e-4 * length * slope + 1e-15 * abs(psi):
                 break
             length *= 0.5
+        else:  # rounding hides the decrease; more rounds would find none either
+            return None if not np.isfinite(psi_ahead) else (*best, _INNER)
         if not np.isfinite(psi_ahead):
             return None
         u, product, best, psi = ahead, product_ahead, trial, psi_ahead

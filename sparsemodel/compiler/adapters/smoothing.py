@@ -35,6 +35,9 @@ from sparsemodel.numerics import (
 LEVELS = (1.0, 0.1, 0.01)
 """Smoothing of the problems in a row, in units of the typical distance from the kinks."""
 
+_TINY = float(np.finfo(np.float64).tiny)
+"""Least smoothing: its inverse, the curvature, is finite."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ def smoothed_form(form: SparseRegression, widths: FloatArray) -> SparseRegressio
     for term, width in zip(form.terms, widths, strict=True):
         loss = term.loss
         if not isinstance(loss, TwiceDifferentiable):
-            loss = cast("Smoothable", loss).smoothed(float(width))
+            width = max(float(width), _TINY)
+            loss = cast("Smoothable", loss).smoothed(width)
         terms.append(replace(term, loss=loss))
     return replace(form, terms=tuple(terms))
 

@@ -11,6 +11,9 @@ from sparsemodel.compiler.reductions.base import Reduction
 from sparsemodel.designs import TransformedDesign
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
 
+_LEAST, _LARGEST = 1e-280, 1e280
+"""Sums of squares that columns are scaled by."""
+
 
 @final
 class Scale(Reduction):
@@ -40,8 +43,10 @@ class Scale(Reduction):
                 count = np.maximum(np.bincount(groups[mask]), 1)
                 squares[mask] = (total / count)[groups[mask]]
         d = np.ones_like(squares)
-        positive = squares > 0.0
-        d[positive] = 1.0 / np.sqrt(squares[positive])
+        # Columns beyond the range stay as they are: their scale, or its square in the ridge,
+        # would be zero or infinite.
+        usable = (squares > _LEAST) & (squares < _LARGEST)
+        d[usable] = 1.0 / np.sqrt(squares[usable])
         return cls(d)
 
     def apply(self, form: SparseRegression) -> SparseRegression:

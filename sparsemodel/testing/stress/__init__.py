@@ -1,0 +1,23 @@
+"""Random problems of every kind and scale, solved and judged by what is promised.
+
+:func:`~sparsemodel.testing.stress.judging.judge` solves one; ``python -m
+sparsemodel.testing.stress --problems 20000 --jobs 2`` solves many and counts what became of them.
+"""
+
+from sparsemodel.testing.stress.build import Trial, make_trial
+from sparsemodel.testing.stress.judging import Verdict, judge
+from sparsemodel.testing.stress.recipe import CHOICES, Recipe, random_recipe, recipe_number
+from sparsemodel.testing.stress.run import Tally, run_stress
+
+__all__ = [
+    "CHOICES",
+    "Recipe",
+    "Tally",
+    "Trial",
+    "Verdict",
+    "judge",
+    "make_trial",
+    "random_recipe",
+    "recipe_number",
+    "run_stress",
+]

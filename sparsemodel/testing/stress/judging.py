@@ -1,0 +1,200 @@
+"""Solve one random problem and say what is wrong with what came back."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+import sparsemodel as sm
+from sparsemodel.certificates import Certificate, verify
+from sparsemodel.certificates.serialize import dumps, loads
+from sparsemodel.interfaces import FloatArray
+from sparsemodel.testing.stress.build import Trial, make_trial
+from sparsemodel.testing.stress.recipe import Recipe
+from sparsemodel.testing.stress.witnesses import witnesses
+
+_FEASIBLE, _FEASIBLE_CONVEX = 1e-9, 2e-6
+"""Violations that count as rounding: of bounds, and of constraints that CVXPY keeps."""
+_SAME = 1e-8
+"""Relative difference of two evaluations in double precision."""
+_SAME_SINGLE = 2e-5
+"""The same where the data are in single precision."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a problem."""
+
+    recipe: Recipe
+    outcome: str
+    """``"solved"``, ``"refused"``, or ``"crashed"``."""
+    reason: str = ""
+    """The error of a refusal or a crash, its numbers left out."""
+    faults: tuple[str, ...] = ()
+    """What must not happen and did; empty for a sound run."""
+    seconds: float = 0.0
+    bounded: bool = False
+    """Whether a finite bound was checked."""
+    witnesses: int = field(default=0)
+    """Feasible points the bounds were compared with."""
+
+
+def judge(recipe: Recipe) -> Verdict:
+    """Solve and certify the problem of a recipe, and check everything that is promised.
+
+    Either a solution that keeps the constraints, is no worse than its start, has the objective it
+    says and bounds that no feasible point refutes, and whose certificate survives its own
+    verification; or an error of the library. In either case no warning, no changed array, no
+    changed state of NumPy.
+    """
+    trial = make_trial(recipe)
+    before = [_content(array) for array in trial.arrays()]
+    state, random = np.geterr(), str(np.random.get_state())  # noqa: NPY002
+    faults: list[str] = []
+    outcome, reason = "solved", ""
+    run: Run | None = None
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run = _run(trial, faults)
+        except sm.SparseModelError as error:
+            outcome, reason = "refused", f"{type(error).__name__}: {plain(str(error))}"
+            if len(str(error)) < 20:
+                faults.append(f"an error that explains nothing: {error}")
+            if isinstance(error, sm.BackendContractError):
+                faults.append(f"broken contract: {plain(str(error))}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what is being looked for
+            outcome, reason = "crashed", f"{type(error).__name__}: {plain(str(error))}"
+            faults.append(f"crash: {reason}{_place(error)}")
+    seconds = time.perf_counter() - began
+    faults += sorted({_told(w) for w in caught})
+    if [_content(array) for array in trial.arrays()] != before:
+        faults.append("changed an array of the caller")
+    if np.geterr() != state or str(np.random.get_state()) != random:  # noqa: NPY002
+        faults.append("changed a state of NumPy")
+    bounded, compared = False, 0
+    if run is not None:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            bounded, compared = _check(trial, run, faults)
+    return Verdict(recipe, outcome, reason, tuple(faults), seconds, bounded, compared)
+
+
+def plain(text: str) -> str:
+    """Return a message without its numbers, so that equal reasons are counted together."""
+    short = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", " ".join(text.split()))
+    return short[:160]
+
+
+def _place(error: BaseException) -> str:
+    at = error.__traceback__
+    if at is None:
+        return ""
+    while at.tb_next is not None:
+        at = at.tb_next
+    code = at.tb_frame.f_code
+    return f" [{code.co_filename.rpartition('/')[2]}:{at.tb_lineno} {code.co_name}]"
+
+
+def _content(array: Any) -> tuple[bytes, str, tuple[int, ...]]:
+    return array.tobytes(), array.dtype.str, array.shape
+
+
+def _told(warning: warnings.WarningMessage) -> str:
+    where = f"{warning.filename.rpartition('/')[2]}:{warning.lineno}"
+    return f"warning: {warning.category.__name__}: {plain(str(warning.message))} [{where}]"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What the library returned."""
+
+    x: FloatArray
+    shift: FloatArray
+    """The intercept, zero where there is none."""
+    first: tuple[FloatArray, FloatArray]
+    """Where the run began."""
+    solution: sm.Solution
+    certificate: Certificate
+
+
+def _run(trial: Trial, faults: list[str]) -> Run:
+    problem, w, c = trial.problem()
+    nothing = np.zeros(trial.shape[1:])
+    start: Any = None if trial.start is None else {w: trial.start}
+    first = (np.zeros(trial.shape) if trial.start is None else trial.start, nothing)
+    if trial.recipe.start == "again":
+        problem.solve()
+        start, first = "value", (_array(w.value), nothing if c is None else _array(c.value))
+    solution = problem.solve(trial.backend, start=start)
+    certificate = problem.certify()
+    if not (str(solution) and repr(solution) and str(certificate)):
+        faults.append("cannot be printed")
+    try:
+        verify(loads(dumps(certificate)), problem.form)  # type: ignore[arg-type]
+    except sm.CertificateError as error:
+        faults.append(f"its own certificate does not verify: {plain(str(error))}")
+    shift = nothing if c is None else _array(c.value)
+    return Run(_array(w.value), shift, first, solution, certificate)
+
+
+def _array(value: Any) -> FloatArray:
+    return np.array(value, dtype=np.float64)
+
+
+def _check(trial: Trial, run: Run, faults: list[str]) -> tuple[bool, int]:
+    value, error = _check_point(trial, run, faults)
+    bounds = {"solution.bound": run.solution.bound, "certificate.bound": run.certificate.bound}
+    if any(not bound < np.inf for bound in bounds.values()):
+        faults.append(f"invalid bound: {bounds}")
+    if value - error > run.certificate.upper:
+        faults.append(
+            f"invalid upper: {run.certificate.upper!r}, the objective is {float(value)!r}"
+        )
+    finite = {name: bound for name, bound in bounds.items() if np.isfinite(bound)}
+    compared = 0
+    for at, also in [(run.x, run.shift), *(witnesses(trial, run.x) if finite else ())]:
+        if not finite or trial.violation(at) > 0.0:
+            continue
+        compared += 1
+        lowest, margin = trial.value(at, also)
+        for name, bound in finite.items():
+            if np.isfinite(lowest) and np.longdouble(bound) > lowest + margin:
+                faults.append(
+                    f"invalid bound: {name} = {bound!r} and a feasible point has "
+                    f"{float(lowest)!r} (+- {float(margin):.1g})"
+                )
+                return True, compared
+    return bool(finite), compared
+
+
+def _check_point(trial: Trial, run: Run, faults: list[str]) -> tuple[Any, Any]:
+    solution = run.solution
+    convex = trial.recipe.constraint in ("norm", "sum", "inequality")
+    if (broken := trial.violation(run.x)) > (_FEASIBLE_CONVEX if convex else _FEASIBLE):
+        faults.append(f"infeasible: by {broken:.1e}")
+    value, error = trial.value(run.x, run.shift)
+    single = trial.recipe.storage == "float32"
+    same = _SAME_SINGLE if single else _SAME
+    size = max(abs(float(value)), abs(solution.value), 1e-300)
+    # Rounding in double precision is 2^11 times what extended precision leaves.
+    loose = same * size + 2.0**14 * float(error) * (2.0**30 if single else 1.0)
+    if not abs(float(value) - solution.value) <= loose:
+        faults.append(f"wrong value: says {solution.value!r}, it is {float(value)!r}")
+    began = trial.value(*run.first)[0] if trial.violation(run.first[0]) <= 0.0 else np.inf
+    if float(value - began) > same * abs(float(began)) + loose:
+        faults.append(f"worse than its start: {float(value)!r}, began at {float(began)!r}")
+    if solution.indices.shape[0] != len(set(solution.indices.tolist())):
+        faults.append("wrong support: it repeats an index")
+    return value, error
+
+
+__all__ = ["Run", "Verdict", "judge", "plain"]

@@ -1,0 +1,224 @@
+"""Many random problems in a few processes, with a limit on the time of each."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, TextIO, final
+
+from sparsemodel.testing.stress.judging import Verdict, judge
+from sparsemodel.testing.stress.recipe import Recipe, recipe_number
+
+KINDS = (
+    "crash",
+    "hang",
+    "invalid bound",
+    "invalid upper",
+    "infeasible",
+    "worse than its start",
+    "wrong value",
+    "wrong support",
+    "warning",
+    "changed",
+    "broken contract",
+    "its own certificate does not verify",
+    "cannot be printed",
+    "an error that explains nothing",
+)
+"""Everything that must not happen, in the order of the report."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Where the recipes of a run come from."""
+
+    seed: int
+    small: bool
+
+    def recipe(self, number: int) -> Recipe:
+        """Return the recipe with a number."""
+        return recipe_number(number, self.seed, small=self.small)
+
+
+@final
+@dataclass(slots=True)
+class Tally:
+    """The counts of a run."""
+
+    tried: int = 0
+    solved: int = 0
+    bounded: int = 0
+    compared: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, number: int, verdict: Verdict) -> None:
+        """Count a verdict."""
+        self.tried += 1
+        self.solved += verdict.outcome == "solved"
+        self.bounded += verdict.bounded
+        self.compared += verdict.witnesses
+        self.seconds.append(verdict.seconds)
+        if verdict.outcome == "refused":
+            self.refusals[verdict.reason] += 1
+        for kind in {next((k for k in KINDS if f.startswith(k)), f) for f in verdict.faults}:
+            self.faults[kind] += 1
+        for fault in verdict.faults:
+            kind = next((k for k in KINDS if fault.startswith(k)), fault)
+            told = self.examples.setdefault(kind, [])
+            told.append(f"problem {number}: {fault}\n      {verdict.recipe}")
+
+    def report(self, out: TextIO, *, examples: int = 5, refusals: int = 40) -> None:
+        """Write the counts, and of each fault the first few."""
+        refused = sum(self.refusals.values())
+        spent = sorted(self.seconds) or [0.0]
+        lines = [
+            f"problems tried      {self.tried}",
+            f"solved              {self.solved}",
+            f"refused             {refused}",
+            f"with a finite bound {self.bounded}, compared with {self.compared} feasible points",
+            f"seconds a problem   median {spent[len(spent) // 2]:.3g}, largest {spent[-1]:.3g}",
+            *(f"{kind:<36} {self.faults.get(kind, 0)}" for kind in KINDS),
+            "",
+            "refused, by reason:",
+            *(f"{count:7d}  {why}" for why, count in self.refusals.most_common(refusals)),
+        ]
+        if len(self.refusals) > refusals:
+            lines.append(f"         and {len(self.refusals) - refusals} reasons more")
+        for kind, told in sorted(self.examples.items()):
+            lines += ["", f"{kind}: {self.faults[kind]}", *(f"  {one}" for one in told[:examples])]
+        out.write("\n".join(lines) + "\n")
+
+
+def run_stress(
+    problems: int,
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    limit: float = 300.0,
+    first: int = 0,
+    small: bool = False,
+    told: Callable[[int, Verdict], None] | None = None,
+) -> Tally:
+    """Judge problems ``first`` to ``first + problems - 1`` of a seed.
+
+    Parameters
+    ----------
+    problems, seed, first, small
+        Which problems (see :func:`random_recipe`): the same whatever ``jobs`` is.
+    jobs
+        Processes. With 1 everything runs in this one, and nothing ends a hang.
+    limit
+        Seconds after which a process is ended and its problem counted as a hang (``jobs > 1``).
+    told
+        Called with every number and verdict as they come.
+    """
+    tally = Tally()
+    numbers = range(first, first + problems)
+    made = Series(seed, small)
+    verdicts = _alone(numbers, made) if jobs == 1 else _together(numbers, made, jobs, limit)
+    for number, verdict in verdicts:
+        tally.add(number, verdict)
+        if told is not None:
+            told(number, verdict)
+    return tally
+
+
+def _alone(numbers: range, series: Series) -> Iterator[tuple[int, Verdict]]:
+    for number in numbers:
+        yield number, judge(series.recipe(number))
+
+
+def _work(connection: Connection, series: Series) -> None:
+    """Judge what comes, until there is nothing more."""
+    while True:
+        number = connection.recv()
+        if number is None:
+            return
+        connection.send(judge(series.recipe(number)))
+
+
+@final
+@dataclass(slots=True)
+class _Worker:
+    process: Any
+    connection: Any
+    number: int = -1
+    since: float = 0.0
+
+
+def _together(
+    numbers: range, series: Series, jobs: int, limit: float
+) -> Iterator[tuple[int, Verdict]]:
+    todo = iter(numbers)
+    workers = [_hired(series) for _ in range(jobs)]
+    try:
+        for worker in workers:
+            _hand(worker, todo)
+        while busy := [w for w in workers if w.number >= 0]:
+            ready = wait([w.connection for w in busy], timeout=1.0)
+            for worker in busy:
+                number, elapsed = worker.number, time.monotonic() - worker.since
+                if worker.connection in ready:
+                    try:
+                        verdict = worker.connection.recv()
+                    except EOFError:  # the process is gone: a segmentation fault, out of memory
+                        fault = f"crash: the process ended with {worker.process.exitcode}"
+                        verdict = _lost(number, series, fault, elapsed)
+                        _replace(worker, series)
+                elif elapsed > limit:
+                    verdict = _lost(number, series, f"hang: more than {limit:g} s", elapsed)
+                    _replace(worker, series)
+                else:
+                    continue
+                _hand(worker, todo)
+                yield number, verdict
+    finally:
+        for worker in workers:
+            _dismiss(worker)
+
+
+def _hired(series: Series) -> _Worker:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, series), daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+def _hand(worker: _Worker, todo: Iterator[int]) -> None:
+    """Give a worker its next problem, or send it home."""
+    number = next(todo, None)
+    worker.number = -1 if number is None else number
+    worker.since = time.monotonic()
+    worker.connection.send(number)
+
+
+def _replace(worker: _Worker, series: Series) -> None:
+    _dismiss(worker)
+    fresh = _hired(series)
+    worker.process, worker.connection = fresh.process, fresh.connection
+
+
+def _dismiss(worker: _Worker) -> None:
+    if worker.number >= 0:
+        worker.process.kill()
+    worker.process.join(timeout=10.0)
+    with suppress(OSError):
+        worker.connection.close()
+
+
+def _lost(number: int, series: Series, fault: str, seconds: float) -> Verdict:
+    return Verdict(series.recipe(number), "crashed", fault, (fault,), seconds)
+
+
+__all__ = ["KINDS", "Series", "Tally", "run_stress"]
