@@ -139,7 +139,7 @@ def _run(trial: Trial, faults: list[str]) -> Run:
     if not (str(solution) and repr(solution) and str(certificate)):
         faults.append("cannot be printed")
     try:
-        verify(loads(dumps(certificate)), problem.form)  # type: ignore[arg-type]
+        verify(loads(dumps(certificate)), problem.form)
     except sm.CertificateError as error:
         faults.append(f"its own certificate does not verify: {plain(str(error))}")
     shift = nothing if c is None else _array(c.value)
