@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import aslinearoperator
 
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray, IntArray
@@ -22,6 +20,7 @@ from sparsemodel.testing.stress.formulas import (
     total_loss,
 )
 from sparsemodel.testing.stress.recipe import Recipe
+from sparsemodel.testing.stress.storage import multiplies, parts, stored
 
 _LABELLED = frozenset({"logistic", "hinge", "smoothed_hinge", "squared_hinge"})
 _CLASSES = 3
@@ -97,7 +96,7 @@ class Trial:
         loss = getattr(sm, f"{recipe.loss}_loss")
         objective: Any = sm.ridge(w, self.ridge)
         for block in self.blocks:
-            u = block.matrix @ w if _multiplies(block.matrix) else sm.as_design(block.matrix) @ w
+            u = block.matrix @ w if multiplies(block.matrix) else sm.as_design(block.matrix) @ w
             objective = objective + loss(
                 u if c is None else u + c,
                 block.target,
@@ -185,21 +184,6 @@ class Trial:
 
 
 _EPS = np.finfo(np.longdouble).eps
-
-
-def parts(matrix: Any) -> list[Any]:
-    """Return the arrays a matrix is stored in."""
-    names = ("data", "indices", "indptr", "row", "col")
-    if isinstance(matrix, np.ndarray):
-        return [matrix]
-    if sparse.issparse(matrix):
-        return [getattr(matrix, name) for name in names if hasattr(matrix, name)]
-    return []
-
-
-def _multiplies(matrix: Any) -> bool:
-    """Return whether ``matrix @ w`` is left to the variable, as arrays do."""
-    return isinstance(matrix, np.ndarray) or sparse.issparse(matrix)
 
 
 # ---- making the arrays -----------------------------------------------------------------------
@@ -340,7 +324,7 @@ def _start(trial: Trial, rng: np.random.Generator) -> FloatArray | None:
 
 
 def _block(recipe: Recipe, array: FloatArray, target: Any, weights: Any, rows: slice) -> Block:
-    matrix, entries = _stored(recipe, array)
+    matrix, entries = stored(recipe.storage, array)
     some = None if weights is None else weights[rows]
     count = len(target)
     factors = long(np.ones(count) if some is None else some)
@@ -349,64 +333,4 @@ def _block(recipe: Recipe, array: FloatArray, target: Any, weights: Any, rows: s
     return Block(matrix, target, some, entries, long(target), factors)
 
 
-def _stored(recipe: Recipe, a: FloatArray) -> tuple[Any, Long]:
-    """Return an array in the recipe's storage, and the entries that storage holds."""
-    kind = recipe.storage
-    if kind == "float32":
-        a = a.astype(np.float32).astype(np.float64)
-        return a.astype(np.float32), long(a)
-    if kind == "integers":
-        whole = np.clip(np.round(a), -(2.0**62), 2.0**62).astype(np.int64)
-        return whole, long(whole.astype(np.float64))
-    if kind == "repeated entries":
-        a = 2.0 * (0.5 * a)  # half of the smallest numbers is rounded
-    makers: dict[str, Callable[[FloatArray], Any]] = {
-        "C order": np.ascontiguousarray,
-        "F order": np.asfortranarray,
-        "strided": lambda b: np.repeat(np.repeat(b, 2, axis=1), 3, axis=0)[::3, ::2],
-        "reversed": lambda b: np.ascontiguousarray(b[::-1, ::-1])[::-1, ::-1],
-        "read-only": _read_only,
-        "big-endian": lambda b: b.astype(">f8"),
-        "nested list": lambda b: b.tolist(),
-        "CSC": sparse.csc_array,
-        "CSR": sparse.csr_array,
-        "COO": sparse.coo_array,
-        "explicit zeros": _with_zeros,
-        "unsorted": _unsorted,
-        "repeated entries": _repeated,
-        "operator": aslinearoperator,
-    }
-    return makers[kind](a), long(a)
-
-
-def _read_only(a: FloatArray) -> FloatArray:
-    b = a.copy()
-    b.flags.writeable = False
-    return b
-
-
-def _with_zeros(a: FloatArray) -> Any:
-    n, p = a.shape
-    indices, indptr = np.tile(np.arange(p), n), np.arange(n + 1) * p
-    return sparse.csr_array((a.ravel(), indices, indptr), shape=a.shape)
-
-
-def _unsorted(a: FloatArray) -> Any:
-    b = sparse.csr_array(a)
-    for i in range(a.shape[0]):
-        row = slice(b.indptr[i], b.indptr[i + 1])
-        b.indices[row], b.data[row] = b.indices[row][::-1].copy(), b.data[row][::-1].copy()
-    b.has_sorted_indices = False
-    return b
-
-
-def _repeated(a: FloatArray) -> Any:
-    # Every entry stored as two halves: exact, and equal to the entry when they are added.
-    half = sparse.csr_array(a)
-    indices, data = np.repeat(half.indices, 2), np.repeat(half.data * 0.5, 2)
-    b = sparse.csr_array((data, indices, half.indptr * 2), shape=a.shape)
-    b.has_canonical_format = False
-    return b
-
-
-__all__ = ["Block", "Trial", "make_trial", "parts"]
+__all__ = ["Block", "Trial", "make_trial"]
