@@ -240,7 +240,7 @@ class ARHT(IterativeBackend[ARHTState]):
         into = int(np.argmax(scores))  # line 15, over i not in S
         units = support_units(sparsity, point.support)
         sizes = state.support.sizes(point)
-        out = units[np.argmin(sizes[units])]  # line 16
+        out = units[np.argmin(sizes[units])] if units.size else -1  # line 16
         swapped = sparsity.coordinates(np.append(units[units != out], np.intp(into)))  # line 17
         following = context.restricted(ridged, swapped, point, tol=1e-8)  # line 18
         enough = self.progress / k * (point.value - opt)

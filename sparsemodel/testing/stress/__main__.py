@@ -11,7 +11,7 @@ from sparsemodel.testing.stress.run import run_stress
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return 1 when anything happened that must not."""
+    """Run the command line; return 1 when anything happened that must not, or Ctrl-C ended it."""
     parser = argparse.ArgumentParser(
         prog="python -m sparsemodel.testing.stress",
         description="Solve random problems of every kind and check what comes back.",
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     sys.stdout.write(f"seed {options.seed}, {time.monotonic() - began:.0f} s\n")
     tally.report(sys.stdout, examples=options.examples)
-    return 1 if tally.faults else 0
+    return 1 if tally.faults or tally.interrupted else 0
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
+    interrupted: bool = False
+    """Whether Ctrl-C ended the run: what was counted until then stands."""
 
     def add(self, number: int, verdict: Verdict) -> None:
         """Count a verdict."""
@@ -125,10 +127,13 @@ def run_stress(
     numbers = range(first, first + problems)
     made = Series(seed, small)
     verdicts = _alone(numbers, made) if jobs == 1 else _together(numbers, made, jobs, limit)
-    for number, verdict in verdicts:
-        tally.add(number, verdict)
-        if told is not None:
-            told(number, verdict)
+    try:
+        for number, verdict in verdicts:
+            tally.add(number, verdict)
+            if told is not None:
+                told(number, verdict)
+    except KeyboardInterrupt:
+        tally.interrupted = True
     return tally
 
 
