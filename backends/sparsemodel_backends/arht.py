@@ -126,8 +126,8 @@ class ARHT(IterativeBackend[ARHTState]):
     name: ClassVar[str] = "arht"
     reference: ClassVar[str] = "Axiotis and Sviridenko (2020), Algorithms 5 and 6"
     guarantee: ClassVar[str] = (
-        "with progress = 1, reaches f(x*) + eps for an s*-sparse x* with k = O(s* kappa), kappa "
-        "the restricted condition number, with high probability (Axiotis and Sviridenko 2020, "
+        "with progress = 1, reaches f(x*) + eps for an s*-sparse x* with k >= s* (12 kappa + 6), "
+        "kappa = rho_2^+ / rho^-, with high probability (Axiotis and Sviridenko 2020, "
         "Theorem 3.1)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(

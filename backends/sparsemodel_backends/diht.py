@@ -116,8 +116,9 @@ class DIHT(IterativeBackend[DIHTState]):
     name: ClassVar[str] = "diht"
     reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 1"
     guarantee: ClassVar[str] = (
-        "the duality gap tends to zero as 1/sqrt(t) where the sparse problem has no gap: when a "
-        "primal-dual pair satisfies the saddle conditions (Yuan et al. 2020, Theorems 2 and 16)"
+        "the duality gap tends to zero as 1/sqrt(t) for losses with a Lipschitz derivative when "
+        "lambda min |w_S| exceeds the largest gradient at the minimiser, so that the sparse "
+        "problem has no gap (Yuan et al. 2020, Theorems 8 and 15)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, IntervalConjugable),

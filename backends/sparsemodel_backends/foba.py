@@ -97,7 +97,7 @@ class FoBa(IterativeBackend[FoBaState]):
         if state.restart:
             return FoBaState(support.start(None), support, (), 0.0)
         point = state.point
-        scores = support.insertion_scores(point)
+        scores = support.insertion_scores(point)  # forward
         into = int(np.argmax(scores))
         if not scores[into] > 0.0:
             return replace(state, done=True, finite=bool(np.isfinite(scores[into])))
@@ -107,7 +107,7 @@ class FoBa(IterativeBackend[FoBaState]):
         if gain <= self.tol * first:
             return replace(state, point=support.settle(point), done=True)
         gains = [*state.gains, gain]
-        while True:
+        while True:  # backward, while it costs less than nu delta+ of this size
             units, costs = support.removal_costs(following)
             cheapest = int(np.argmin(costs))
             if costs[cheapest] > self.nu * gains[-1] or units[cheapest] == into:

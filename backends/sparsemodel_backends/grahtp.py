@@ -82,9 +82,8 @@ class GraHTP(IterativeBackend[GraHTPState]):
     name: ClassVar[str] = "grahtp"
     reference: ClassVar[str] = "Yuan, Li and Zhang (JMLR 2018), Algorithm 1"
     guarantee: ClassVar[str] = (
-        "with step 1/(2 M_2k) and k large enough against the restricted condition number, the "
-        "objective reaches that of any sparser point up to the statistical error "
-        "(Yuan, Li and Zhang 2018, Theorem 2)"
+        "with step 1/(2 M_2k), linear convergence to every kbar-sparse point, up to its gradient, "
+        "when k >= (2 + 16 (M_2k / m_2k)^2) kbar (Yuan, Li and Zhang 2018, Theorem 5(a))"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 

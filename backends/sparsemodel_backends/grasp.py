@@ -93,12 +93,12 @@ class GraSP(IterativeBackend[GraSPState]):
     def step(self, objective: Objective, state: GraSPState, context: Context) -> GraSPState:
         sparsity, point = objective.cardinality, state.point
         k = min(sparsity.k, sparsity.units)
-        scores = state.support.gradient_scores(point)
+        scores = state.support.gradient_scores(point)  # z = grad f(x), Z = its 2k largest
         found = top_k(scores, min(2 * k, sparsity.units))
         units = support_units(sparsity, point.support)
-        merged = sparsity.coordinates(np.union1d(units, found))
+        merged = sparsity.coordinates(np.union1d(units, found))  # T = Z and supp(x)
         middle = context.restricted(objective, merged, point, tol=1e-6)
-        kept = sparsity.coordinates(top_k(state.support.sizes(middle), k))
+        kept = sparsity.coordinates(top_k(state.support.sizes(middle), k))  # x = H_k(b)
         following = objective.point(kept, middle.x[kept])
         if self.debias:
             following = context.restricted(objective, kept, following)

@@ -106,8 +106,9 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         "Shen and Li (JMLR 2018), Algorithm 1; Li, Zhao, Arora, Liu and Haupt (ICML 2016)"
     )
     guarantee: ClassVar[str] = (
-        "linear convergence in expectation to a sparse x*, up to its gradient, for k large enough "
-        "against the restricted condition number (Shen and Li 2018, Theorem 9)"
+        "linear convergence in expectation to the value of a K-sparse x*, up to its gradient, with "
+        "single observations, steps below 1 / (4 L) and k so large that nu < 4 L / (4 L - alpha), "
+        "L and alpha the restricted smoothness and convexity (Shen and Li 2018, Theorem 10)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, TwiceDifferentiable), access=Access.PRODUCTS | Access.ROWS, box=True
@@ -170,7 +171,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         self, objective: Objective, reference: Point, eta: float, rng: np.random.Generator
     ) -> Point:
         form = cast("SparseRegression", objective.form)
-        drift = eta * objective.gradient(reference)
+        drift = eta * objective.gradient(reference)  # eta mu, once a stage
         old = tuple(
             term.loss.gradient(margins(term, z), term.target, term.weights)
             for term, z in zip(form.terms, reference.state, strict=True)
@@ -203,7 +204,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             if ridged:
                 near = np.union1d(support, reference.support)
                 b[near] -= eta * rowwise(form.ridge[near], x[near] - reference.x[near])
-            support, values = project(objective, b)
+            support, values = project(objective, b)  # H_k, then the ball
             x = np.zeros_like(x)
             x[support] = values
             if self.radius is not None:

@@ -66,7 +66,7 @@ class IHT(IterativeBackend[IHTState]):
     reference: ClassVar[str] = "Blumensath and Davies (2009); FGraHTP of Yuan, Li and Zhang (2018)"
     guarantee: ClassVar[str] = (
         "linear convergence to the statistical error when the restricted condition number at "
-        "level 3k is below 1.26 (Yuan, Li and Zhang 2018, Theorem 5)"
+        "level 3k is below 1.26 (Yuan, Li and Zhang 2018, Theorem 2(b))"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 

@@ -116,7 +116,8 @@ class NHTP(IterativeBackend[NHTPState]):
     reference: ClassVar[str] = "Zhou, Xiu and Qi (JMLR 2021), Table 1"
     guarantee: ClassVar[str] = (
         "every limit is eta-stationary, and near a strict one convergence is quadratic, when f "
-        "is 2k-restricted strongly smooth and convex (Zhou, Xiu and Qi 2021, Theorems 8 and 9)"
+        "is 2k-restricted strongly smooth and convex and eta is below the bound (24) of the paper, "
+        "which the default, like the paper's, exceeds (Zhou, Xiu and Qi 2021, Theorems 8 and 9)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
@@ -173,8 +174,8 @@ class NHTP(IterativeBackend[NHTPState]):
             np.vdot(g[support], newton)
         ) <= -gamma * curvature * (float(np.vdot(newton, newton)) + out) + out / (
             4.0 * state.eta
-        )  # eq. (26), with gamma in units of the curvature
-        d = newton if descends and newton is not None else -state.unit * g[support]
+        )  # eq. (20), with gamma in units of the curvature
+        d = newton if descends and newton is not None else -state.unit * g[support]  # (21), (22)
         slope = float(np.vdot(g[support], d)) - float(np.vdot(g[dropped], x_dropped))
         following = _armijo(objective, point, support, d, slope)
         if following is None:
@@ -200,7 +201,7 @@ class NHTP(IterativeBackend[NHTPState]):
         return state
 
     def _measure(self, objective: Objective, state: NHTPState) -> NHTPState:
-        """Return the state with ``T`` and the stationarity measure ``Tol_eta(x; T)``."""
+        """Return the state with ``T`` and the stationarity measure ``Tol_eta(x; T)`` (eq. 15)."""
         point = state.point
         if np.isfinite(state.floor) and (
             point.value - state.floor <= 1e-28 * (state.origin - state.floor)
@@ -247,7 +248,7 @@ def _initial_eta(objective: Objective) -> float:
 
 
 def _newton_direction(objective: Objective, state: NHTPState, g: FloatArray) -> FloatArray | None:
-    """Solve ``H_TT d_T = H_TJ x_J - grad_T f(x)`` with ``J = supp(x) minus T`` (eq. 23).
+    """Solve ``H_TT d_T = H_TJ x_J - grad_T f(x)`` with ``J = supp(x) minus T`` (eq. 18).
 
     Where that takes conjugate gradients, no more accurately than the support deserves yet.
     """
@@ -305,7 +306,7 @@ def _loose_direction(objective: Objective, point: Point, support: IntArray) -> F
 def _armijo(
     objective: Objective, point: Point, support: IntArray, d: FloatArray, slope: float
 ) -> Point | None:
-    """Search ``x(alpha) = [x_T + alpha d_T; 0]`` for sufficient decrease (Step 3)."""
+    """Search ``x(alpha) = [x_T + alpha d_T; 0]`` (26) for sufficient decrease (Step 3)."""
     alpha = 1.0
     rounding = 1e-15 * abs(point.value)  # of values: the last Newton steps gain less than that
     for _ in range(12):

@@ -71,8 +71,9 @@ class OMPR(IterativeBackend[OMPRState]):
     name: ClassVar[str] = "ompr"
     reference: ClassVar[str] = "Axiotis and Sviridenko (2020), Algorithm 3; Jain et al. (2011)"
     guarantee: ClassVar[str] = (
-        "reaches f(x*) + eps for an s*-sparse x* when k >= s* kappa^2 / 4, kappa the restricted "
-        "condition number (Axiotis and Sviridenko 2020, Theorem 4.2)"
+        "reaches f(x*) + eps for an s*-sparse x* when k >= s* kappa^2, kappa = rho_2^+ / rho^-, "
+        "and up to a multiple of f(x*) - min f when k > s* kappa^2 / 4 (Axiotis and Sviridenko "
+        "2020, Theorem 4.2)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True

@@ -69,9 +69,9 @@ class PGD(IterativeBackend[PGDState]):
     name: ClassVar[str] = "pgd"
     reference: ClassVar[str] = "Shen and Li (JMLR 2018), Theorem 1 and Section 3"
     guarantee: ClassVar[str] = (
-        "linear convergence to a K-sparse x*, up to its gradient, when the restricted condition "
-        "number is small enough against the expansion factor sqrt(nu), which tends to 1 as k / K "
-        "grows (Shen and Li 2018, Theorem 1)"
+        "for linear measurements and a step of 1, halves the distance to a K-sparse x* in each "
+        "iteration, up to the noise, when the restricted isometry constant of order 2k + K is at "
+        "most 1 / sqrt(8 nu), nu tending to 1 as k / K grows (Shen and Li 2018, Theorem 6)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 

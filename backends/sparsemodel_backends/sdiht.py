@@ -87,8 +87,9 @@ class SDIHT(IterativeBackend[DIHTState]):
     name: ClassVar[str] = "sdiht"
     reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 2"
     guarantee: ClassVar[str] = (
-        "the expected duality gap tends to zero as 1/sqrt(t) where the sparse problem has no gap "
-        "(Yuan et al. 2020, Theorem 21)"
+        "the expected duality gap tends to zero as 1/sqrt(t) for losses with a Lipschitz "
+        "derivative when lambda min |w_S| exceeds the largest gradient at the minimiser (Yuan et "
+        "al. 2020, Theorem 19)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, IntervalConjugable),
