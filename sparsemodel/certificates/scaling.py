@@ -28,7 +28,7 @@ class Scaling:
     def __init__(self, form: SparseRegression, factors: FloatArray) -> None:
         self._reduction = Scale(factors)
         self._factors = factors
-        self.form = self._reduction.apply(form)
+        self.form: SparseRegression = self._reduction.apply(form)
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""

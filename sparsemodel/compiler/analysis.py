@@ -34,7 +34,7 @@ class FactSheet:
     """Facts that were found about a problem, in order."""
 
     def __init__(self) -> None:
-        self.passes = 0.0
+        self.passes: float = 0.0
         """What finding them cost, in passes over the data."""
         self._recorded: dict[str, Fact] = {}
 
@@ -51,6 +51,8 @@ class FactSheet:
 @final
 class Facts(FactSheet):
     """What is known about one regression. Each method computes once and records a fact."""
+
+    passes: float
 
     def __init__(self, form: SparseRegression) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ class ChunkedDesign(Design):
         self._by_columns = abs(array.strides[0]) < abs(array.strides[1])
         self._native = array.dtype in (np.float64, np.float32) and array.dtype.isnative
         self._pages = _Pages(array)
-        self.bytes_read = 0
+        self.bytes_read: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:

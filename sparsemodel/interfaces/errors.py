@@ -42,7 +42,7 @@ class UnsupportedProblemError(SparseModelError, ValueError):
 
     def __init__(self, message: str, reasons: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.reasons = tuple(reasons)
+        self.reasons: tuple[str, ...] = tuple(reasons)
 
 
 class BackendUnavailableError(SparseModelError, LookupError):

@@ -61,7 +61,7 @@ class AffineLike:
 
     # NumPy and SciPy leave `array @ expression` to us when they see these.
     __array_ufunc__ = None
-    __array_priority__ = 1000.0
+    __array_priority__: float = 1000.0
     __iter__ = None  # not a sequence, although it can be sliced
 
     def as_affine(self) -> Affine:
@@ -203,7 +203,8 @@ class AffineLike:
     def __ne__(self, other: object) -> NoReturn:
         raise ModelError("`!=` does not describe a closed set and cannot be a constraint.")
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
 
 @final

@@ -65,7 +65,8 @@ class card:
         if isinstance(expression, offdiag):
             if groups is not None or axis is not None:
                 raise ModelError("card(offdiag(Omega)) takes neither groups nor axis.")
-            self.expression, self.groups = expression.expression, None
+            self.expression: Affine = expression.expression
+            self.groups: IntArray | None = None
             return
         if not isinstance(expression, AffineLike):
             raise ModelError(f"card takes a variable, not {type(expression).__name__}.")
@@ -104,7 +105,8 @@ class card:
     def __eq__(self, k: object) -> NoReturn:
         raise ModelError("Write `card(w) <= k`: a better fit uses all k anyway.")
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def as_terms(self) -> Objective:
         """Return a price of one on each nonzero."""

@@ -122,7 +122,8 @@ class norm:
     def __eq__(self, radius: object) -> NoReturn:
         raise ModelError("A sphere is not convex; write `norm(w) <= radius`.")
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def as_terms(self) -> Objective:
         """Return the norm as a term of an objective: order 1 only."""

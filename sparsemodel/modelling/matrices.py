@@ -81,7 +81,7 @@ class log_det:
     __array_ufunc__ = None
 
     def __init__(self, matrix: Any) -> None:
-        self.expression = symmetric(matrix, "log_det")
+        self.expression: Affine = symmetric(matrix, "log_det")
 
     def __neg__(self) -> NegativeLogDet:
         return NegativeLogDet(self.expression)
@@ -101,7 +101,9 @@ class log_det:
     def _concave(self, *_: Any) -> NoReturn:
         raise ModelError("log_det is concave; it can only be minimised with a minus: -log_det(X).")
 
-    __add__ = __radd__ = __sub__ = _concave
+    __add__ = _concave
+    __radd__ = _concave
+    __sub__ = _concave
 
     def __repr__(self) -> str:
         return f"log_det({self.expression})"
@@ -192,7 +194,7 @@ class offdiag:
     """The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``."""
 
     def __init__(self, matrix: Any) -> None:
-        self.expression = symmetric(matrix, "offdiag")
+        self.expression: Affine = symmetric(matrix, "offdiag")
 
     def __repr__(self) -> str:
         return f"offdiag({self.expression})"

@@ -85,7 +85,9 @@ class ObjectiveLike:
             f"A bound on {self!r} is not understood; put the loss into sm.minimize(...)."
         )
 
-    __lt__ = __ge__ = __gt__ = __le__
+    __lt__ = __le__
+    __ge__ = __le__
+    __gt__ = __le__
 
 
 class MatrixTerm(ObjectiveLike):

@@ -22,7 +22,7 @@ class Quantity:
 
     # NumPy leaves `array * quantity` to us when it sees these.
     __array_ufunc__ = None
-    __array_priority__ = 900.0
+    __array_priority__: float = 900.0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -114,9 +114,9 @@ class Parameter(Quantity):
     ) -> None:
         self._shape = checked_shape(shape, "Parameter")
         self.name = name
-        self.nonneg = bool(nonneg)
-        self.integer = bool(integer)
-        self.version = 0
+        self.nonneg: bool = bool(nonneg)
+        self.integer: bool = bool(integer)
+        self.version: int = 0
         """Rises with every new value."""
         self._value: Any = None
         self._derived: dict[Any, Any] = {}

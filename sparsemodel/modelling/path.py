@@ -70,7 +70,7 @@ class Path:
         self.passes = passes
         self.k: IntArray = np.array([point.k for point in points])
         self.objective: FloatArray = np.array([point.value for point in points])
-        self.support = [self._support(point) for point in points]
+        self.support: list[Any] = [self._support(point) for point in points]
 
     @property
     def unit(self) -> str:

@@ -40,6 +40,8 @@ class DistributedObjective(Objective):
     Losses must act on observations one by one (:class:`~sparsemodel.interfaces.Curved`).
     """
 
+    passes: float
+
     def __init__(
         self, form: SparseRegression, *, gradient_at_zero: FloatArray | None = None
     ) -> None:

@@ -193,8 +193,9 @@ class RowsEnvelope(ConstraintEnvelope):
 
     def __init__(self, rows: Linear, support: IntArray, curvature: float) -> None:
         self._rows = rows
-        self.lower, self.upper = rows.lower, rows.upper
-        self.matrix = rows.design.restrict(support).to_array()
+        self.lower: FloatArray = rows.lower
+        self.upper: FloatArray = rows.upper
+        self.matrix: FloatArray = rows.design.restrict(support).to_array()
         squares = np.einsum("ij,ij->i", self.matrix, self.matrix)
         self._sigma = 10.0 * curvature / np.where(squares > 0.0, squares, 1.0)
         self._y = np.zeros(rows.lower.size)
@@ -249,7 +250,7 @@ class BallEnvelope(ConstraintEnvelope):
         self._inside = inside
         self._coordinates = ball.index[places]
         self._radius = ball.radius
-        self.center = np.zeros(inside.size)
+        self.center: FloatArray = np.zeros(inside.size)
         if ball.center is not None:
             left = np.delete(ball.center, places)
             rest = ball.radius**2 - float(np.dot(left, left))  # what is zero is this far away

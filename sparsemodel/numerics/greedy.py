@@ -49,7 +49,7 @@ class GreedySupport:
         self._objective = objective
         self._restricted = restricted
         origin = objective.origin()
-        self.diagonal = (
+        self.diagonal: FloatArray | None = (
             full_diagonal(objective, origin) if scaled and objective.twice_differentiable else None
         )
         form = objective.form

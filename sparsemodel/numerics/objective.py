@@ -38,6 +38,9 @@ class RegressionObjective(Objective):
     on top of the gradient); see :meth:`strong_convexity_bound`.
     """
 
+    passes: float
+    explicit_hessian: bool
+
     def __init__(
         self, form: SparseRegression, *, gradient_at_zero: FloatArray | None = None
     ) -> None:
@@ -54,7 +57,7 @@ class RegressionObjective(Objective):
         self._counted = form.sparsity.counted
         ridged = form.ridge[self._counted]
         self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
-        self.best_bound = -np.inf
+        self.best_bound: float = -np.inf
         self.best_bound_point: Point | None = None
 
     @property
@@ -133,7 +136,8 @@ class RegressionObjective(Objective):
             if self._has_bound:
                 bound = self.strong_convexity_bound(at, out)
                 if bound > self.best_bound:
-                    self.best_bound, self.best_bound_point = bound, at
+                    self.best_bound = bound
+                    self.best_bound_point = at
         return at.gradient
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:

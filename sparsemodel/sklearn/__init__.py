@@ -12,10 +12,10 @@ from sparsemodel.interfaces import MissingDependencyError
 
 try:
     import sklearn as _sklearn  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise MissingDependencyError(
         "sparsemodel.sklearn needs scikit-learn; pip install 'sparsemodel[sklearn]'."
-    ) from error
+    ) from _error
 
 from sparsemodel.sklearn.classification import SparseLogisticRegression, SparseSVC
 from sparsemodel.sklearn.cross_validated import (

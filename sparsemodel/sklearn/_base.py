@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,6 +24,9 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
 
+if TYPE_CHECKING:
+    from sparsemodel.certificates import Certificate
+
 _CUT_SHORT = frozenset({Stop.TIME_LIMIT, Stop.MAX_ITERATIONS, Stop.NON_FINITE, Stop.INTERRUPTED})
 
 _QUICK = ("grahtp", "gomp", "iht")
@@ -32,6 +35,13 @@ _QUICK = ("grahtp", "gomp", "iht")
 
 class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; minimises mean loss plus ridge with at most ``k`` features."""
+
+    coef_: FloatArray
+    intercept_: Any
+    n_iter_: int
+    objective_: float
+    bound_: float
+    certificate_: Certificate
 
     def __init__(
         self,

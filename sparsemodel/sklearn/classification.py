@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
@@ -30,6 +31,10 @@ _HINGES = {
 
 class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc]
     """Base of the classifiers."""
+
+    classes_: NDArray[Any]
+    coef_: FloatArray
+    intercept_: Any
 
     def __init__(
         self,

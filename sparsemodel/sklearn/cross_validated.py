@@ -10,7 +10,7 @@ from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.sklearn._base import Declared, SparseLinearModel, predict_linear
 from sparsemodel.sklearn._docs import CROSS_VALIDATED, CROSS_VALIDATION, filled
 from sparsemodel.sklearn.classification import SparseClassifier, SparseLogisticRegression, SparseSVC
@@ -27,6 +27,10 @@ class _CrossValidated(SparseLinearModel):
     scoring: Any
     one_standard_error: bool
     n_jobs: Any
+    ks_: IntArray
+    k_: int
+    scores_: FloatArray
+    best_score_: float
 
     def _choose_k(
         self, X: Any, y: Any, target: FloatArray, weights: FloatArray, outputs: int

@@ -50,15 +50,16 @@ class Domain:
         extraction: FloatArray | None = None,
         matrix: FloatArray | None = None,
     ) -> None:
-        self.coordinates, self.inside = coordinates, inside
-        self.form = restricted(form, coordinates, inside)
-        self.norms = tuple(column_norms(t.design) for t in self.form.terms)
+        self.coordinates: IntArray = coordinates
+        self.inside: IntArray = inside
+        self.form: SparseRegression = restricted(form, coordinates, inside)
+        self.norms: tuple[FloatArray, ...] = tuple(column_norms(t.design) for t in self.form.terms)
         self.extraction = extraction
         self.fast: ExtractedRelaxation | None = None
         self.taken: Curvature | None = None
         self.matrix = matrix
-        self.units = self.form.sparsity.units
-        self.counted = np.flatnonzero(self.form.sparsity.counted)
+        self.units: int = self.form.sparsity.units
+        self.counted: IntArray = np.flatnonzero(self.form.sparsity.counted)
 
     def prepare(self, goal: Goal, start: FloatArray, deadline: float | None) -> None:
         """Compute what makes nodes cheap, and choose the curvature to take out."""

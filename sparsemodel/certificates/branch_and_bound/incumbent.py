@@ -19,10 +19,10 @@ class Incumbent:
     """The best feasible point so far; supports are refitted once each."""
 
     def __init__(self, form: SparseRegression, x: FloatArray) -> None:
-        self.form = form
-        self.x = x
+        self.form: SparseRegression = form
+        self.x: FloatArray = x
         found = primal(form, x)
-        self.upper = found.upper if not found.violations else np.inf
+        self.upper: float = found.upper if not found.violations else np.inf
         self._objective = RegressionObjective(form)
         self._tried: set[bytes] = set()
         self._kinked = has_kinks(form)
@@ -64,7 +64,8 @@ class Incumbent:
             return None
         found = primal(self.form, point.x)
         if not found.violations and found.upper < self.upper:
-            self.x, self.upper = point.x, found.upper
+            self.x = point.x
+            self.upper = found.upper
         return point.x
 
 

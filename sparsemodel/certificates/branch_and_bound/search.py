@@ -58,12 +58,14 @@ class Search:
         progress: Callable[[Standing], bool] | None = None,
         max_nodes: int | None = None,
     ) -> None:
-        self.form, self.gap, self.deadline = form, gap, deadline
-        self.incumbent = Incumbent(form, x)
+        self.form: SparseRegression = form
+        self.gap: float = gap
+        self.deadline: float | None = deadline
+        self.incumbent: Incumbent = Incumbent(form, x)
         self.domains: list[Domain] = []
         self.nodes: list[Node] = []
         self.bounds: list[Bound] = []
-        self.closed = math.inf
+        self.closed: float = math.inf
         """Smallest bound on anything that was discarded."""
         self._heap: list[tuple[float, int, int, bool, FloatArray]] = []
         self._ticket = 0
@@ -71,7 +73,7 @@ class Search:
         self._progress = progress
         self._max_nodes = max_nodes
         self.history: list[Standing] = []
-        self.interrupted = False
+        self.interrupted: bool = False
 
     # ---- what is needed, what is proved ------------------------------------------------------
 

@@ -53,7 +53,7 @@ class ExtractedRelaxation:
             h, squares.linear, keep, self._free
         )
         self._constant = squares.constant + float(extra[0])
-        self.solved = 0
+        self.solved: int = 0
 
     def solve(
         self,

@@ -90,22 +90,22 @@ class Regulariser:
         unit_index, local = np.unique(all_units[coordinates], return_inverse=True)
         if unit_index.size and unit_index[0] < 0:
             unit_index, local = unit_index[1:], local - 1
-        self.shape = Shape(coordinates, local, int(unit_index.size), unit_index)
+        self.shape: Shape = Shape(coordinates, local, int(unit_index.size), unit_index)
         taken = 0 if fixed is None else int(np.count_nonzero(fixed))
-        self.k = max(0, min(sparsity.k - taken, self.shape.units))
-        self.price = sparsity.price
-        self.curvature = curvature[coordinates]
-        self.counted = local >= 0
-        self.single = form.sparsity.groups is None and not form.matrix
+        self.k: int = max(0, min(sparsity.k - taken, self.shape.units))
+        self.price: float = sparsity.price
+        self.curvature: FloatArray = curvature[coordinates]
+        self.counted: BoolArray = local >= 0
+        self.single: bool = form.sparsity.groups is None and not form.matrix
         self._local = local[self.counted]
-        self.unit_ridge = np.zeros(self.shape.units)
+        self.unit_ridge: FloatArray = np.zeros(self.shape.units)
         self.unit_ridge[self._local] = self.curvature[self.counted]
         self.box: Box | None = None
         if form.box is not None:
             lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
             upper = np.broadcast_to(form.box.upper, form.shape)[coordinates]
             self.box = Box(lower, upper)
-        self.limited = self.box is not None and bool(
+        self.limited: bool = self.box is not None and bool(
             np.any(
                 (np.isfinite(self.box.lower) & (self.box.lower < 0.0))
                 | (np.isfinite(self.box.upper) & (self.box.upper > 0.0))

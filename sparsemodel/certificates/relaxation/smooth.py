@@ -133,7 +133,7 @@ class QuadraticSmooth(Smooth):
 
     def __init__(self, q: FloatArray, g: FloatArray, constant: float) -> None:
         self._q, self._g, self._constant = q, g, constant
-        self.size = g.shape
+        self.size: tuple[int, ...] = g.shape
         self.quadratic = True
 
     def image(self, x: FloatArray) -> Image:
@@ -183,7 +183,7 @@ class LossSmooth(Smooth):
         self._free = free
         width = free[0].shape[1] if free else 0
         self.b = np.zeros((width, *form.shape[1:])) if start is None else start
-        self.size = (coordinates.size, *form.shape[1:])
+        self.size: tuple[int, ...] = (coordinates.size, *form.shape[1:])
         self.gradients: tuple[FloatArray, ...] = ()
         """Gradients of the terms in their predictions at the last point asked for."""
 

@@ -27,9 +27,9 @@ class Squares:
         self._set = np.empty(0, dtype=np.intp)
         self._matrix = np.zeros((0, 0))
         self._columns: tuple[FloatArray, ...] = ()
-        self.linear = np.zeros(form.shape)
+        self.linear: FloatArray = np.zeros(form.shape)
         """:math:`A^T c (y - o)`."""
-        self.constant = form.constant
+        self.constant: float = form.constant
         for term in form.terms:
             aim = term.target if term.offset is None else term.target - term.offset
             weighted = aim * (term.weights if aim.ndim == 1 else term.weights[:, None])

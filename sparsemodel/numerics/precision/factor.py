@@ -21,10 +21,10 @@ class Factor:
     __slots__ = ("_cholesky", "_inverse", "logdet", "omega")
 
     def __init__(self, omega: FloatArray, cholesky: FloatArray) -> None:
-        self.omega = omega
+        self.omega: FloatArray = omega
         self._cholesky = cholesky
         self._inverse: FloatArray | None = None
-        self.logdet = 2.0 * float(np.log(np.diagonal(cholesky)).sum())
+        self.logdet: float = 2.0 * float(np.log(np.diagonal(cholesky)).sum())
 
     @property
     def inverse(self) -> FloatArray:

@@ -28,6 +28,9 @@ class PrecisionObjective(Objective):
     definite or an eigenvalue is out of bounds the value is ``inf`` and the state None.
     """
 
+    passes: float
+    factorizations: int
+
     def __init__(self, form: SparsePrecision) -> None:
         self._form = form
         self._all = Pattern(form.order, form.rows, form.cols)

@@ -22,9 +22,9 @@ class Pattern:
     __slots__ = ("_flat", "_mirror", "cols", "multiplicity", "order", "rows")
 
     def __init__(self, order: int, rows: IntArray, cols: IntArray) -> None:
-        self.order = order
-        self.rows = rows
-        self.cols = cols
+        self.order: int = order
+        self.rows: IntArray = rows
+        self.cols: IntArray = cols
         self.multiplicity: FloatArray = np.where(rows == cols, 1.0, 2.0)
         self._flat = rows * order + cols
         self._mirror = cols * order + rows
