@@ -193,7 +193,7 @@ def logarithmic(axes: Any, which: str = "y") -> None:
     axes.set(**{f"{which}scale": "log"})
     low, high = line.get_view_interval()
     line.set_minor_formatter(NullFormatter())
-    if high < 30.0 * low:
+    if high < 100.0 * low:
         line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         line.set_major_formatter("{x:g}")
 
