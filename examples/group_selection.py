@@ -22,7 +22,7 @@ problem = sm.Problem(
     sm.card(w, groups=groups) <= 2,
 )
 solution = problem.solve()
-print("groups", sorted(set(groups[solution.indices])))
+print("groups", *sorted(set(groups[solution.indices])), sep=", ")
 print(problem.certify())
 
 plots.coefficients(solution.coefficients)

@@ -19,7 +19,7 @@ for _ in range(60):  # Gibbs sampling of the field with couplings of one half
         field = 0.5 * state[:, list(ring[j])].sum(axis=1)
         state[:, j] = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * field)), 1.0, -1.0)
 
-found = nx.Graph()
+found = nx.empty_graph(p)  # in the order of the ring, for the picture
 for j in range(p):
     others = np.delete(np.arange(p), j)
     w, c = sm.Variable(p - 1, name="w"), sm.Variable(name="c")

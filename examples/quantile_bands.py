@@ -22,5 +22,7 @@ for tau in (0.1, 0.5, 0.9):
     below = np.mean(y < A @ w.value + c.value)
     print(f"tau {tau}: waves {solution.support}, {100 * below:.0f} % of the data below")
     plt.plot(t, A @ w.value + c.value, label=f"{tau:.0%}")
-plt.legend(title="quantile")
+plt.legend(title="quantile", frameon=False)
+plt.xlabel("time")
+plt.ylabel("measurement")
 plt.show()

@@ -23,9 +23,12 @@ for name, loss in {"squared": sm.squared_loss, "Huber": sm.huber_loss}.items():
     estimates[name] = w.value
     print(f"{name:8s} support {solution.support}, error {np.linalg.norm(w.value - truth):.3f}")
 
-plt.stem(truth, linefmt="k-", markerfmt="ko", basefmt=" ", label="truth")
+nonzero = np.flatnonzero(truth)
+plt.stem(nonzero, truth[nonzero], linefmt="k-", markerfmt="ko", basefmt=" ", label="truth")
+plt.axhline(0.0, color="0.7", linewidth=1)
 for marker, (name, value) in zip("x+", estimates.items(), strict=True):
     plt.plot(np.flatnonzero(value), value[value != 0.0], marker, markersize=10, label=name)
 plt.xlabel("feature")
-plt.legend()
+plt.ylabel("coefficient")
+plt.legend(frameon=False)
 plt.show()

@@ -134,7 +134,12 @@ def __getattr__(name: str) -> Any:
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)
                 return globals()[name]
-    raise AttributeError(f"module 'sparsemodel' has no attribute {name!r}")
+    message = f"module 'sparsemodel' has no attribute {name!r}"
+    if not name.startswith("_"):
+        from sparsemodel.modelling.hints import HINTS
+
+        message += f": {HINTS[name]}" if name in HINTS else ""
+    raise AttributeError(message)
 
 
 def __dir__() -> list[str]:

@@ -84,9 +84,10 @@ class AffineLike:
             single[()] = self
             return single
         raise DataTypeError(
-            f"{self} has no numerical value here. DataFrames and LinearOperators multiply by "
-            "themselves in `A @ w`: write `sm.as_design(A) @ w`, or use the short form "
-            "`sm.squared_loss(A, b)`."
+            f"{self} has no numerical value here. NumPy's functions do not take unknowns: write "
+            "`A @ w` for np.dot, sm.norm(w) for a norm, and use w.value after solving. DataFrames "
+            "and LinearOperators multiply by themselves in `A @ w`: write `sm.as_design(A) @ w`, "
+            "or use the short form `sm.squared_loss(A, b)`."
         )
 
     def sum(self, axis: None = None, out: None = None) -> Affine:
@@ -161,6 +162,12 @@ class AffineLike:
     def __mul__(self, other: Any) -> Affine:
         if isinstance(other, AffineLike):
             raise ModelError("The product of two variables is not affine.")
+        if np.ndim(other) > 0 and not isinstance(other, Quantity):
+            raise DataTypeError(
+                f"An array times {self} would be a product entry by entry, which is not "
+                "understood: write `A @ w` for the product with a matrix, or put the factors into "
+                "the columns of the data."
+            )
         return self.as_affine().times(real_number(other, where="The factor of an expression"))
 
     __rmul__ = __mul__

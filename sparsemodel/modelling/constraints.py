@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
+from sparsemodel.modelling.incoming_affine import affine_of, is_cvxpy
 from sparsemodel.modelling.objective import LossTerm, Objective, ObjectiveLike
 from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.values import real_array, real_number
@@ -90,6 +91,8 @@ class norm:
     __array_ufunc__ = None
 
     def __init__(self, expression: Any, order: float = 2) -> None:
+        if is_cvxpy(expression):
+            expression = affine_of(expression)
         if not isinstance(expression, AffineLike):
             raise ModelError(f"norm takes a variable, not {type(expression).__name__}.")
         affine = expression.as_affine()

@@ -8,6 +8,7 @@ from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.affine import AffineLike
 from sparsemodel.modelling.cardinality import card
 from sparsemodel.modelling.constraints import norm
+from sparsemodel.modelling.matrices import log_det
 from sparsemodel.modelling.objective import Objective, ObjectiveLike, linear_term
 
 
@@ -34,6 +35,8 @@ def minimize(objective: Any) -> Minimize:
     >>> sm.minimize(sm.squared_loss(np.eye(2) @ w, [1.0, 2.0]) + sm.ridge(w, 0.1))
     minimize(squared_loss(A @ w) + ridge(w, 0.1))
     """
+    if isinstance(objective, log_det):
+        objective = objective + 0.0  # says that it is concave
     if isinstance(objective, (norm, card)):
         objective = objective.as_terms()
     if isinstance(objective, AffineLike):

@@ -34,7 +34,7 @@ def goal_of(goal: Any) -> Minimize:
 
 
 def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
-    """Return what CVXPY variables were declared to be (``nonneg=True``) as constraints.
+    """Return what variables were declared to be (``nonneg=True``) as constraints.
 
     Raises
     ------
@@ -43,6 +43,8 @@ def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
     """
     found: list[Constraint] = []
     for variable in variables:
+        if variable.nonneg:
+            found.append(Bound(variable.as_affine(), 0.0, None))
         if variable.partner is None:
             continue
         given = {key: value for key, value in variable.partner.attributes.items() if value}

@@ -68,12 +68,12 @@ class Problem:
     reference: do not change them in place between solves.
     """
 
-    def __init__(self, goal: Any, *constraints: Any) -> None:
+    def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
         if is_cvxpy(goal):
             goal = goal_of(goal)
         if not isinstance(goal, Minimize):
             raise ModelError(f"A Problem needs sm.minimize(...) first, not {type(goal).__name__}.")
-        flat = flatten(constraints)
+        flat = flatten((*given, constraints))
         self._goal = goal
         self._variables = collect_variables(goal.objective, flat)
         flat += attributes_of(self._variables)

@@ -9,6 +9,7 @@ import numpy as np
 from sparsemodel.designs import as_design, column_names
 from sparsemodel.interfaces import DataError, DataFit, DataTypeError, Design, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
+from sparsemodel.modelling.incoming_affine import affine_of, is_cvxpy
 from sparsemodel.modelling.objective import LossTerm, ObjectiveLike, Reduction, Ridge
 from sparsemodel.modelling.parameters import Quantity, as_float, resolve
 from sparsemodel.modelling.values import labels, real_array, real_number
@@ -55,6 +56,13 @@ def loss_term(
         raise ModelError(f"reduction must be 'mean' or 'sum', not {reduction!r}.")
     names = None
     checked: Affine | Design
+    if is_cvxpy(prediction):
+        prediction = affine_of(prediction)
+    if isinstance(target, AffineLike) or is_cvxpy(target):
+        raise ModelError(
+            f"The target of {loss.name} must be numbers; the prediction comes first: "
+            f"sm.{loss.name}(A @ w, y)."
+        )
     if isinstance(prediction, AffineLike):
         checked = prediction.as_affine()
         shape = checked.value_shape()
@@ -64,11 +72,6 @@ def loss_term(
         checked = as_design(prediction, where=f"The matrix of {loss.name}")
         names = column_names(prediction)
         shape = (checked.shape[0],)
-    if isinstance(target, AffineLike):
-        raise ModelError(
-            f"The target of {loss.name} must be numbers; the prediction comes first: "
-            f"sm.{loss.name}(A @ w, y)."
-        )
     if not shape:
         raise ModelError(
             f"The prediction of {loss.name} is a single number; it needs data, as in `A @ w + c`."
@@ -123,6 +126,8 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     >>> sm.ridge(sm.Variable(3, name="w"), 0.5)
     ridge(w, 0.5)
     """
+    if is_cvxpy(expression):
+        expression = affine_of(expression)
     if lam is None and not isinstance(expression, AffineLike):
         expression, lam = None, expression
     if lam is None:

@@ -28,6 +28,8 @@ class Variable(AffineLike):
         Names of its entries (of its rows, for a matrix), ``df.columns`` for instance.
     symmetric
         True for the unknown of a precision-matrix problem.
+    nonneg
+        True for ``w >= 0`` in every problem.
 
     Attributes
     ----------
@@ -50,8 +52,10 @@ class Variable(AffineLike):
         name: str | None = None,
         names: Sequence[str] | None = None,
         symmetric: bool = False,
+        nonneg: bool = False,
     ) -> None:
         self._shape = checked_shape(shape, "Variable")
+        self.nonneg = bool(nonneg)
         if symmetric and (len(self._shape) != 2 or self._shape[0] != self._shape[1]):
             raise ModelError(f"A symmetric Variable has shape (p, p), not {self._shape}.")
         self._symmetric = bool(symmetric)
@@ -140,6 +144,11 @@ class Variable(AffineLike):
     @property
     def T(self) -> Variable:
         """Return the vector itself (so that ``w.T @ w`` gets a helpful error)."""
+        if len(self._shape) == 2 and not self._symmetric:
+            raise ModelError(
+                f"{self.label}.T: transposes of matrix variables are not understood; declare the "
+                f"variable in the other shape, {self._shape[::-1]}, or transpose the data."
+            )
         return self
 
     def __repr__(self) -> str:
