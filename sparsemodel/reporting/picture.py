@@ -37,8 +37,9 @@ def line_chart(
         return ""
     low_x, high_x = _range([v for s in kept for v in s.x])
     low_y, high_y = _range([_scaled(v, log) for s in kept for v in s.y])
-    if high_y - low_y < 1e-12 * max(abs(high_y), abs(low_y), 1e-300):
-        return ""
+    flat = 0.05 if log else 1e-12 * max(abs(high_y), abs(low_y), 1e-300)
+    if high_y - low_y < flat:
+        return ""  # a line without anything to see, whose labels would all be the same
     margin = 0.06 * (high_y - low_y)
     low_y, high_y = low_y - margin, high_y + margin
 

@@ -19,6 +19,7 @@ from matplotlib.colors import to_hex
 import sparsemodel as sm
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting import plots
+from sparsemodel.reporting.picture import Series, line_chart
 from sparsemodel.reporting.plots_style import BLUE, ORANGE
 
 
@@ -236,3 +237,10 @@ def test_gaps_along_k(tmp_path: Path) -> None:
     axes.figure.savefig(tmp_path / "gaps.png")
     with pytest.raises(DataError, match="no certificate"):
         plots.gaps([])
+
+
+def test_a_chart_of_nothing_is_not_drawn() -> None:
+    flat = Series("gap", [1.0, 2.0, 3.0], [1.71e-12, 1.71e-12, 1.705e-12], "value")
+    assert line_chart([flat], title="t", x_label="x", y_label="y", log=True) == ""
+    falling = Series("gap", [1.0, 2.0, 3.0], [1.0, 0.1, 0.01], "value")
+    assert "<svg" in line_chart([falling], title="t", x_label="x", y_label="y", log=True)
