@@ -76,15 +76,19 @@ proof = problem.prove(gap=1e-6, time_limit=20)
 print(proof.claim)
 problem.restricted(problem.solution.support).solve()  # CVXPY
 w, k = sm.Variable(12, name="w"), sm.Parameter(integer=True)
-path = sm.Problem(
-    sm.minimize(sm.squared_loss(A @ w, TARGETS["squared"])), sm.card(w) <= k
-).path(k, range(1, 5))
+path = sm.Problem(sm.minimize(sm.squared_loss(A @ w, TARGETS["squared"])), sm.card(w) <= k).path(
+    k, range(1, 5)
+)
 path.select("ebic")
 omega = sm.Variable((6, 6), symmetric=True)
-graph = sm.Problem(
-    sm.minimize(-sm.log_det(omega) + sm.trace(np.cov(A[:, :6].T) @ omega)),
-    [sm.card(sm.offdiag(omega)) <= 6],
-).solve().graph()  # networkx
+graph = (
+    sm.Problem(
+        sm.minimize(-sm.log_det(omega) + sm.trace(np.cov(A[:, :6].T) @ omega)),
+        [sm.card(sm.offdiag(omega)) <= 6],
+    )
+    .solve()
+    .graph()
+)  # networkx
 assert graph.number_of_nodes() == 6
 
 with tempfile.TemporaryDirectory() as folder:

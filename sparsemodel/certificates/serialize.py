@@ -183,9 +183,12 @@ def _build(r: Reader) -> Certificate:
         box=p.string("box"),
         region=p.string("region"),
     )
-    x = unpack(witness, "x")
+    x = unpack(witness, "x", rows=shape[0] if shape else None)
     if x.shape != shape:
         raise CertificateError(f"line 'witness.x' has shape {x.shape}, the problem {shape}.")
+    duals = witness.sequence("duals")
+    if len(duals) > len(terms):
+        raise CertificateError(f"line 'witness.duals' has {len(duals)} entries, not {len(terms)}.")
     certificate = Certificate(
         claim=claim_of(r.string("claim")),
         value=r.number("value"),
@@ -209,11 +212,13 @@ def _build(r: Reader) -> Certificate:
         problem=problem,
         witness=Witness(
             duals=tuple(
-                unpack_item(d, f"witness.duals[{i}]")
-                for i, d in enumerate(witness.sequence("duals"))
+                unpack_item(d, f"witness.duals[{i}]", rows=terms[i].observations)
+                for i, d in enumerate(duals)
             ),
-            at=unpack(witness, "at") if witness.has("at") else None,
-            extraction=unpack(witness, "extraction") if witness.has("extraction") else None,
+            at=unpack(witness, "at", rows=shape[0]) if witness.has("at") else None,
+            extraction=unpack(witness, "extraction", rows=shape[0])
+            if witness.has("extraction")
+            else None,
         ),
         backend=r.string("backend"),
         progress=tuple(_progress(item, i) for i, item in enumerate(r.sequence("progress"))),
@@ -272,16 +277,16 @@ def pack(array: FloatArray) -> dict[str, Any]:
     return {"shape": shape, "values": _encode(flat.tobytes())}
 
 
-def unpack(r: Reader, key: str) -> FloatArray:
+def unpack(r: Reader, key: str, *, rows: int | None = None) -> FloatArray:
     """Return the array under ``key``."""
-    array = unpack_item(r.raw(key), r.where(key))
+    array = unpack_item(r.raw(key), r.where(key), rows=rows)
     if array is None:
         raise CertificateError(f"line '{r.where(key)}' is missing.")
     return array
 
 
-def unpack_item(item: Any, where: str) -> FloatArray | None:
-    """Return a packed array, or None for null."""
+def unpack_item(item: Any, where: str, *, rows: int | None = None) -> FloatArray | None:
+    """Return a packed array, or None for null; ``rows`` is the length it must have."""
     if item is None:
         return None
     r = Reader(item, where + ".")
@@ -289,6 +294,8 @@ def unpack_item(item: Any, where: str) -> FloatArray | None:
     size = math.prod(shape)
     if len(shape) > 2 or min(shape, default=0) < 0 or size > MAX_BYTES // 8:
         raise CertificateError(f"line '{where}.shape' is {shape}.")
+    if rows is not None and shape[:1] != (rows,):
+        raise CertificateError(f"line '{where}.shape' is {shape}; {rows} rows are needed.")
     values = np.frombuffer(_decode(r.string("values"), where), dtype="<f8")
     if not r.has("positions"):
         if values.size != size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def _load(file: Path, limit: int) -> dict[str, Any]:
             return {name: arrays[name] for name in arrays.files}
     except zipfile.BadZipFile as error:
         raise DataError(f"{file} is not a NumPy archive (.npz): {error}.") from error
-    except (ValueError, EOFError) as error:
+    # zlib: damaged content; NotImplementedError, RuntimeError: an unknown method, a password.
+    except (ValueError, EOFError, RuntimeError, zlib.error) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{file}: an array cannot be read: {error}") from error
