@@ -107,6 +107,8 @@ html_math_renderer = "mathml"
 
 def _mathml(formula: str, display: str) -> str:
     named = re.sub(r"\\arg\s*\\(max|min)", r"\\operatorname{arg\1}", formula)
+    named = re.sub(r"(?<=[\w})])\s*\\log\b", r"\\,\\log", named)  # the space of an operator
+    named = re.sub(r"\\log\s+(?=[\w\\])", r"\\log\\,", named)
     return str(convert(named, display=display))
 
 

@@ -1,8 +1,11 @@
-"""A graph of DNA methylation in gliomas: which probes depend on each other given all others?
+"""A graph of DNA methylation in gliomas
+=====================================
+
+Which probes depend on each other given all others?
 
 The sixty probes that vary most over 880 tumours. EBIC chooses the number of edges along a path; the
 graph is drawn with partial correlations as widths, and the certificate says how much better any
-graph with as many edges could be.
+graph with as many edges could be::
 
     python examples/glioma_graph.py [PICTURE.png]
 """
@@ -15,7 +18,7 @@ import numpy as np
 import sparsemodel as sm
 from sparsemodel.reporting import plots
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(sys.argv[0]).resolve().parents[1]))
 from benchmarks.data.load import load  # of the repository, not of the wheel
 
 glioma = load("glioma_meth")

@@ -41,3 +41,12 @@ def test_examples(example: Path) -> None:
 def test_there_are_enough_and_they_are_short() -> None:
     assert len(EXAMPLES) >= 15
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 60 for path in EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_the_gallery_can_show_it(example: Path) -> None:
+    """Its docstring begins with a heading, and it does not ask where its file is."""
+    text = example.read_text(encoding="utf-8")
+    title, underline = text.removeprefix('"""').splitlines()[:2]
+    assert underline == "=" * len(title)
+    assert "__file__" not in text, "the gallery runs examples without it; take sys.argv[0]"
