@@ -12,6 +12,7 @@ where :math:`\mu = 0` is the loss itself and :math:`\mu > 0` its smoothed versio
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -36,9 +37,9 @@ class _Pinball(IntervalConjugable, Smoothable, CvxModelled, Loss):
 
     __slots__ = ()
 
+    @abstractmethod
     def _slopes(self) -> tuple[float, float]:
         """Return ``(below, above)``."""
-        raise NotImplementedError
 
     def _dead_zone(self) -> float:
         return 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -56,7 +57,7 @@ def _asked_by_sparse_matrix() -> bool:
     return module.startswith("scipy.sparse.") and not module.startswith("scipy.sparse.linalg")
 
 
-class AffineLike:
+class AffineLike(ABC):
     """The operators that variables, slices and affine expressions share."""
 
     # NumPy and SciPy leave `array @ expression` to us when they see these.
@@ -64,9 +65,9 @@ class AffineLike:
     __array_priority__: float = 1000.0
     __iter__ = None  # not a sequence, although it can be sliced
 
+    @abstractmethod
     def as_affine(self) -> Affine:
         """Return the expression as a sum of pieces."""
-        raise NotImplementedError
 
     @property
     def shape(self) -> tuple[int, ...]:

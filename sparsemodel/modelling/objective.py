@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
 
@@ -15,14 +16,14 @@ from sparsemodel.modelling.values import real_number
 Reduction: TypeAlias = Literal["mean", "sum"]
 
 
-class ObjectiveLike:
+class ObjectiveLike(ABC):
     """The operators that objective terms and their sums share."""
 
     __array_ufunc__ = None  # NumPy leaves `number * term` to us
 
+    @abstractmethod
     def as_terms(self) -> Objective:
         """Return the expression as a sum of terms."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> Objective:
         if hasattr(other, "as_terms"):
@@ -96,9 +97,9 @@ class MatrixTerm(ObjectiveLike):
     expression: Affine
     weight: float
 
+    @abstractmethod
     def scaled(self, factor: float | Quantity) -> MatrixTerm:
         """Return the term times ``factor``."""
-        raise NotImplementedError
 
 
 @final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar, final
 
@@ -14,7 +15,7 @@ from sparsemodel.modelling.values import checked_shape, real_array
 T = TypeVar("T")
 
 
-class Quantity:
+class Quantity(ABC):
     """A number or an array that is only known when the problem is solved.
 
     Sums, differences, multiples and quotients of quantities and numbers are quantities.
@@ -25,9 +26,9 @@ class Quantity:
     __array_priority__: float = 900.0
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Return the shape of the value."""
-        raise NotImplementedError
 
     @property
     def ndim(self) -> int:
@@ -35,13 +36,13 @@ class Quantity:
         return len(self.shape)
 
     @property
+    @abstractmethod
     def value(self) -> Any:
         """Return the present value, None when a parameter has none yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parameters(self) -> Iterator[Parameter]:
         """Yield the parameters the quantity is made of."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> Any:
         return _formula(operator.add, self, other)
