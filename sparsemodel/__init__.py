@@ -11,6 +11,7 @@ array([0, 2])
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from sparsemodel._version import __version__
@@ -135,7 +136,8 @@ def __getattr__(name: str) -> Any:
                 globals()[name] = getattr(module, name)
                 return globals()[name]
     message = f"module 'sparsemodel' has no attribute {name!r}"
-    if not name.startswith("_"):
+    # `from sparsemodel import compiler` asks here first: rooms are imported, not explained.
+    if not name.startswith("_") and find_spec(f"sparsemodel.{name}") is None:
         from sparsemodel.modelling.hints import HINTS
 
         message += f": {HINTS[name]}" if name in HINTS else ""

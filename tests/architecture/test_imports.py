@@ -88,3 +88,14 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
             if heavy:
                 eager[name] = sorted(heavy)
     assert not eager
+
+
+@pytest.mark.parametrize("room", ["certificates", "compiler", "reporting"])
+def test_a_room_can_be_the_first_thing_imported(room: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sparsemodel.{room}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
