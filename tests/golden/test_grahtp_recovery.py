@@ -60,9 +60,14 @@ def test_forward_selection_takes_more_samples():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("k", [50, 70, 110])
 def test_recovery_in_full(k):
-    """Figure 2 with 100 trials."""
+    """Figure 2 with 100 trials.
+
+    About one in six instances has a coefficient too near zero for any method, and the instances
+    differ from n to n.
+    """
     backends = {"grahtp": GraHTP(), "fgrahtp": IHT(), "fbs": OMP(), "foba": FoBa()}
     rates = {
         name: [linear_rates(backend, n, k, 100) for n in (150, 200, 250, 300, 400)]
@@ -70,8 +75,9 @@ def test_recovery_in_full(k):
     }
     for curve in rates.values():
         exact = [pair[0] for pair in curve]
-        assert all(b >= a - 0.15 for a, b in pairwise(exact))  # other coefficients at each n
-        assert exact[-1] >= 0.8
+        assert exact[0] <= 0.1
+        assert all(b >= a - 0.2 for a, b in pairwise(exact))
+        assert exact[-1] >= 0.7
     if k == 50:
         ours, forward = (sum(pair[0] for pair in rates[name]) for name in ("grahtp", "fbs"))
         assert ours > forward
@@ -95,6 +101,7 @@ def test_classes_take_more_samples():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("k", [50, 70, 110])
 def test_classes_in_full(k):
     """Figure 3 with 20 trials a point."""
