@@ -45,8 +45,30 @@ _FEASIBLE_CVXPY = 1e-6
 _SHORT = (Stop.INTERRUPTED, Stop.TIME_LIMIT, Stop.CALLBACK)
 """Stops that somebody asked for: what was found so far is returned."""
 
+_SAME = 1e-8
+"""Relative difference up to which two starts have come to the same objective."""
+
 _EXACT = 1e-28
 """Share of the objective at zero below which a squared residual is rounding."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StageEnd:
+    """What a stage of the plan did."""
+
+    number: int
+    label: str
+    value: float = np.nan
+    """Objective it ended with, price included."""
+    improved: bool = False
+    """Whether that is the best so far."""
+    iterations: int = 0
+    passes: float = 0.0
+    seconds: float = 0.0
+    stop: Stop = Stop.CONVERGED
+    skipped: str = ""
+    """Why it was not run; empty when it was."""
 
 
 @final
@@ -66,6 +88,8 @@ class Outcome:
     notes: tuple[str, ...]
     duals: tuple[tuple[FloatArray, ...], ...]
     """Dual points worth trying as bounds, a loss gradient per term each."""
+    stages: tuple[StageEnd, ...] = ()
+    """What each stage did."""
 
 
 @np.errstate(all="ignore")  # what overflows is told from the result
@@ -80,8 +104,13 @@ def run(
     max_iter: int | None = None,
     callback: Callback | None = None,
     progress: Callable[[Iteration], None] | None = None,
+    on_stage: Callable[[StageEnd], None] | None = None,
 ) -> Outcome:
-    """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``."""
+    """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``.
+
+    Limits, seed and callback hold for all stages together: one deadline, the seed for each
+    stage, and a callback that ends the run ends the plan. ``on_stage`` hears of each stage's end.
+    """
     began = time.perf_counter()
     deadline = None if time_limit is None else began + time_limit
     objective = objective_of(reduced.form, reduced.gradient)
@@ -94,11 +123,26 @@ def run(
     duals: list[tuple[FloatArray, ...]] = []
     last: Result | None = None
     best: Result | None = None
+    before: Result | None = None  # the best when the last fresh start was made
     iterations = 0
-    for stage in plan.stages:
+    ends: list[StageEnd] = []
+
+    def report(end: StageEnd) -> None:
+        ends.append(end)
+        if on_stage is not None:
+            on_stage(end)
+
+    for number, stage in enumerate(plan.stages, start=1):
         if best is not None and _closed(objective, best.point):
             notes.append(f"{stage.label} was not needed: nothing is left to gain")
+            report(StageEnd(number, stage.label, skipped="nothing is left to gain"))
             break
+        if stage.start == "zero":
+            if plan.until_agreement and _agree(objective, last, before):
+                report(StageEnd(number, stage.label, skipped="two starts came to the same point"))
+                break
+            before = best
+        clock, passes = time.perf_counter(), objective.passes
         source = {"zero": None, "last": last, "best": best}[stage.start]
         context = Context(
             restricted=restricted,
@@ -114,8 +158,21 @@ def run(
         iterations += last.iterations
         if last.dual is not None and reduced.keeps_predictions:
             duals.append(last.dual)
-        if best is None or _better(objective, last, best):
+        improved = best is None or _better(objective, last, best)
+        if best is None or improved:
             best = last
+        report(
+            StageEnd(
+                number,
+                stage.label,
+                value=priced(objective, last.point),
+                improved=improved,
+                iterations=last.iterations,
+                passes=(objective.passes - passes) * reduced.shrinkage,
+                seconds=time.perf_counter() - clock,
+                stop=last.stop,
+            )
+        )
         if last.stop in _SHORT:
             best = replace(best, stop=last.stop)
             break
@@ -133,6 +190,7 @@ def run(
             max_iter=max_iter,
             callback=callback,
             progress=progress,
+            on_stage=on_stage,
         )
         note = "the start led to a point worse than zero, so the run began again there"
         return replace(again, notes=(note, *again.notes))
@@ -154,6 +212,7 @@ def run(
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
         duals=tuple(duals),
+        stages=tuple(ends),
     )
 
 
@@ -195,6 +254,14 @@ def _led_astray(objective: Objective, best: Result) -> bool:
     if isinstance(form, SparseRegression) and not satisfied(form, origin.x):
         return False
     return not priced(objective, best.point) <= priced(objective, origin)
+
+
+def _agree(objective: Objective, last: Result | None, before: Result | None) -> bool:
+    """Return whether the last start ended as low as the best before it, and no lower."""
+    if last is None or before is None:
+        return False
+    new, old = priced(objective, last.point), priced(objective, before.point)
+    return abs(new - old) <= _SAME * abs(old)
 
 
 def _listener(
@@ -287,4 +354,4 @@ def _check_contract(name: str, point: Point, objective: Objective) -> None:
             )
 
 
-__all__ = ["Outcome", "restricted_solver", "run"]
+__all__ = ["Outcome", "StageEnd", "restricted_solver", "run"]

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sparsemodel.cli.recording import problem_parser, with_recipe
 from sparsemodel.cli.records import finite
 from sparsemodel.cli.text import table as columns
 from sparsemodel.interfaces import DataError
+from sparsemodel.reporting.progress import is_watched
 
 NAME = "precision"
 USAGE = "precision DATA --edges K | --among KS [options]"
@@ -134,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         start=start,
         seed=arguments.seed,
         time_limit=arguments.time_limit,
-        verbose=not arguments.quiet,
+        verbose=not arguments.quiet and is_watched(sys.stderr),
     )
     certificate: Any = None if arguments.no_certificate else problem.certify()
     if certificate is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sparsemodel.cli.options import (
 )
 from sparsemodel.cli.recording import with_recipe
 from sparsemodel.cli.records import certificate_record, coefficient_csv, solution_record
+from sparsemodel.reporting.progress import is_watched
 
 NAME = "solve"
 USAGE = "solve DATA --target COLUMN --k K [options]"
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.backend,
         seed=arguments.seed,
         time_limit=arguments.time_limit,
-        verbose=not arguments.quiet,
+        verbose=not arguments.quiet and is_watched(sys.stderr),
     )
     certificate = None if arguments.no_certificate else problem.certify()
     if arguments.coefficients is not None:

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.compiler.features import Features, coherence, share_left
 from sparsemodel.interfaces import (
     Access,
     Conjugable,
@@ -58,6 +59,8 @@ class Facts(FactSheet):
         super().__init__()
         self.form = form
         self._gradient: FloatArray | None = None
+        self._coherence: float | None = None
+        self._left: dict[int, float] = {}
 
     def structure(self) -> None:
         """Record what the losses and sizes say without touching the data."""
@@ -144,6 +147,40 @@ class Facts(FactSheet):
         text = f"within a factor of {spread:.3g}" + (f", {zero} constant" if zero else "")
         self.record("column sizes", text, "computed", 0.5)
         return total
+
+    def features(self, form: SparseRegression, gradient: FloatArray | None) -> Features:
+        """Return what the ranking of plans looks at; ``form`` is the reduced one.
+
+        Correlations are probed where columns can be read, and for squared losses also what a
+        first guess of the support leaves. Both read a few columns, once.
+        """
+        plain = Features.of(form)
+        if gradient is None or not plain.stored or plain.k == 0:
+            return plain
+        if self._coherence is None:
+            with np.errstate(all="ignore"):  # what overflows is told from the result
+                self._coherence, passes = coherence(form, gradient)
+            self.passes += passes
+            self.record(
+                "correlation",
+                f"{self._coherence:.2g} among promising columns",
+                "the columns with the largest gradients",
+                round(passes, 3),
+            )
+        left = None
+        if plain.loss == "quadratic" and plain.structure == "plain":
+            if plain.k not in self._left:
+                with np.errstate(all="ignore"):
+                    self._left[plain.k], passes = share_left(form, gradient)
+                self.passes += passes
+                self.record(
+                    "noise",
+                    f"a first guess of the support leaves {self._left[plain.k]:.1%} of the loss",
+                    f"the minimiser on the {plain.k} largest gradients",
+                    round(passes, 3),
+                )
+            left = self._left[plain.k]
+        return Features.of(form, coherence=self._coherence, left=left)
 
     @staticmethod
     def _sampled_squares(form: SparseRegression) -> FloatArray | None:

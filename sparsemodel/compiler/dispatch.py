@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparsemodel.compiler.adapters import adapt, adapter_words
 from sparsemodel.compiler.analysis import FactSheet
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
-from sparsemodel.compiler.portfolios import stages_for
+from sparsemodel.compiler.portfolios import Choice, choose, stages_of
+from sparsemodel.compiler.ranking import Forecast
+from sparsemodel.compiler.recipes import is_recipe, parse
 from sparsemodel.compiler.reductions import Reduced
 from sparsemodel.compiler.wording import describe, notes_for, restricted_words
 from sparsemodel.interfaces import (
@@ -18,13 +22,25 @@ from sparsemodel.registry import backend_class, usable_backends
 
 
 def make_plan(
-    form: Form, reduced: Reduced, facts: FactSheet, backend: str | Backend | None
+    form: Form,
+    reduced: Reduced,
+    facts: FactSheet,
+    backend: str | Backend | None,
+    time_limit: float | None = None,
 ) -> Plan:
-    """Return the plan for a problem; an explicit choice is obeyed or refused, never replaced."""
+    """Return the plan for a problem; an explicit choice is obeyed or refused, never replaced.
+
+    A time limit changes the choice only where the best plan is expected to take longer.
+    """
+    choice = Choice(())
+    rejected: tuple[Rejection, ...] = ()
     if backend is None:
-        stages, rejected = _choose(reduced.form)
+        choice, rejected = _choose(reduced, facts, time_limit)
+        stages = choice.stages
+    elif isinstance(backend, str) and is_recipe(backend):
+        stages = _explicit_recipe(reduced.form, backend)
     else:
-        stages, rejected = (_explicit(reduced.form, backend),), ()
+        stages = (_explicit(reduced.form, backend),)
     words = [word for stage in stages for word in adapter_words(stage.backend)]
     return Plan(
         problem=describe(form),
@@ -34,7 +50,9 @@ def make_plan(
         reductions=tuple(r.describe() for r in reduced.reductions),
         adapters=tuple(dict.fromkeys(words)),
         restricted=restricted_words(reduced.form),
-        notes=notes_for(form),
+        notes=(*notes_for(form), *_tradeoffs(choice)),
+        forecast=choice.forecasts[0] if choice.forecasts else None,
+        until_agreement=backend is None,
     )
 
 
@@ -66,7 +84,16 @@ def _explicit(form: Form, backend: str | Backend) -> Stage:
     return Stage(adapted.backend, "asked for", name)
 
 
-def _choose(form: Form) -> tuple[tuple[Stage, ...], tuple[Rejection, ...]]:
+def _explicit_recipe(form: Form, recipe: str) -> tuple[Stage, ...]:
+    for step in parse(recipe):
+        _explicit(form, step.apply(resolve(step.backend)[1]))
+    return tuple(replace(stage, why="asked for") for stage in stages_of(recipe, form))
+
+
+def _choose(
+    reduced: Reduced, facts: FactSheet, time_limit: float | None
+) -> tuple[Choice, tuple[Rejection, ...]]:
+    form = reduced.form
     able: dict[str, Backend] = {}
     rejected = []
     for name, cls in usable_backends():
@@ -80,14 +107,38 @@ def _choose(form: Form) -> tuple[tuple[Stage, ...], tuple[Rejection, ...]]:
         raise UnsupportedProblemError(
             "No installed backend can solve this problem:\n  " + "\n  ".join(reasons), reasons
         )
-    stages = stages_for(form, able)
-    used = {stage.label for stage in stages}
-    for other in able:
-        if other not in used:
-            reason = f"can solve this too; {' + '.join(sorted(used))} is preferred here"
-            rejected.append(Rejection(other, (reason,)))
+    choice = choose(form, able, facts, reduced.gradient, time_limit)
+    used = {stage.label for stage in choice.stages}
+    forecasts = {forecast.recipe: forecast for forecast in choice.forecasts}
+    rejected += [
+        Rejection(other, (_why_not(forecasts.get(other), used),))
+        for other in able
+        if other not in used
+    ]
     rejected.sort(key=lambda r: r.backend)
-    return stages, tuple(rejected)
+    return choice, tuple(rejected)
+
+
+def _why_not(forecast: Forecast | None, used: set[str]) -> str:
+    if forecast is None:
+        return f"can solve this too; {' + '.join(sorted(used))} is preferred here"
+    return f"can solve this too: {forecast.describe()}"
+
+
+def _tradeoffs(choice: Choice) -> tuple[str, ...]:
+    """Return the quicker and the more thorough plan, where there are such."""
+    if not choice.forecasts:
+        return ()
+    chosen, *others = choice.forecasts
+    notes = []
+    quicker = next((f for f in others if f.seconds <= 0.5 * chosen.seconds), None)
+    if quicker is not None:
+        notes.append(f"for a quicker answer, solve({quicker.recipe!r}): {quicker.describe()}")
+    better = [f for f in others if f.close > chosen.close and f.excess < chosen.excess]
+    if better:
+        thorough = min(better, key=lambda f: (f.excess, f.recipe))
+        notes.append(f"for a better one, solve({thorough.recipe!r}): {thorough.describe()}")
+    return tuple(notes)
 
 
 __all__ = ["make_plan", "resolve"]

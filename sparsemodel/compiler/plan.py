@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sparsemodel import markup
+import sparsemodel.markup as markup  # not "from": the package hands out its names lazily
 from sparsemodel.compiler.analysis import Fact
+from sparsemodel.compiler.plan_graph import plan_graph
+from sparsemodel.compiler.ranking import Forecast
 from sparsemodel.interfaces import Backend
 
 
@@ -50,11 +52,24 @@ class Plan:
     """What would change the picture."""
     adapters: tuple[str, ...] = ()
     """What is done so that backends can solve what they cannot by themselves."""
+    forecast: Forecast | None = None
+    """What the plan did on the measured problems most like this one; None when asked for."""
+    until_agreement: bool = False
+    """Whether fresh starts end when two of them have come to the same objective."""
 
     @property
     def chosen(self) -> str:
         """Return the name of the first stage's backend."""
         return self.stages[0].label
+
+    @property
+    def outline(self) -> str:
+        """Return the stages in one line: ``>`` hands the point on, ``|`` starts afresh."""
+        text = self.stages[0].label
+        for stage in self.stages[1:]:
+            link = {"zero": " | ", "last": " > ", "best": " | best "}[stage.start]
+            text += link + stage.label
+        return text
 
     def __str__(self) -> str:
         lines = [f"Problem   {self.problem}", "", "Facts"]
@@ -74,15 +89,30 @@ class Plan:
             if stage.backend.guarantee:
                 lines.append(f"     guarantee: {stage.backend.guarantee}")
         lines.append(f"  on a support: {self.restricted}")
+        if self.forecast is not None:
+            lines.append(f"  expected: {self.forecast.describe()}")
+            if sum(stage.start == "zero" for stage in self.stages) > 2:
+                lines.append("  fresh starts end when two of them come to the same objective")
+            similar = self.forecast.similar
+            lines.append(
+                f"     ({len(similar)} measured problems are most like this one, among them "
+                f"{', '.join(similar[:3])}; as good means within 0.1 %)"
+            )
         if self.rejected:
             lines += ["", "Not taken"]
-            width = max(len(r.backend) for r in self.rejected)
-            for rejection in self.rejected:
-                lines.append(f"  {rejection.backend:<{width}}  {'; '.join(rejection.reasons)}")
+            lines += _not_taken(self.rejected)
         if self.notes:
-            lines += ["", "Worth knowing"]
+            lines += ["", "What would change this"]
             lines += [f"  {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def graph(self) -> Any:
+        """Return the plan as a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.
+
+        Nodes carry ``kind``, ``label`` and ``detail``, edges a ``label``:
+        ``sparsemodel.reporting.plots.plan`` draws it.
+        """
+        return plan_graph(self)
 
     def _repr_html_(self) -> str:
         steps = [(f"{i}. {stage.label}", stage.why) for i, stage in enumerate(self.stages, 1)]
@@ -90,7 +120,7 @@ class Plan:
         return markup.panel(
             "Plan",
             self.problem,
-            markup.facts([*steps, ("on a support", self.restricted)]),
+            markup.facts([*steps, ("on a support", self.restricted), *self._expected()]),
             *(markup.sentence(note) for note in (*self.adapters, *self.notes)),
             markup.folded(
                 f"What is known ({len(self.facts)})",
@@ -102,6 +132,9 @@ class Plan:
             ),
             markup.folded(f"Not taken ({len(self.rejected)})", markup.facts(others)),
         )
+
+    def _expected(self) -> list[tuple[str, str]]:
+        return [] if self.forecast is None else [("expected", self.forecast.describe())]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
@@ -117,16 +150,32 @@ class Plan:
                 {
                     "backend": s.label,
                     "options": s.backend.options(),
+                    "start": s.start,
                     "why": s.why,
                     "guarantee": s.backend.guarantee,
                     "reference": s.backend.reference,
                 }
                 for s in self.stages
             ],
+            "forecast": None if self.forecast is None else self.forecast.to_dict(),
             "restricted": self.restricted,
             "rejected": [{"backend": r.backend, "reasons": list(r.reasons)} for r in self.rejected],
             "notes": list(self.notes),
         }
+
+
+def _not_taken(rejected: tuple[Rejection, ...]) -> list[str]:
+    """Return a line for every reason, with the backends it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for rejection in rejected:
+        by_reason.setdefault("; ".join(rejection.reasons), []).append(rejection.backend)
+    alone = {reason: names[0] for reason, names in by_reason.items() if len(names) == 1}
+    width = max((len(name) for name in alone.values()), default=0)
+    lines = [f"  {name:<{width}}  {reason}" for reason, name in alone.items()]
+    for reason, names in by_reason.items():
+        if len(names) > 1:
+            lines += [f"  {', '.join(names)}", f"  {'':<{width}}  {reason}"]
+    return lines
 
 
 __all__ = ["Plan", "Rejection", "Stage"]

@@ -1,57 +1,83 @@
-"""Which backends are run for a kind of problem, in which order, from where."""
+"""Which backends are run for a kind of problem, in which order, from where, and why."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import singledispatch
 from math import comb
+from typing import final
 
+from sparsemodel.compiler.adapters import adapt
+from sparsemodel.compiler.analysis import Facts, FactSheet
+from sparsemodel.compiler.features import Features
 from sparsemodel.compiler.plan import Stage
+from sparsemodel.compiler.ranking import Forecast, table
+from sparsemodel.compiler.recipes import backends_of, parse
 from sparsemodel.interfaces import (
-    Access,
     Backend,
     Cardinality,
+    FloatArray,
     Form,
     Quadratic,
     SparseRegression,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import has_kinks
+from sparsemodel.registry import backend_class
 
 SMALL = 2000
 """Supports up to which enumeration is cheaper than being clever."""
 
-SWAP_LIMIT_QUADRATIC = 500
-"""Unknowns up to which a squared loss is polished by swaps (about ``k / 2`` passes, in blocks)."""
-
-SWAP_LIMIT = 200
-"""The same for other losses, where every removal is a minimisation of its own."""
-
-OMP_LIMIT = 50
-"""Units up to which forward selection one by one (``k / 2`` passes) is another start."""
-
 PREFERENCE = ("nhtp", "grahtp", "iht")
-"""Order among those that can, by recovery rate and time on the comparison in the benchmarks."""
-
+"""Order among those that can where nothing like the problem was measured."""
 
 PRECISION_PREFERENCE = ("precision_swap", "precision_exchange", "precision_grahtp")
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The stages that are run, with the forecasts that decided where there are any."""
+
+    stages: tuple[Stage, ...]
+    forecasts: tuple[Forecast, ...] = ()
+    """Of all recipes that could be run, the chosen one first."""
+
+
 @singledispatch
-def stages_for(form: Form, able: dict[str, Backend]) -> tuple[Stage, ...]:
-    """Return the stages for ``form``, given the backends that can solve it."""
-    name = next((name for name in PREFERENCE if name in able), min(able))
-    return (Stage(able[name], _REASONS.get(name, "the first that can"), name),)
+def choose(
+    form: Form,
+    able: dict[str, Backend],
+    facts: FactSheet,
+    gradient: FloatArray | None = None,
+    time_limit: float | None = None,
+) -> Choice:
+    """Return the stages for the reduced ``form``, given the backends that can solve it.
+
+    ``gradient`` is its gradient at zero. ``facts`` are asked for what the choice depends on.
+    """
+    return _preferred(able, PREFERENCE)
 
 
-@stages_for.register
-def _(form: SparsePrecision, able: dict[str, Backend]) -> tuple[Stage, ...]:
-    name = next((name for name in PRECISION_PREFERENCE if name in able), min(able))
-    return (Stage(able[name], _REASONS.get(name, "the first that can"), name),)
+@choose.register
+def _(
+    form: SparsePrecision,
+    able: dict[str, Backend],
+    facts: FactSheet,
+    gradient: FloatArray | None = None,
+    time_limit: float | None = None,
+) -> Choice:
+    return _preferred(able, PRECISION_PREFERENCE)
 
 
-@stages_for.register
-def _(form: SparseRegression, able: dict[str, Backend]) -> tuple[Stage, ...]:
+@choose.register
+def _(
+    form: SparseRegression,
+    able: dict[str, Backend],
+    facts: FactSheet,
+    gradient: FloatArray | None = None,
+    time_limit: float | None = None,
+) -> Choice:
     sparsity = form.sparsity
     k = min(sparsity.k, sparsity.units)
     quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
@@ -60,30 +86,51 @@ def _(form: SparseRegression, able: dict[str, Backend]) -> tuple[Stage, ...]:
     limit = SMALL // 10 if slow else SMALL
     if "exhaustive" in able and (supports := _enumerated(sparsity, k)) <= limit:
         why = f"there are only {supports} supports; all are tried"
-        return (Stage(able["exhaustive"], why, "exhaustive"),)
+        return Choice((Stage(able["exhaustive"], why, "exhaustive"),))
     if sparsity.price > 0.0 and "grahtp" in able:  # others would climb the same path again
         why = "a path along k finds the best number of units; gradient steps refine it there"
-        return (Stage(able["grahtp"], why, "grahtp"),)
-    if "nhtp" not in able and {"chtp", "local_search"} <= able.keys():
-        first = Stage(able["chtp"], _REASONS["chtp"], "chtp", start="zero")
-        swaps = Stage(able["local_search"], "swaps lower the loss further", "local_search")
-        return (first, swaps) if k <= SWAP_LIMIT else (first,)
-    if not {"nhtp", "gomp", "omp", "local_search"} <= able.keys():
-        name = next((name for name in PREFERENCE if name in able), min(able))
-        return (Stage(able[name], _REASONS.get(name, "the first that can"), name),)
-    nhtp, gomp, omp = (
-        Stage(able[name], _REASONS[name], name, start="zero") for name in ("nhtp", "gomp", "omp")
+        return Choice((Stage(able["grahtp"], why, "grahtp"),))
+    known = table()
+    recipes = frozenset(r for r in known.recipes if backends_of(r) <= able.keys())
+    entries = sum(term.design.entries for term in form.terms)
+    features = facts.features(form, gradient) if isinstance(facts, Facts) else Features.of(form)
+    ranked = known.rank(features, recipes, entries)
+    if not ranked:
+        return _preferred(able, PREFERENCE)
+    best = ranked[0]
+    if time_limit is not None and best.seconds > time_limit:
+        best = min(ranked, key=lambda f: (max(f.seconds - time_limit, 0.0), f.cost, f.recipe))
+    others = tuple(forecast for forecast in ranked if forecast is not best)
+    return Choice(stages_of(best.recipe, form), (best, *others))
+
+
+def stages_of(recipe: str, form: Form) -> tuple[Stage, ...]:
+    """Return the stages of a recipe, with the adapters that ``form`` asks for."""
+    return tuple(
+        Stage(
+            adapt(step.apply(backend_class(step.backend)()), form).backend,
+            _why(step.backend, step.start),
+            step.backend,
+            start=step.start,
+        )
+        for step in parse(recipe)
     )
-    swaps = Stage(able["local_search"], "swaps lower the loss further", "local_search")
-    stored = all(Access.COLUMNS in term.design.access for term in form.terms)
-    if not stored or k * form.outputs > (SWAP_LIMIT_QUADRATIC if quadratic else SWAP_LIMIT):
-        return (nhtp, gomp)  # without cheap columns a swap costs many passes
-    if quadratic:
-        again = replace(swaps, why="the same from another start")
-        others = (omp, again, gomp, again) if k <= OMP_LIMIT else (gomp, again)
-        return (nhtp, swaps, *others)
-    starts = (gomp, nhtp, omp) if k <= OMP_LIMIT else (gomp, nhtp)
-    return (*starts, replace(swaps, why="swaps from the best so far", start="best"))
+
+
+def _preferred(able: dict[str, Backend], names: tuple[str, ...]) -> Choice:
+    name = next((name for name in names if name in able), min(able))
+    return Choice((Stage(able[name], _why(name, "zero"), name),))
+
+
+def _why(name: str, start: str) -> str:
+    if name == "local_search":
+        return {
+            "zero": "adds the coordinate that lowers the objective most, then swaps while that "
+            "helps",
+            "last": "swaps lower the objective further",
+            "best": "swaps from the best so far",
+        }[start]
+    return _REASONS.get(name, "the first that can")
 
 
 def _enumerated(sparsity: Cardinality, k: int) -> int:
@@ -93,11 +140,16 @@ def _enumerated(sparsity: Cardinality, k: int) -> int:
 
 
 _REASONS = {
-    "nhtp": "the loss is twice differentiable; Newton steps on the support take few passes",
+    "nhtp": "Newton steps on the support take few passes, and recover exactly without noise",
     "omp": "adds the best coordinate a pass: correlated columns ask for care",
     "gomp": "adds several coordinates a pass, which nearly separable classes ask for",
+    "ompr": "adds coordinates one by one, then exchanges them by gradients",
+    "foba": "adds coordinates one by one and drops those that stop paying",
+    "gp": "adds coordinates along gradients, without a full refit each",
+    "sp": "exchanges many coordinates at once and settles in a few passes",
     "chtp": "its steps stay within the constraints",
     "grahtp": "the loss is smooth, and debiasing on the support is cheap",
+    "fgrahtp": "plain gradient steps give a cheap first support",
     "iht": "the loss is smooth",
     "precision_exchange": "adds edges, fits again, drops as many: thorough and slow",
     "precision_swap": "exchanges shrinking blocks of edges by exact one-edge gains",
@@ -105,4 +157,4 @@ _REASONS = {
 }
 
 
-__all__ = ["PREFERENCE", "SMALL", "stages_for"]
+__all__ = ["PREFERENCE", "SMALL", "Choice", "choose", "stages_of"]

@@ -6,7 +6,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from sparsemodel.interfaces import Form, SparseRegression
+from sparsemodel.interfaces import Access, Form, SparseRegression
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import has_kinks
 from sparsemodel.numerics.restricted import DIRECT_LIMIT
@@ -84,14 +84,24 @@ def notes_for(form: Form) -> tuple[str, ...]:
 
 @notes_for.register
 def _(form: SparseRegression) -> tuple[str, ...]:
+    notes = []
     counted = form.ridge[form.sparsity.counted]
     if counted.size and not np.all(counted > 0.0):
-        advice = (
+        notes.append(
             "without a ridge on every counted entry there is no dual bound for free; "
             "with one, sm.ridge(w, 1e-3) say, every solution would carry one"
         )
-        return (advice,)
-    return ()
+    if not all(Access.COLUMNS in term.design.access for term in form.terms):
+        notes.append(
+            "the columns of the design cannot be read; stored as an array, all exchanges of "
+            "columns could be priced at once"
+        )
+    if has_kinks(form):
+        notes.append(
+            "a loss with kinks is smoothed in steps; a smooth one in its place (huber_loss, "
+            "smoothed_hinge_loss) would take one run instead of several"
+        )
+    return tuple(notes)
 
 
 __all__ = ["describe", "notes_for", "restricted_words"]

@@ -38,7 +38,7 @@ from sparsemodel.modelling.solution import Solution
 from sparsemodel.modelling.starting import given_start, warm_start
 from sparsemodel.modelling.values import real_number
 from sparsemodel.modelling.variables import Variable
-from sparsemodel.reporting.progress import progress
+from sparsemodel.reporting.solve_log import solve_log
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -133,17 +133,14 @@ class Problem:
 
     # ---- planning ----------------------------------------------------------------------------
 
-    def plan(self, backend: str | Backend | None = None) -> Plan:
+    def plan(self, backend: str | Backend | None = None, time_limit: float | None = None) -> Plan:
         """Return what :meth:`solve` would do, without solving.
 
-        Raises
-        ------
-        UnsupportedProblemError
-            When the backend asked for (or every backend) objects; the reasons are listed.
+        Raises UnsupportedProblemError when the backend asked for, or every one, objects.
         """
         compiled = self._compiled()
         facts, reduced = compiled.analysis()
-        return make_plan(compiled.form, reduced, facts, backend)
+        return make_plan(compiled.form, reduced, facts, backend, time_limit)
 
     def explain(self, backend: str | Backend | None = None) -> str:
         """Return in words what the compiler saw, what it will run, and why not the others."""
@@ -167,8 +164,9 @@ class Problem:
         Parameters
         ----------
         backend
-            None lets the compiler choose; a name or a value such as
-            ``sm.backends.NHTP(tol=1e-10)`` is obeyed or refused, never replaced.
+            None lets the compiler choose; a name, a value such as ``sm.backends.NHTP(tol=1e-10)``
+            or a plan such as ``"nhtp > local_search | omp"`` (``>`` hands the point on, ``|``
+            starts afresh, the best point wins) is obeyed or refused, never replaced.
         start
             Where to begin: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None begins at zero.
@@ -179,7 +177,8 @@ class Problem:
         max_iter
             Iteration limit, in place of the backend's own.
         verbose
-            Show progress on standard error, where that is a terminal or a notebook.
+            Write to standard error what was compiled and what each stage did; on terminals and
+            in notebooks also follow the iterations.
         callback
             Called with each :class:`~sparsemodel.interfaces.Iteration`; True ends the run.
 
@@ -198,10 +197,10 @@ class Problem:
             else (given_start(start, compiled.form, compiled.layout, self._variables))
         )
         known = compiled.analysed
-        plan = self.plan(backend)
+        plan = self.plan(backend, time_limit=time_limit)
         facts, reduced = compiled.analysis()
         ready = time.perf_counter()
-        with progress(verbose) as report:
+        with solve_log(verbose, plan) as log:
             outcome = run(
                 compiled.form,
                 reduced,
@@ -211,7 +210,8 @@ class Problem:
                 time_limit=time_limit,
                 max_iter=max_iter,
                 callback=callback,
-                progress=report,
+                progress=None if log is None else log.iteration,
+                on_stage=None if log is None else log.stage,
             )
         timings = {
             "compile": ready - began,

@@ -30,6 +30,7 @@ from sparsemodel.numerics.multipliers import minimise_with_multipliers
 from sparsemodel.numerics.objective import RegressionObjective, margins, rowwise
 from sparsemodel.numerics.power import restricted_smoothness
 from sparsemodel.numerics.projection import project
+from sparsemodel.numerics.quadratic_model import quadratic_model
 from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.removal import removal_costs
 from sparsemodel.numerics.restricted import (
@@ -99,6 +100,7 @@ __all__ = [
     "primal_of",
     "project",
     "project_dual",
+    "quadratic_model",
     "removal_costs",
     "removal_order",
     "restricted_smoothness",

@@ -136,6 +136,35 @@ class QuadraticSwaps:
         Its ``decrease`` may be negative. ``costs`` and ``inverse`` are those of
         :meth:`removals`. Costs half a pass per position, in one product of matrices.
         """
+        directions, columns, gains = self._priced(positions, costs, inverse)
+        into, which = np.unravel_index(int(np.argmax(gains)), gains.shape)
+        decrease = float(gains[into, which])
+        if not np.isfinite(decrease):
+            return None
+        return Swap(
+            out=int(self._support[positions[which]]),
+            into=int(into),
+            decrease=decrease,
+            removal=directions[:, which].copy(),
+            column=columns[:, which].copy(),
+        )
+
+    def best_insertions(
+        self, positions: IntArray, costs: FloatArray, inverse: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Return, for each removal, the best coordinate to insert and what the swap gains.
+
+        The gains may be negative, or ``-inf`` where nothing can be inserted. Costs half a pass
+        per position, in one product of matrices.
+        """
+        gains = self._priced(positions, costs, inverse)[2]
+        into = np.argmax(gains, axis=0)
+        return into, gains[into, np.arange(positions.size)]
+
+    def _priced(
+        self, positions: IntArray, costs: FloatArray, inverse: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return removal directions, their Hessian columns, and the gains of all swaps."""
         directions = self._factor.removal_directions(positions, inverse)
         columns = hessian_columns(self._objective, self._at, self._support, directions)
         dropped = self._x[positions]
@@ -153,17 +182,7 @@ class QuadraticSwaps:
         gains[~useful] = -np.inf
         gains[self._support] = -np.inf
         gains -= costs[positions]
-        into, which = np.unravel_index(int(np.argmax(gains)), gains.shape)
-        decrease = float(gains[into, which])
-        if not np.isfinite(decrease):
-            return None
-        return Swap(
-            out=int(self._support[positions[which]]),
-            into=int(into),
-            decrease=decrease,
-            removal=directions[:, which].copy(),
-            column=columns[:, which].copy(),
-        )
+        return directions, columns, gains
 
     def exchange(self, swap: Swap) -> bool:
         """Carry out a swap; half a pass. False when rounding has spoilt the state."""

@@ -10,6 +10,7 @@ from sparsemodel.reporting.plots_gaps import gaps
 from sparsemodel.reporting.plots_graph import graph
 from sparsemodel.reporting.plots_path import path, support_recovery
 from sparsemodel.reporting.plots_pictures import weights_as_pictures
+from sparsemodel.reporting.plots_plan import plan
 
 __all__ = [
     "coefficients",
@@ -17,6 +18,7 @@ __all__ = [
     "gaps",
     "graph",
     "path",
+    "plan",
     "support_recovery",
     "weights_as_pictures",
 ]

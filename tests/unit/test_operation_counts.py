@@ -138,7 +138,7 @@ def test_matrix_free_newton_systems_take_conjugate_gradients():
     problem = sm.Problem(
         sm.minimize(sm.squared_loss(sm.as_design(operator) @ w, b)), sm.card(w) <= k
     )
-    solution = problem.solve()
+    solution = problem.solve("nhtp")
     np.testing.assert_allclose(w.value, x, atol=1e-8)
     assert len(calls) <= 130  # forming k columns of each Hessian would take hundreds
     assert len(calls) <= 2.0 * solution.passes + 4

@@ -58,8 +58,12 @@ def test_unknown_backend_names_a_close_one(data) -> None:
 
 
 def test_analysis_is_lean(data) -> None:
-    """Columns of one size cost half a pass to analyse: the gradient the solver needs anyway."""
-    assert sum(fact.passes for fact in make(data).plan().facts) <= 0.51
+    """Columns of one size cost half a pass to analyse: the gradient the solver needs anyway.
+
+    Where there is a choice to make, a few columns are read beside it: here 8 and 3 of 60.
+    """
+    assert sum(fact.passes for fact in make(data).plan("nhtp").facts) <= 0.51
+    assert sum(fact.passes for fact in make(data).plan().facts) <= 0.51 + 0.5 * 11 / 60 + 0.01
 
 
 def test_second_solve_analyses_nothing(data) -> None:

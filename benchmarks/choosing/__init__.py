@@ -1,0 +1,1 @@
+"""How well the compiler chooses: a corpus, what every backend does on it, the fitted table."""

@@ -1,0 +1,221 @@
+"""Run recipes on the corpus and keep what they did, a file a problem.
+
+Every run is a fresh problem through the same driver; the CPU time covers analysis, planning (for
+the compiler's own choice) and the run. Passes are those the objective counts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import sparsemodel as sm
+from benchmarks.choosing.corpus import Case
+from benchmarks.measure import unit_of
+from sparsemodel.compiler.adapters import adapt
+from sparsemodel.compiler.plan import Plan, Stage
+from sparsemodel.compiler.recipes import backends_of, parse
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.driver import run
+from sparsemodel.interfaces import Quadratic, SparseModelError
+from sparsemodel.numerics import has_kinks
+from sparsemodel.registry import backend_class, usable_backends
+
+CPU_LIMIT = 1.0
+"""CPU seconds after which a run is ended at its next iteration."""
+
+CHOSEN = "solve()"
+"""The name of the compiler's own choice among the recipes."""
+
+_SWAPS = "local_search"
+_ALL = "local_search:removal=all"
+_NEWTON = "nhtp:patience=10"
+
+_SHORT = "nhtp:patience=3"
+_PRICED = "newton_swaps"
+
+RECIPES = (
+    _NEWTON,
+    _ALL,
+    "local_search:removal=cheapest",
+    *(
+        f"{start} > {_SWAPS}"
+        for start in ("nhtp", _NEWTON, "gomp", "omp", "grahtp", "fgrahtp", "sp", "gp", "chtp")
+    ),
+    *(f"{start} > {_ALL}" for start in (_NEWTON, _SHORT, "gomp", "omp")),
+    *(f"{start} > {_ALL}" for start in ("chtp", "grahtp", "sp", "gp")),
+    f"gomp > {_NEWTON} > {_SWAPS}",
+    f"{_NEWTON} > {_SWAPS} | gomp > {_SWAPS}",
+    f"{_NEWTON} > {_SWAPS} | {_SWAPS}",
+    f"{_SWAPS} | gomp > {_SWAPS}",
+    f"{_SWAPS} | sp > {_SWAPS}",
+    f"{_SWAPS} | gp > {_SWAPS}",
+    f"{_NEWTON} > {_SWAPS} | omp > {_SWAPS} | gomp > {_SWAPS}",
+    *(f"{start} > {_ALL} | {_ALL}" for start in (_NEWTON, _SHORT, "grahtp", "sp", "gp")),
+    f"{_ALL} | gomp > {_ALL}",
+    f"{_SHORT} > {_ALL} | sp > {_ALL} | {_ALL}",
+    f"{_SHORT} > {_ALL} | gp > {_ALL} | {_ALL}",
+    f"{_SHORT} > {_ALL} | sp > {_ALL} | gp > {_ALL} | {_ALL}",
+    f"{_NEWTON} > {_ALL} | {_ALL} | gomp > {_ALL}",
+    f"{_PRICED} | {_ALL}",
+    f"{_SHORT} > {_ALL} | {_PRICED}",
+    f"{_SHORT} > {_ALL} | {_PRICED} | gp > {_ALL}",
+    f"{_SHORT} > {_ALL} | {_PRICED} | {_ALL} | gomp > {_ALL} | sp > {_ALL}",
+    f"gomp | {_NEWTON} | best {_SWAPS}",
+    f"gomp | omp | best {_SWAPS}",
+    f"gp | sp | omp | best {_SWAPS}",
+    f"gp | {_NEWTON} | best {_SWAPS}",
+    f"gomp | omp | best {_ALL}",
+    f"omp | {_NEWTON} | best {_SWAPS}",
+    f"gomp | {_NEWTON} | omp | best {_SWAPS}",
+    f"gomp | {_NEWTON} | omp | best {_ALL}",
+    f"{_NEWTON} | gomp",
+    f"{_NEWTON} | gomp | omp",
+)
+"""Plans of several stages that are tried on squared losses beside the single backends."""
+
+RECIPES_OF_OTHERS = (
+    _NEWTON,
+    *(f"{start} > {_PRICED}" for start in ("gomp", "omp", "gp", "sp", "chtp", "grahtp", _NEWTON)),
+    f"gp > {_PRICED}:candidates=20",
+    f"gp > {_PRICED} | {_NEWTON} > {_PRICED}",
+    f"gp > {_PRICED} | gomp > {_PRICED}",
+    f"gp > {_PRICED} | sp > {_PRICED}",
+    f"gomp > {_PRICED} | sp > {_PRICED}",
+    f"gp > {_PRICED} | gomp > {_PRICED} | sp > {_PRICED}",
+    f"{_PRICED} | sp > {_PRICED}",
+    f"{_PRICED} | gomp > {_PRICED}",
+    f"{_PRICED} | gp > {_PRICED} | sp > {_PRICED}",
+    f"gp > {_PRICED} | gomp > {_PRICED} | sp > {_PRICED} | {_PRICED}",
+    f"gp | gomp | sp | best {_PRICED}",
+    f"gomp | {_NEWTON} | best {_PRICED}",
+    f"omp | {_NEWTON} | best {_PRICED}",
+    f"gomp | omp | best {_PRICED}",
+)
+"""The same for other losses, where swaps are priced by the second-order model."""
+
+RECIPES_OF_STRUCTURE = (
+    _NEWTON,
+    *(f"{start} > {_SWAPS}" for start in ("gomp", "omp", "gp", "sp", "chtp", _NEWTON)),
+    *(f"{start} > {_ALL}" for start in ("gomp", "chtp")),
+    f"gomp | {_NEWTON} | best {_SWAPS}",
+    f"gomp | {_NEWTON} | omp | best {_SWAPS}",
+    f"chtp > {_SWAPS} | gomp > {_SWAPS}",
+    f"chtp > {_ALL} | omp > {_SWAPS}",
+    f"{_SWAPS} | chtp > {_ALL}",
+    f"{_NEWTON} | gomp",
+)
+"""The same where swaps have no closed form: groups, matrices, bounds, constraints."""
+
+RECIPES_WITH_KINKS = (
+    *(f"{start} > {_PRICED}" for start in ("gomp", "gp", "chtp")),
+    f"gomp > {_PRICED} | sp > {_PRICED}",
+    f"gomp | {_NEWTON} | best {_PRICED}",
+    f"gomp > {_SWAPS}",
+    f"sdiht > {_PRICED}",
+    f"{_PRICED} | gomp > {_PRICED}",
+)
+"""Fewer where every stage is run on smoothed losses in turn."""
+
+
+def reduced_form(problem: sm.Problem) -> Any:
+    """Return the form that backends see."""
+    return problem._compiled().analysis()[1].form
+
+
+def candidates(problem: sm.Problem) -> list[str]:
+    """Return every backend that can solve the problem, and the recipes made of such."""
+    form = reduced_form(problem)
+    able = [name for name, cls in usable_backends() if not adapt(cls(), form).objections]
+    kept = set(able) - {"cosamp", "iht"}  # other names of grasp and fgrahtp
+    quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
+    recipes = RECIPES if quadratic else RECIPES_OF_OTHERS
+    if has_kinks(form):
+        recipes = RECIPES_WITH_KINKS
+    elif "newton_swaps" not in kept:
+        recipes = RECIPES_OF_STRUCTURE
+    return [*sorted(kept), *(recipe for recipe in recipes if backends_of(recipe) <= kept)]
+
+
+def measure(case: Case, recipe: str, repeats: int = 2) -> dict[str, Any]:
+    """Return value, passes and CPU seconds (the least of the repetitions) of one recipe."""
+    kept: dict[str, Any] = {}
+    for _ in range(repeats):
+        record = _once(case.problem(), recipe)
+        if not kept or record["cpu"] < kept["cpu"]:
+            kept = record
+        if record["cpu"] > 0.03:
+            break
+    return kept
+
+
+def _once(problem: sm.Problem, recipe: str) -> dict[str, Any]:
+    began = time.process_time()
+    try:
+        plan = problem.plan() if recipe == CHOSEN else _plan(problem, recipe)
+        compiled = problem._compiled()
+        facts, reduced = compiled.analysis()
+        outcome = run(
+            compiled.form,
+            reduced,
+            plan,
+            time_limit=4.0 * CPU_LIMIT,
+            callback=lambda _: time.process_time() - began > CPU_LIMIT,
+        )
+    except SparseModelError as error:
+        return {"failure": str(error)[:200], "cpu": time.process_time() - began}
+    record = {
+        "value": outcome.value,
+        "passes": outcome.passes + facts.passes,
+        "cpu": time.process_time() - began,
+        "stop": outcome.stop.value,
+        "iterations": outcome.iterations,
+    }
+    if recipe == CHOSEN:
+        record["plan"] = " + ".join(stage.label for stage in plan.stages)
+    return record
+
+
+def _plan(problem: sm.Problem, recipe: str) -> Plan:
+    first = problem.plan(parse(recipe)[0].backend)
+    form = reduced_form(problem)
+    stages = tuple(
+        Stage(
+            adapt(step.apply(backend_class(step.backend)()), form).backend,
+            "measured",
+            step.backend,
+            start=step.start,
+        )
+        for step in parse(recipe)
+    )
+    return replace(first, stages=stages)
+
+
+def run_case(case: Case, folder: Path, *, again: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the records of a case by recipe; what the folder holds is not run again.
+
+    Recipes in ``again`` are measured anew.
+    """
+    file = folder / f"{case.name}.json"
+    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if not kept:
+        kept = {"case": case.name, "family": case.family, "runs": {}, **_about(case)}
+    runs = kept["runs"]
+    missing = [r for r in (*candidates(case.problem()), CHOSEN) if r not in runs or r in again]
+    if missing:
+        runs |= {recipe: measure(case, recipe) for recipe in missing}
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(kept, indent=1) + "\n")
+    return kept
+
+
+def _about(case: Case) -> dict[str, Any]:
+    """Return the objective at zero and the CPU seconds of a pass over the reduced data."""
+    form = reduced_form(case.problem())
+    objective = objective_of(form)
+    designs = [term.design for term in form.terms]
+    unit = sum(unit_of(d.matvec, d.rmatvec, d.shape[1]) for d in designs)
+    return {"zero": objective.origin().value, "unit": unit}

@@ -1,0 +1,165 @@
+"""What a regression looks like to the compiler: a few numbers that decide which recipe is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Access,
+    FloatArray,
+    Quadratic,
+    SparseRegression,
+    TwiceDifferentiable,
+    coordinate_scores,
+)
+from sparsemodel.numerics import RegressionObjective, minimise_restricted, select, top_k
+
+_SPARSE = 0.3
+"""Share of entries that are stored from which a design counts as dense."""
+
+_PROBED = 24
+"""Columns whose correlations are looked at, at most."""
+
+_SHARE = 16
+"""One in so many columns is looked at where there are few."""
+
+_QUANTILE = 0.95
+"""Of the correlations: a few close pairs are what misleads, and the largest is luck."""
+
+_WEIGHTS = {"loss": 3.0, "structure": 3.0, "stored": 3.0, "sparse": 1.0, "ridge": 0.7}
+"""What a difference in kind counts, in units of a factor e in a size."""
+
+_PROBES = 2.0
+"""What correlations, or shares left, that differ by 1 count in the same units."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Kind and sizes of a regression, after reductions."""
+
+    loss: str
+    """``"quadratic"``, ``"smooth"``, ``"steep"`` (unbounded curvature) or ``"kinked"``."""
+    structure: str
+    """``"plain"``, ``"groups"``, ``"matrix"``, ``"bounds"`` or ``"region"``."""
+    stored: bool
+    """Whether columns can be read."""
+    sparse: bool
+    ridge: bool
+    """Whether every counted coordinate has a ridge: without one, noiseless data fit exactly."""
+    n: int
+    units: int
+    k: int
+    coherence: float | None = None
+    """Correlation that few pairs among the most promising columns exceed; None if unknown."""
+    left: float | None = None
+    """Share of a squared loss that the first guess of a support leaves; None if unknown."""
+
+    @classmethod
+    def of(
+        cls,
+        form: SparseRegression,
+        *,
+        coherence: float | None = None,
+        left: float | None = None,
+    ) -> Features:
+        """Return the features of a form; nothing is read but sizes."""
+        designs = [term.design for term in form.terms]
+        rows = sum(design.shape[0] for design in designs)
+        entries = sum(design.entries for design in designs)
+        return cls(
+            loss=_loss(form),
+            structure=_structure(form),
+            stored=all(Access.COLUMNS in design.access for design in designs),
+            sparse=entries < _SPARSE * rows * form.sparsity.size,
+            ridge=bool(np.all(form.ridge[form.sparsity.counted] > 0.0)),
+            n=rows,
+            units=form.sparsity.units,
+            k=min(form.sparsity.k, form.sparsity.units),
+            coherence=coherence,
+            left=left,
+        )
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """Return ``ln(k/n)``, ``ln(n/p)`` and ``ln p``."""
+        n, p, k = max(self.n, 1), max(self.units, 1), max(self.k, 1)
+        return log(k / n), log(n / p), log(p)
+
+    def distance(self, other: Features) -> float:
+        """Return how unlike two problems are; 1 is a factor e in one of the sizes."""
+        a, b = self.sizes, other.sizes
+        apart = abs(a[0] - b[0]) + 0.5 * abs(a[1] - b[1]) + 0.25 * abs(a[2] - b[2])
+        for name, weight in _WEIGHTS.items():
+            apart += weight * (getattr(self, name) != getattr(other, name))
+        for mine, others in ((self.coherence, other.coherence), (self.left, other.left)):
+            if mine is not None and others is not None:
+                apart += _PROBES * abs(mine - others)
+        return apart
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def coherence(form: SparseRegression, gradient: FloatArray) -> tuple[float, float]:
+    """Return the correlation among the columns with the largest gradients, and its passes.
+
+    The 95 % quantile of its absolute values over at most 24 columns. Only for designs whose
+    columns can be read.
+    """
+    scores = coordinate_scores(gradient)
+    counted = np.flatnonzero(form.sparsity.counted)
+    width = min(max(counted.size // _SHARE, 8), _PROBED, counted.size)
+    chosen = np.sort(counted[top_k(scores[counted], width)])
+    gram = np.zeros((chosen.size, chosen.size))
+    for term in form.terms:
+        gram += term.design.restrict(chosen).gram(term.weights)
+    size = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(np.float64).tiny))
+    correlations = np.abs(gram / size[:, None] / size[None, :])[np.triu_indices(chosen.size, 1)]
+    known = correlations[np.isfinite(correlations)]  # extreme scales overflow
+    value = float(np.quantile(known, _QUANTILE)) if known.size else 0.0
+    return min(value, 1.0), 0.5 * width / max(form.sparsity.size, 1)
+
+
+def share_left(form: SparseRegression, gradient: FloatArray) -> tuple[float, float]:
+    """Return what the minimiser on the largest gradients leaves of a squared loss, and its passes.
+
+    Small where few columns explain the target and noise is low.
+    """
+    objective = RegressionObjective(form, gradient_at_zero=gradient)
+    origin = objective.origin()
+    support = select(form.sparsity, gradient)
+    point = minimise_restricted(objective, support, origin)
+    floor = objective.infimum()
+    above = origin.value - floor
+    left = (point.value - floor) / above if above > 0.0 else 0.0
+    return float(np.clip(left, 0.0, 1.0)) if np.isfinite(left) else 1.0, 0.5 * support.size / max(
+        form.sparsity.size, 1
+    )
+
+
+def _loss(form: SparseRegression) -> str:
+    losses = [term.loss for term in form.terms]
+    if all(isinstance(loss, Quadratic) for loss in losses):
+        return "quadratic"
+    if not all(isinstance(loss, TwiceDifferentiable) for loss in losses):
+        return "kinked"
+    return "smooth" if all(np.isfinite(loss.curvature()[1]) for loss in losses) else "steep"
+
+
+def _structure(form: SparseRegression) -> str:
+    if form.region is not None:
+        return "region"
+    if form.box is not None:
+        return "bounds"
+    if form.matrix:
+        return "matrix"
+    return "groups" if form.sparsity.groups is not None else "plain"
+
+
+__all__ = ["Features", "coherence", "share_left"]

@@ -1,0 +1,89 @@
+"""What ``solve(verbose=True)`` writes: what was compiled, then a line for every stage."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO, final
+
+from sparsemodel.compiler import Plan
+from sparsemodel.driver import StageEnd
+from sparsemodel.interfaces import Iteration
+from sparsemodel.reporting.progress import ProgressLine, is_watched
+
+
+@final
+class SolveLog:
+    """Writes lines that stay; between them, on terminals, the line that rewrites itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._line = ProgressLine(stream) if is_watched(stream) else None
+
+    def iteration(self, event: Iteration) -> None:
+        """Show an iteration, where somebody looks."""
+        if self._line is not None:
+            self._line(event)
+
+    def stage(self, end: StageEnd) -> None:
+        """Write what a stage did."""
+        self.write(f"  {describe_stage(end)}")
+
+    def write(self, text: str) -> None:
+        """Write a line that stays."""
+        self.close()
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Take the line that rewrites itself away."""
+        if self._line is not None:
+            self._line.close()
+
+
+def compile_log(plan: Plan) -> str:
+    """Return what the compiler saw, did and chose, in a few lines."""
+    lines = [plan.problem]
+    lines += [f"  {fact.name}: {fact.value}" for fact in plan.facts]
+    lines += [f"  reduced: {text}" for text in plan.reductions]
+    lines += [f"  on the way: {text}" for text in plan.adapters]
+    lines.append(f"plan: {plan.outline}")
+    if plan.forecast is not None:
+        lines.append(f"  expected: {plan.forecast.describe()}")
+    return "\n".join(lines)
+
+
+def describe_stage(end: StageEnd) -> str:
+    """Return what a stage did in a line."""
+    if end.skipped:
+        return f"{end.number}. {end.label}: not needed, {end.skipped}"
+    gained = "the best so far" if end.improved else "no better"
+    return (
+        f"{end.number}. {end.label}: objective {end.value:.6g} ({gained}), "
+        f"{end.iterations} iterations, {end.passes:.3g} passes, {end.seconds:.2g} s, "
+        f"{end.stop.value}"
+    )
+
+
+@contextmanager
+def solve_log(
+    verbose: bool, plan: Plan, *, stream: TextIO | None = None
+) -> Iterator[SolveLog | None]:
+    """Write the compile log and give a :class:`SolveLog` where that is wanted, None otherwise.
+
+    ``stream`` None is standard error, as it is at this moment.
+    """
+    stream = sys.stderr if stream is None else stream
+    if not verbose or stream is None:
+        yield None
+        return
+    log = SolveLog(stream)
+    log.write(compile_log(plan))
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+__all__ = ["SolveLog", "compile_log", "describe_stage", "solve_log"]

@@ -1,0 +1,195 @@
+"""The compiler's choice: what it rests on, that it is lean, and that it says so."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.compiler.features import Features
+from sparsemodel.compiler.ranking import Table, table
+from sparsemodel.compiler.recipes import backends_of, is_recipe
+from sparsemodel.registry import entries
+
+SETTINGS = {"neighbours": 10, "reach": 1.0, "failure": 6.0, "excess": 10.0, "unnoticed": 1e-3}
+LOSSES = {"squared": sm.squared_loss, "logistic": sm.logistic_loss}
+
+
+def posed(loss: str = "squared", n: int = 120, p: int = 200, k: int = 8) -> sm.Problem:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, p))
+    z = A[:, :5] @ [2.0, -1.5, 1.0, -1.0, 0.5]
+    y = z + rng.standard_normal(n) if loss == "squared" else np.sign(z + rng.standard_normal(n))
+    w = sm.Variable(p, name="w")
+    return sm.Problem(sm.minimize(LOSSES[loss](A @ w, y) + sm.ridge(w, 1e-3)), sm.card(w) <= k)
+
+
+def toy(*rows: tuple[int, dict[str, list[float]]]) -> Table:
+    """Return a table of squared problems that differ in ``k``."""
+    recipes = sorted({recipe for _, runs in rows for recipe in runs})
+    still = [[0.0, 0.0], [0.0, 0.0], 1.0]
+    return Table(
+        {
+            "settings": SETTINGS,
+            "recipes": dict.fromkeys(recipes, still),
+            "problems": [
+                {
+                    "name": f"toy-{i}",
+                    "features": like(k).to_dict(),
+                    "runs": [runs.get(recipe) for recipe in recipes],
+                }
+                for i, (k, runs) in enumerate(rows)
+            ],
+        }
+    )
+
+
+def like(k: int, n: int = 100) -> Features:
+    return Features("quadratic", "plain", True, False, True, n, 200, k)
+
+
+# ---- the table -------------------------------------------------------------------------------
+
+
+def test_the_shipped_table_is_whole() -> None:
+    content = json.loads(files("sparsemodel.compiler").joinpath("data/choices.json").read_text())
+    known = table()
+    assert len(content["problems"]) >= 120
+    assert content["about"]["problems"] == len(content["problems"])
+    for recipe in known.recipes:
+        assert backends_of(recipe) <= set(entries()), recipe
+    for row in content["problems"]:
+        assert len(row["runs"]) == len(known.recipes)
+        runs = [run for run in row["runs"] if run is not None]
+        assert all(0.0 <= run[0] <= 1.0 and run[1] >= 0.0 < run[2] for run in runs)
+        assert min(run[0] for run in runs) < 1.0
+
+
+def test_quality_comes_before_time() -> None:
+    good_and_slow, bad_and_fast = [0.0, 40.0, 0.02], [0.3, 2.0, 0.002]
+    ranked = toy(*[(5, {"slow": good_and_slow, "fast": bad_and_fast})] * 4).rank(
+        like(5), frozenset({"slow", "fast"})
+    )
+    assert [forecast.recipe for forecast in ranked] == ["slow", "fast"]
+    assert ranked[0].close == 1.0
+    assert ranked[1].excess == pytest.approx(0.3)
+
+
+def test_among_equals_the_quicker_is_taken() -> None:
+    rows = [(5, {"slow": [0.0, 40.0, 0.02], "fast": [0.0, 2.0, 0.002]})] * 4
+    assert toy(*rows).rank(like(5), frozenset({"slow", "fast"}))[0].recipe == "fast"
+
+
+def test_similar_problems_weigh_more() -> None:
+    small = [(2, {"a": [0.0, 5.0, 0.01], "b": [0.2, 5.0, 0.01]})] * 3
+    large = [(60, {"a": [0.2, 5.0, 0.01], "b": [0.0, 5.0, 0.01]})] * 3
+    both = toy(*small, *large)
+    assert both.rank(like(2), frozenset("ab"))[0].recipe == "a"
+    assert both.rank(like(60), frozenset("ab"))[0].recipe == "b"
+
+
+def test_what_was_not_measured_on_similar_problems_is_not_forecast() -> None:
+    rows = [(5, {"a": [0.0, 5.0, 0.01]})] * 3 + [(5, {"b": [0.0, 5.0, 0.01]})]
+    assert [f.recipe for f in toy(*rows).rank(like(5), frozenset("ab"))] == ["a"]
+
+
+def test_a_problem_can_be_predicted_from_the_others() -> None:
+    rows = [(5, {"a": [0.0, 5.0, 0.01]}), (5, {"a": [0.5, 5.0, 0.01]})]
+    forecast = toy(*rows).rank(like(5), frozenset("a"), without="toy-0")[0]
+    assert forecast.excess == pytest.approx(0.5)
+    assert forecast.similar == ("toy-1",)
+
+
+def test_distance_is_a_distance() -> None:
+    a, b, c = like(5), like(9), like(30, n=500)
+    assert a.distance(a) == 0.0
+    assert a.distance(b) == b.distance(a) > 0.0
+    assert a.distance(c) <= a.distance(b) + b.distance(c) + 1e-12
+
+
+# ---- the choice ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_choice_is_the_first_of_the_ranking_and_deterministic(loss: str) -> None:
+    plan, again = posed(loss).plan(), posed(loss).plan()
+    assert plan == again or str(plan) == str(again)
+    assert plan.forecast is not None
+    assert len(plan.forecast.similar) <= table().settings.neighbours
+    labels = {stage.label for stage in plan.stages}
+    assert labels == backends_of(plan.forecast.recipe)
+
+
+def test_a_few_supports_are_enumerated() -> None:
+    plan = posed(p=12, k=2).plan()
+    assert [stage.label for stage in plan.stages] == ["exhaustive"]
+    assert plan.forecast is None
+    assert {fact.name for fact in plan.facts}.isdisjoint({"correlation", "noise"})
+
+
+def test_facts_are_found_only_for_a_decision() -> None:
+    """An explicit backend leaves nothing to decide; a choice reads a few columns, once."""
+    asked = posed(p=600)
+    names = {fact.name for fact in asked.plan("nhtp").facts}
+    assert names.isdisjoint({"correlation", "noise"})
+    assert sum(fact.passes for fact in asked.plan("nhtp").facts) <= 0.51
+    first = asked.plan()
+    assert {fact.name for fact in first.facts} >= {"correlation", "noise"}
+    assert sum(fact.passes for fact in first.facts) <= 0.55
+    before = asked._compiled().analysed
+    asked.plan()
+    assert asked._compiled().analysed == before, "planning again reads nothing"
+
+
+def test_a_time_limit_changes_the_plan_only_where_it_must() -> None:
+    problem = posed()
+    assert problem.plan(time_limit=60.0).outline == problem.plan().outline
+    hurried = problem.plan(time_limit=0.0)
+    assert hurried.forecast is not None
+    assert hurried.forecast.seconds <= problem.plan().forecast.seconds
+
+
+def test_an_unknown_kind_of_problem_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = Table({"settings": SETTINGS, "recipes": {}, "problems": []})
+    monkeypatch.setattr("sparsemodel.compiler.portfolios.table", lambda: empty)
+    assert posed().plan().outline == "nhtp"
+
+
+# ---- what it says ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_explanation_has_numbers_and_reasons(loss: str) -> None:
+    problem = posed(loss)
+    text, plan = problem.explain(), problem.plan()
+    assert "Not taken" in text
+    assert "as good as the best known on" in text
+    assert all(name in text for name in plan.forecast.similar[:3])
+    for rejection in plan.rejected:
+        assert rejection.reasons
+        assert rejection.backend in text
+    assert "correlation" in text
+
+
+def test_the_explanation_says_what_would_change_it() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 200))
+    w = sm.Variable(200, name="w")
+    bare = sm.Problem(sm.minimize(sm.squared_loss(A @ w, rng.standard_normal(60))), sm.card(w) <= 9)
+    changing = bare.explain().split("What would change this")[1]
+    assert "sm.ridge(w, 1e-3)" in changing
+    for note in bare.plan().notes:
+        if "solve('" in note:
+            recipe = note.split("solve('")[1].split("')")[0]
+            assert bare.solve(recipe).value >= 0.0, "what it advises can be typed"
+            assert is_recipe(recipe) or recipe in entries()
+
+
+def test_the_dictionary_is_plain_data() -> None:
+    content = posed().plan().to_dict()
+    assert json.loads(json.dumps(content)) == content
+    assert content["forecast"]["similar"]
+    assert content["stages"][0]["start"] == "zero"
