@@ -72,7 +72,7 @@ for constraint in (lambda w: w >= 0.0, lambda w: sm.norm(w) <= 1.0, lambda w: w.
     problem_of("squared", A, constraint).solve()
 
 problem = problem_of("squared", A)
-proof = problem.prove(gap=1e-6, time_limit=20)
+proof = problem.prove(gap=1e-6, time_limit=120)
 print(proof.claim)
 problem.restricted(problem.solution.support).solve()  # CVXPY
 w, k = sm.Variable(12, name="w"), sm.Parameter(integer=True)

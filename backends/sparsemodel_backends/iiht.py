@@ -92,7 +92,7 @@ class IIHT(IterativeBackend[IIHTState]):
         for _ in range(80):
             following = objective.point(*project(objective, point.x - alpha * g))
             square = float(np.sum(np.square(following.x - point.x)))
-            enough = 0.5 * self.sigma / first * square
+            enough = 0.5 * self.sigma / max(first, 1e-300) * square
             if following.value <= point.value - enough + 1e-15 * abs(point.value):
                 size = float(np.linalg.norm(following.x))
                 moved = float(np.sqrt(square))

@@ -148,7 +148,7 @@ def _unbounded(objective: RegressionObjective) -> UnboundedError:
 
 
 def check_range(objective: RegressionObjective, point: Point) -> None:
-    """Raise where a loss is not its own formula: an exponential that would overflow.
+    """Raise where a loss is not its own formula: it overflows, or its exponential would.
 
     Raises
     ------
@@ -163,8 +163,8 @@ def check_range(objective: RegressionObjective, point: Point) -> None:
         if np.any(np.isposinf(magnitude) & (term.weights > 0.0)):
             worst = float(np.abs(u[np.isposinf(magnitude)]).max())
             raise DataError(
-                f"The predictions of {loss.name} reach {worst:.3g} at the solution, where its "
-                "exponential overflows: rescale the data matrix or the target, add a ridge, or "
+                f"The predictions of {loss.name} reach {worst:.3g} at the solution, where it "
+                "overflows: rescale the data matrix or the target, add a ridge, or "
                 "choose another start."
             )
 
