@@ -82,6 +82,8 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
     """
     form = objective.form
     x = point.x[point.support]
+    if objective.quadratic and np.isfinite(objective.infimum()):
+        return  # a quadratic that is bounded below attains its minimum, however far
     if np.all(form.ridge[point.support] > 0.0) or not np.any(x):
         return
     if float(np.linalg.norm(x)) > 0.1 * FAR:

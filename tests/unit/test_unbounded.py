@@ -211,3 +211,15 @@ def test_linear_terms_are_numbers() -> None:
         assert sm.Problem(sm.minimize(goal), sm.card(w) <= 2).form.terms[1].loss.name
     with pytest.raises(sm.ModelError, match="an objective is one number"):
         loss + A @ w
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-20, 1e100])
+def test_least_squares_has_a_minimiser_at_any_scale(scale: float) -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((20, 6)), rng.standard_normal(20)
+    values = []
+    for size in (1.0, scale):
+        w = sm.Variable(6)
+        problem = sm.Problem(sm.minimize(sm.squared_loss(size * X @ w, y)), sm.card(w) <= 2)
+        values.append(problem.solve().value)
+    assert values[1] == pytest.approx(values[0], rel=1e-12)
