@@ -35,6 +35,7 @@ from sparsemodel.numerics import (
     check_range,
     feasible_start,
     satisfied,
+    separation,
 )
 
 _FEASIBLE = 1e-9
@@ -44,6 +45,11 @@ _FEASIBLE_CVXPY = 1e-6
 
 _SHORT = (Stop.INTERRUPTED, Stop.TIME_LIMIT, Stop.CALLBACK)
 """Stops that somebody asked for: what was found so far is returned."""
+
+CLEAR = 5.0
+"""Times that every chosen unit is worth what another would gain, from which the rest of a plan is
+left out where promising columns are hardly correlated. A wrong unit in the support is worth about
+what the right one outside would gain."""
 
 _SAME = 1e-8
 """Relative difference up to which two starts have come to the same objective."""
@@ -136,6 +142,9 @@ def run(
         if best is not None and _closed(objective, best.point):
             notes.append(f"{stage.label} was not needed: nothing is left to gain")
             report(StageEnd(number, stage.label, skipped="nothing is left to gain"))
+            break
+        if plan.until_clear and best is not None and separation(objective, best.point) > CLEAR:
+            report(StageEnd(number, stage.label, skipped="the support stands out"))
             break
         if stage.start == "zero":
             if plan.until_agreement and _agree(objective, last, before):

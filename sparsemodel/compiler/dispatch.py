@@ -53,6 +53,7 @@ def make_plan(
         notes=(*notes_for(form), *_tradeoffs(choice)),
         forecast=choice.forecasts[0] if choice.forecasts else None,
         until_agreement=backend is None,
+        until_clear=choice.incoherent,
     )
 
 

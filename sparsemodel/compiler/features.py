@@ -27,6 +27,9 @@ _PROBED = 24
 _SHARE = 16
 """One in so many columns is looked at where there are few."""
 
+_GUESSED = 128
+"""Coordinates of the first guess, at most: a look must stay cheap beside a pass."""
+
 _QUANTILE = 0.95
 """Of the correlations: a few close pairs are what misleads, and the largest is luck."""
 
@@ -134,6 +137,9 @@ def share_left(form: SparseRegression, gradient: FloatArray) -> tuple[float, flo
     objective = RegressionObjective(form, gradient_at_zero=gradient)
     origin = objective.origin()
     support = select(form.sparsity, gradient)
+    if support.size > _GUESSED:
+        scores = coordinate_scores(gradient)[support]
+        support = np.sort(support[top_k(scores, _GUESSED)])
     point = minimise_restricted(objective, support, origin)
     floor = objective.infimum()
     above = origin.value - floor

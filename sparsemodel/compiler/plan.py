@@ -56,6 +56,8 @@ class Plan:
     """What the plan did on the measured problems most like this one; None when asked for."""
     until_agreement: bool = False
     """Whether fresh starts end when two of them have come to the same objective."""
+    until_clear: bool = False
+    """Whether stages end when the support stands out: see :data:`sparsemodel.driver.CLEAR`."""
 
     @property
     def chosen(self) -> str:
@@ -93,6 +95,8 @@ class Plan:
             lines.append(f"  expected: {self.forecast.describe()}")
             if sum(stage.start == "zero" for stage in self.stages) > 2:
                 lines.append("  fresh starts end when two of them come to the same objective")
+            if self.until_clear and len(self.stages) > 1:
+                lines.append("  it ends early when each chosen entry is worth far more than others")
             similar = self.forecast.similar
             lines.append(
                 f"     ({len(similar)} measured problems are most like this one, among them "

@@ -28,6 +28,9 @@ from sparsemodel.registry import backend_class
 SMALL = 2000
 """Supports up to which enumeration is cheaper than being clever."""
 
+INCOHERENT = 0.5
+"""Correlation among promising columns up to which one cannot stand for two others."""
+
 PREFERENCE = ("nhtp", "grahtp", "iht")
 """Order among those that can where nothing like the problem was measured."""
 
@@ -42,6 +45,8 @@ class Choice:
     stages: tuple[Stage, ...]
     forecasts: tuple[Forecast, ...] = ()
     """Of all recipes that could be run, the chosen one first."""
+    incoherent: bool = False
+    """Whether the promising columns are seen to have little correlation."""
 
 
 @singledispatch
@@ -101,7 +106,8 @@ def _(
     if time_limit is not None and best.seconds > time_limit:
         best = min(ranked, key=lambda f: (max(f.seconds - time_limit, 0.0), f.cost, f.recipe))
     others = tuple(forecast for forecast in ranked if forecast is not best)
-    return Choice(stages_of(best.recipe, form), (best, *others))
+    incoherent = features.coherence is not None and features.coherence <= INCOHERENT
+    return Choice(stages_of(best.recipe, form), (best, *others), incoherent)
 
 
 def stages_of(recipe: str, form: Form) -> tuple[Stage, ...]:

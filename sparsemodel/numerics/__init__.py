@@ -32,7 +32,7 @@ from sparsemodel.numerics.power import restricted_smoothness
 from sparsemodel.numerics.projection import project
 from sparsemodel.numerics.quadratic_model import quadratic_model
 from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
-from sparsemodel.numerics.removal import removal_costs
+from sparsemodel.numerics.removal import removal_costs, separation
 from sparsemodel.numerics.restricted import (
     conjugate_gradients,
     factored,
@@ -108,6 +108,7 @@ __all__ = [
     "satisfied",
     "select",
     "select_scores",
+    "separation",
     "shrink_dual",
     "support_units",
     "top_k",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, Objective, Point
+from sparsemodel.numerics.curvature import full_diagonal
 from sparsemodel.numerics.restricted import DIRECT_LIMIT
-from sparsemodel.numerics.units import support_units
+from sparsemodel.numerics.units import insertion_scores, support_units
 
 
 def removal_costs(objective: Objective, point: Point) -> FloatArray | None:
@@ -48,4 +49,21 @@ def removal_costs(objective: Objective, point: Point) -> FloatArray | None:
     return costs
 
 
-__all__ = ["removal_costs"]
+def separation(objective: Objective, point: Point) -> float:
+    """Return the least that a unit of the support is worth over the most another would gain.
+
+    A wrong unit is worth about what the right one outside would gain, so a large value tells
+    that, between columns of little correlation, exchanges have nothing to find. 0 where the
+    objective has no Hessian or columns cannot be read; infinite when nothing outside gains.
+    """
+    costs = removal_costs(objective, point)
+    if costs is None or not costs.size:
+        return 0.0
+    diagonal = full_diagonal(objective, point)
+    if diagonal is None:
+        return 0.0
+    gain = float(insertion_scores(objective, point, diagonal).max(initial=0.0))
+    return float(costs.min()) / gain if gain > 0.0 else np.inf
+
+
+__all__ = ["removal_costs", "separation"]

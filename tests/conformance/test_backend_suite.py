@@ -35,6 +35,7 @@ from sparsemodel.testing.backends import BACKEND_CHECKS, VALUE_CHECKS, run_backe
 from sparsemodel.testing.report import CheckFailure, Outcome, Refusal
 from sparsemodel.testing.subject import Subject
 from sparsemodel_backends.grahtp import GraHTP
+from sparsemodel_backends.nhtp import NHTP
 from sparsemodel_backends.iht import IHT
 
 Solve = Callable[[Objective, Context], Result]
@@ -260,7 +261,7 @@ def test_refusals_are_counted_and_are_no_successes():
     instance = catalogue.squared()
     boxed = replace(instance, box=Box(np.zeros(7), np.ones(7)))
     with pytest.raises(Refusal, match="bounds"):
-        Subject(GraHTP()).run(boxed)
+        Subject(NHTP()).run(boxed)
     report = run_backend_suite(GraHTP())
     refused = [r for r in report.results if r.outcome is Outcome.REFUSED]
     assert report.refused == len(refused) > 0

@@ -17,7 +17,7 @@ import sparsemodel as sm
 from sparsemodel.designs import DenseDesign
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import Context, Design
-from sparsemodel.numerics import RegressionObjective, minimise_on_support
+from sparsemodel.numerics import RegressionObjective, minimise_on_support, separation
 from sparsemodel_backends.local_search import LocalSearch
 from sparsemodel_backends.nhtp import NHTP
 
@@ -199,3 +199,34 @@ def test_a_swap_of_the_local_search_takes_one_pass():
             assert np.setdiff1d(state.point.support, support).size == 1
     assert swaps >= 5
     np.testing.assert_array_equal(state.point.support, np.arange(20))
+
+
+def test_a_plan_ends_when_the_support_stands_out() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 1200))
+    b = A[:, :10].sum(axis=1) + 0.1 * rng.standard_normal(400)
+    w = sm.Variable(1200)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 10)
+    solution = problem.solve()
+    assert solution.support.tolist() == list(range(10))
+    assert solution.passes <= 3.0
+    assert "ends early" in problem.explain()
+
+
+def test_the_share_that_stands_out_is_that_of_exact_exchanges() -> None:
+    rng = np.random.default_rng(1)
+    A = np.linalg.qr(rng.standard_normal((30, 8)))[0]
+    b = A @ np.array([3.0, -2.0, 1.5, 0.5, 0.2, 0.1, 0.0, 0.0]) + 0.01 * rng.standard_normal(30)
+    w = sm.Variable(8)
+    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3).form
+    objective = RegressionObjective(form)
+    support = np.arange(3)
+    point = minimise_on_support(objective, support, objective.origin())
+
+    def value(chosen: list[int]) -> float:
+        x = np.linalg.lstsq(A[:, chosen], b, rcond=None)[0]
+        return 0.5 * float(np.mean(np.square(A[:, chosen] @ x - b)))
+
+    cheapest = value([0, 1]) - value([0, 1, 2])
+    largest = value([0, 1, 2]) - value([0, 1, 2, 3])
+    assert separation(objective, point) == pytest.approx(cheapest / largest, rel=1e-9)
