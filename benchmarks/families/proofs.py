@@ -26,13 +26,16 @@ CASES = (
 """n, p, k and the weight of the ridge beside ``||A w - b||^2 / 2``."""
 PEERS = ("l0bnb", "OKRidge", "El0ps")
 GAP = 1e-4
-SECONDS = 30.0
+SECONDS = 10.0
+"""The limit of each proof; a gap above the asked one is what was reached by then."""
+COMPARED = 3
+"""Cases that the peers are given: the first so many."""
 
 
 def run(options: Options) -> list[Record]:
     """Return whether the proof closed, the gap reached, and the time of solve and proof."""
     out = []
-    for n, p, k, ridge in CASES[:1] if options.quick else CASES:
+    for number, (n, p, k, ridge) in enumerate(CASES[:1] if options.quick else CASES):
         A, b, _ = best_subset(n, p, k)
 
         def problem(k: int, A: Any = A, b: Any = b, ridge: float = ridge) -> Any:
@@ -44,12 +47,14 @@ def run(options: Options) -> list[Record]:
             return problem(k).prove(gap=GAP, time_limit=SECONDS)
 
         prove()  # compiles
-        certificate, timing = timed(prove, options.repeats)
+        certificate, timing = timed(prove, min(options.repeats, 3))
         solved = problem(k)
         largest = max(abs(v) for v in solved.solve().coefficients.values())
         case = f"n={n}, p={p}, k={k}, ridge {ridge:g}"
         quality = {"gap": certificate.relative_gap, "objective": solved.value}
         out.append(Record("proofs", case, "sparsemodel", quality, timing, unit_of_array(A)))
+        if number >= COMPARED:
+            continue
         less, more = (problem(j).solve().value for j in (k - 1, k + 1))
         task = {"family": "proofs", "n": n, "p": p, "k": k, "ridge": ridge, "solvers": PEERS}
         task["price"] = float(np.sqrt((less - solved.value) * (solved.value - more)))

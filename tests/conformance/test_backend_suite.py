@@ -35,8 +35,8 @@ from sparsemodel.testing.backends import BACKEND_CHECKS, VALUE_CHECKS, run_backe
 from sparsemodel.testing.report import CheckFailure, Outcome, Refusal
 from sparsemodel.testing.subject import Subject
 from sparsemodel_backends.grahtp import GraHTP
-from sparsemodel_backends.nhtp import NHTP
 from sparsemodel_backends.iht import IHT
+from sparsemodel_backends.nhtp import NHTP
 
 Solve = Callable[[Objective, Context], Result]
 
