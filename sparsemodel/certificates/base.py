@@ -15,7 +15,7 @@ from sparsemodel.certificates.claims import (
 )
 from sparsemodel.certificates.description import ProblemFacts
 from sparsemodel.certificates.stationarity import Stationarity
-from sparsemodel.interfaces import CertificateError, DataTypeError, FloatArray
+from sparsemodel.interfaces import FloatArray
 
 
 @final
@@ -139,14 +139,12 @@ class Certificate:
         CertificateError
             When the ending is none of these.
         """
-        from sparsemodel.certificates.serialize import dumps, write_atomically
+        from sparsemodel.certificates.saving import save
+        from sparsemodel.certificates.serialize import dumps
         from sparsemodel.reporting.html import certificate_html
         from sparsemodel.reporting.markdown import certificate_markdown
         from sparsemodel.reporting.text import certificate_text
 
-        if not isinstance(path, (str, os.PathLike)):
-            raise DataTypeError(f"save needs a path, not {type(path).__name__}.")
-        target = Path(path)
         writers = {
             ".json": dumps,
             ".html": certificate_html,
@@ -154,14 +152,7 @@ class Certificate:
             ".md": certificate_markdown,
             ".txt": certificate_text,
         }
-        writer = writers.get(target.suffix.lower())
-        if writer is None:
-            known = ", ".join(sorted(writers))
-            raise CertificateError(
-                f"Cannot tell the format of {target.name!r} from its ending; use one of {known}."
-            )
-        write_atomically(target, writer(self))
-        return target
+        return save(self, path, writers)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Certificate:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemodel.certificates.claims import OPTIMAL_GAP, Assumption, Claim, gap_of
 from sparsemodel.certificates.fingerprint import array_hash
-from sparsemodel.interfaces import CertificateError, DataTypeError, FloatArray
+from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 
 STATIONARY_NATS = 1e-6
@@ -215,16 +215,13 @@ class PrecisionCertificate:
             When the ending is none of these.
         """
         from sparsemodel.certificates.precision_file import dumps
-        from sparsemodel.certificates.serialize import write_atomically
+        from sparsemodel.certificates.saving import save
         from sparsemodel.reporting.precision import (
             precision_html,
             precision_markdown,
             precision_text,
         )
 
-        if not isinstance(path, (str, os.PathLike)):
-            raise DataTypeError(f"save needs a path, not {type(path).__name__}.")
-        target = Path(path)
         writers = {
             ".json": dumps,
             ".html": precision_html,
@@ -232,14 +229,7 @@ class PrecisionCertificate:
             ".md": precision_markdown,
             ".txt": precision_text,
         }
-        writer = writers.get(target.suffix.lower())
-        if writer is None:
-            known = ", ".join(sorted(writers))
-            raise CertificateError(
-                f"Cannot tell the format of {target.name!r} from its ending; use one of {known}."
-            )
-        write_atomically(target, writer(self))
-        return target
+        return save(self, path, writers)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> PrecisionCertificate:

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from sparsemodel.certificates.comparison import require, short
 from sparsemodel.certificates.precision import (
     RELAXED,
     TRIVIAL,
@@ -60,8 +61,8 @@ def verify_precision(
     c = certificate
     for line, stored, found in c.problem.differences(PrecisionFacts.of(form)):
         raise CertificateError(
-            f"line '{line}' does not fit: the certificate says {_short(stored)}, the problem "
-            f"at hand {_short(found)}. It was made for other data or another model."
+            f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
+            f"at hand {short(found)}. It was made for other data or another model."
         )
     _shapes(c, form)
     lines = [("problem", "the same covariance, edges and eigenvalue bounds")]
@@ -70,10 +71,10 @@ def verify_precision(
     except (DataError, InfeasibleError) as error:
         raise CertificateError(f"line 'witness.x' is not a feasible matrix: {error}") from error
     value, upper = scaled(form, at.value), scaled(form, at.upper, 1.0)
-    _require(
+    require(
         abs(c.value - value) <= 2.0 * (upper - value) + _slack(form, value), "value", c.value, value
     )
-    _require(c.upper >= value, "upper", c.upper, upper)
+    require(c.upper >= value, "upper", c.upper, upper)
     lines.append(("value", f"P = {value!r}"))
     _same_edges(c, form, at)
     lines.append(("edges", f"{c.edges} edges, at most {form.sparsity.k} beside the required ones"))
@@ -86,14 +87,14 @@ def verify_precision(
         ("restricted_bound", c.restricted_bound, within),
     ):
         found = scaled(form, nats, -1.0)
-        _require(stored == -math.inf or stored <= found + _slack(form, found), line, stored, found)
+        require(stored == -math.inf or stored <= found + _slack(form, found), line, stored, found)
         lines.append((line, f"{found!r}, stored {stored!r}"))
-    _require(c.method in (TRIVIAL, RELAXED), "method", c.method, RELAXED)
+    require(c.method in (TRIVIAL, RELAXED), "method", c.method, RELAXED)
     null = null_value(form)
-    _require(abs(c.null_value - null) <= _slack(form, null), "null_value", c.null_value, null)
+    require(abs(c.null_value - null) <= _slack(form, null), "null_value", c.null_value, null)
     active = active_bounds(at.factor, form.alpha, form.beta)
-    _require(len(c.active) == len(active), "active", c.active, active)
-    _require(0.0 <= c.target <= 1.0, "target", c.target, "a share between 0 and 1")
+    require(len(c.active) == len(active), "active", c.active, active)
+    require(0.0 <= c.target <= 1.0, "target", c.target, "a share between 0 and 1")
     claim = decide_precision(
         upper=c.upper,
         bound=c.bound,
@@ -102,11 +103,11 @@ def verify_precision(
         target=c.target,
         weight=form.weight,
     )
-    _require(c.claim is claim, "claim", c.claim.value, claim.value)
+    require(c.claim is claim, "claim", c.claim.value, claim.value)
     lines.append(("claim", claim.value))
     needed = precision_assumptions(form)
     stored_assumptions = [(a.checked, a.holds) for a in c.assumptions]
-    _require(
+    require(
         stored_assumptions == [(a.checked, a.holds) for a in needed],
         "assumptions",
         [a.text for a in c.assumptions],
@@ -132,31 +133,18 @@ def _shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
 
 def _same_edges(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:
     pairs = tuple(form.edges(np.flatnonzero(c.x)))
-    _require(c.pairs == pairs, "edges", c.pairs, pairs)
+    require(c.pairs == pairs, "edges", c.pairs, pairs)
     omega = at.factor.omega
     d = np.sqrt(np.diagonal(omega))
     for (i, j), stored in zip(pairs, c.correlations, strict=True):
         found = float(-omega[i, j] / (d[i] * d[j]))
-        _require(abs(stored - found) <= _RELATIVE, f"edges ({i}, {j})", stored, found)
+        require(abs(stored - found) <= _RELATIVE, f"edges ({i}, {j})", stored, found)
 
 
 def _slack(form: SparsePrecision, value: float) -> float:
     if not math.isfinite(value):
         return 0.0
     return _RELATIVE * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)
-
-
-def _require(condition: bool, line: str, stored: object, found: object) -> None:
-    if not condition:
-        raise CertificateError(
-            f"line '{line}' does not hold: the certificate says {_short(stored)}, "
-            f"recomputed from the data it is {_short(found)}."
-        )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 __all__ = ["verify_precision"]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import json
 import math
 import os
-import secrets
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -310,19 +308,6 @@ def unpack_item(item: Any, where: str, *, rows: int | None = None) -> FloatArray
     return out.reshape(shape)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` so that the file is there whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
 def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
@@ -369,5 +354,4 @@ __all__ = [
     "to_dict",
     "unpack",
     "unpack_item",
-    "write_atomically",
 ]

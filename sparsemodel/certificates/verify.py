@@ -16,6 +16,7 @@ import numpy as np
 from sparsemodel.certificates.base import Certificate
 from sparsemodel.certificates.certify import list_assumptions
 from sparsemodel.certificates.claims import Claim, decide
+from sparsemodel.certificates.comparison import require, short
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import nothing
 from sparsemodel.certificates.precision_certificate import PrecisionCertificate
@@ -100,16 +101,16 @@ def verify(
     lines.append(("problem", "the same data, loss, ridge and constraints"))
     at_point = primal(form, c.x)
     tolerance = 2.0 * at_point.allowance + 1e-300
-    _require(
+    require(
         abs(c.value - at_point.value) <= tolerance,
         "value",
         c.value,
         at_point.value,
     )
-    _require(c.upper >= at_point.value, "upper", c.upper, at_point.upper)
+    require(c.upper >= at_point.value, "upper", c.upper, at_point.upper)
     lines.append(("value", f"P = {at_point.value!r}"))
-    _require(c.violations == at_point.violations, "violations", c.violations, at_point.violations)
-    _require(
+    require(c.violations == at_point.violations, "violations", c.violations, at_point.violations)
+    require(
         c.support == tuple(int(j) for j in at_point.support),
         "support",
         c.support,
@@ -118,16 +119,16 @@ def verify(
     _names_match(c, form)
     lines.append(("support", f"{at_point.units} units; feasible: {not at_point.violations}"))
     null = null_value(form)
-    _require(_close(c.null_value, null), "null_value", c.null_value, null)
+    require(_close(c.null_value, null), "null_value", c.null_value, null)
     bound = _bound(c, form)
     slack = bound.allowance if bound.finite else 0.0
     if c.proof is not None and c.bound > bound.value + slack:
         raise CertificateError(
-            f"line 'proof' cannot be checked: the bound {_short(c.bound)} rests on a search over "
+            f"line 'proof' cannot be checked: the bound {short(c.bound)} rests on a search over "
             "supports whose regions are not in the file; what the file proves by itself is "
-            f"{_short(bound.value)}. Run the proof again on the data to check it."
+            f"{short(bound.value)}. Run the proof again on the data to check it."
         )
-    _require(
+    require(
         c.bound == -math.inf or c.bound <= bound.value + slack,
         "bound",
         c.bound,
@@ -145,7 +146,7 @@ def verify(
         null_value=c.null_value,
         target=c.target,
     )
-    _require(c.claim is claim, "claim", c.claim.value, claim.value)
+    require(c.claim is claim, "claim", c.claim.value, claim.value)
     lines.append(("claim", claim.value))
     _assumptions_match(c, form, at_point, bound)
     lines.append(("assumptions", "listed in full; those that can be checked hold"))
@@ -168,7 +169,7 @@ def _cross_check(c: Certificate, form: SparseRegression) -> str:
     value = relaxation_value(form, extraction=c.witness.extraction)
     # A conic solver stops at relative accuracies of 1e-8; kinks and scales cost some digits.
     slack = 1e-5 * max(abs(value), c.null_value - value, 0.0)
-    _require(at_root <= value + slack, "bound", at_root, value)
+    require(at_root <= value + slack, "bound", at_root, value)
     return f"CVXPY finds the relaxation worth {value:.9g}; {what}, {at_root:.9g}, is not above it"
 
 
@@ -185,23 +186,23 @@ def _bound(c: Certificate, form: SparseRegression) -> Any:
 def _same_problem(c: Certificate, form: SparseRegression) -> None:
     for line, stored, found in c.problem.differences(describe(form)):
         raise CertificateError(
-            f"line '{line}' does not fit: the certificate says {_short(stored)}, the problem "
-            f"at hand {_short(found)}. It was made for other data or another model."
+            f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
+            f"at hand {short(found)}. It was made for other data or another model."
         )
 
 
 def _names_match(c: Certificate, form: SparseRegression) -> None:
     expected = {*c.support, *(int(j) for j in form.sparsity.free)}
-    _require(set(c.names) == expected, "names", sorted(c.names), sorted(expected))
+    require(set(c.names) == expected, "names", sorted(c.names), sorted(expected))
 
 
 def _stationarity_matches(c: Certificate, facts: Any) -> None:
     stored = c.stationarity
-    _require(stored.smooth == facts.smooth, "stationarity.smooth", stored.smooth, facts.smooth)
+    require(stored.smooth == facts.smooth, "stationarity.smooth", stored.smooth, facts.smooth)
     if not facts.smooth:
         return
     # Residuals are rounding noise; what matters is on which side of the tolerance they lie.
-    _require(
+    require(
         stored.stationary == facts.stationary
         or abs(stored.residual - facts.residual) <= 1e-3 * TOLERANCE,
         "stationarity.residual",
@@ -210,7 +211,7 @@ def _stationarity_matches(c: Certificate, facts: Any) -> None:
     )
     for name in ("smallest", "threshold"):
         one, two = getattr(stored, name), getattr(facts, name)
-        _require(_close(one, two), f"stationarity.{name}", one, two)
+        require(_close(one, two), f"stationarity.{name}", one, two)
 
 
 def _assumptions_match(c: Certificate, form: SparseRegression, at_point: Any, bound: Any) -> None:
@@ -218,7 +219,7 @@ def _assumptions_match(c: Certificate, form: SparseRegression, at_point: Any, bo
         return
     stored = {(a.text, a.checked, a.holds) for a in c.assumptions}
     for needed in list_assumptions(form, at_point, bound, c.witness):
-        _require(
+        require(
             (needed.text, needed.checked, needed.holds) in stored,
             "assumptions",
             "no such entry",
@@ -230,19 +231,6 @@ def _close(one: float, two: float) -> bool:
     if one == two or (math.isnan(one) and math.isnan(two)):
         return True
     return abs(one - two) <= _RELATIVE * max(abs(one), abs(two), 1e-300)
-
-
-def _require(condition: bool, line: str, stored: Any, found: Any) -> None:
-    if not condition:
-        raise CertificateError(
-            f"line '{line}' does not hold: the certificate says {_short(stored)}, "
-            f"recomputed from the data it is {_short(found)}."
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value) if not isinstance(value, np.ndarray) else f"array {value.shape}"
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 __all__ = ["Verification", "verify"]

@@ -225,10 +225,6 @@ def insertions(
     ``base`` is a minimiser over ``units``; ``excluded`` is a unit that is not to be tried.
     """
     sparsity = objective.cardinality
-    """Yield the ``candidates`` best scored additions to ``units``, roughly minimised from ``base``.
-
-    ``base`` is a minimiser over ``units``; ``excluded`` is a unit not to be tried.
-    """
     scores = insertion_scores(objective, base, diagonal)
     if excluded is not None:
         scores[excluded] = 0.0

@@ -1,0 +1,55 @@
+"""Certificates as files: the ending of the name says which, and none is ever there in part."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from sparsemodel.interfaces import CertificateError, DataTypeError
+
+Certified = TypeVar("Certified")
+
+
+def save(
+    certificate: Certified,
+    path: str | os.PathLike[str],
+    writers: Mapping[str, Callable[[Certified], str]],
+) -> Path:
+    """Write what the writer for the ending of ``path`` makes of a certificate; return where.
+
+    Raises
+    ------
+    CertificateError
+        When no writer has that ending.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise DataTypeError(f"save needs a path, not {type(path).__name__}.")
+    target = Path(path)
+    writer = writers.get(target.suffix.lower())
+    if writer is None:
+        known = ", ".join(sorted(writers))
+        raise CertificateError(
+            f"Cannot tell the format of {target.name!r} from its ending; use one of {known}."
+        )
+    write_atomically(target, writer(certificate))
+    return target
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` so that the file is there whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with temporary.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+__all__ = ["save", "write_atomically"]
