@@ -357,7 +357,8 @@ class Problem:
         gap
             Relative gap to reach, at least 1e-9.
         time_limit
-            Seconds; then the certificate says what gap was reached. None for no limit.
+            Seconds; then the certificate says what gap was reached. None for no limit. The first
+            proof after the installation compiles for about five of them.
         verbose
             Show the bound, the best objective and the gap on standard error while it runs.
         resume
