@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any, final
@@ -35,6 +36,9 @@ _QUANTILE = 0.95
 
 _WEIGHTS = {"loss": 3.0, "structure": 3.0, "stored": 3.0, "sparse": 1.0, "ridge": 0.7}
 """What a difference in kind counts, in units of a factor e in a size."""
+
+_SIZES = np.array([1.0, 0.5, 0.25])
+"""What differences in ``ln(k/n)``, ``ln(n/p)`` and ``ln p`` count."""
 
 _PROBES = 2.0
 """What correlations, or shares left, that differ by 1 count in the same units."""
@@ -95,18 +99,36 @@ class Features:
 
     def distance(self, other: Features) -> float:
         """Return how unlike two problems are; 1 is a factor e in one of the sizes."""
-        a, b = self.sizes, other.sizes
-        apart = abs(a[0] - b[0]) + 0.5 * abs(a[1] - b[1]) + 0.25 * abs(a[2] - b[2])
-        for name, weight in _WEIGHTS.items():
-            apart += weight * (getattr(self, name) != getattr(other, name))
-        for mine, others in ((self.coherence, other.coherence), (self.left, other.left)):
-            if mine is not None and others is not None:
-                apart += _PROBES * abs(mine - others)
-        return apart
+        return float(SideBySide([other]).distances(self)[0])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+@final
+class SideBySide:
+    """The features of several problems, for their distances from another."""
+
+    def __init__(self, problems: Sequence[Features]) -> None:
+        self._sizes = np.array([f.sizes for f in problems]).reshape(-1, 3)
+        self._probes = np.array([_probes(f) for f in problems]).reshape(-1, 2)
+        self._kinds = {
+            name: np.array([getattr(f, name) for f in problems], dtype=object) for name in _WEIGHTS
+        }
+
+    def distances(self, to: Features) -> FloatArray:
+        """Return :meth:`Features.distance` of each."""
+        apart: FloatArray = np.abs(self._sizes - to.sizes) @ _SIZES
+        for name, weight in _WEIGHTS.items():
+            apart += weight * (self._kinds[name] != getattr(to, name)).astype(np.float64)
+        apart += _PROBES * np.nansum(np.abs(self._probes - _probes(to)), axis=1)
+        return apart
+
+
+def _probes(of: Features) -> FloatArray:
+    """Return what was looked at in the data; nan where nothing was."""
+    return np.array([np.nan if v is None else v for v in (of.coherence, of.left)])
 
 
 def coherence(form: SparseRegression, gradient: FloatArray) -> tuple[float, float]:

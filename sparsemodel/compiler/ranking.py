@@ -11,10 +11,12 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import exp, log
 from typing import Any, final
 
-from sparsemodel.compiler.features import Features
+import numpy as np
+
+from sparsemodel.compiler.features import Features, SideBySide
+from sparsemodel.interfaces import FloatArray
 
 CLOSE = 1e-3
 """Relative excess over the best objective known that counts as as good."""
@@ -65,21 +67,6 @@ class Forecast:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """What a recipe did on a measured problem; times on a logarithmic scale."""
-
-    regret: float
-    passes: float
-    other: float
-    """CPU seconds beside the passes."""
-
-    @classmethod
-    def of(cls, regret: float, passes: float, seconds: float) -> _Run:
-        return cls(regret, log(passes + _ANALYSIS), log(seconds))
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class Settings:
     """What the fit chose beside the measurements."""
 
@@ -101,20 +88,23 @@ class Table:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.settings = Settings(**content["settings"])
-        self._growth: dict[str, Any] = content["recipes"]
-        self.recipes = tuple(self._growth)
-        self._problems = [
-            (
-                row["name"],
-                Features(**row["features"]),
-                {
-                    recipe: _Run.of(*run)
-                    for recipe, run in zip(self.recipes, row["runs"], strict=True)
-                    if run is not None
-                },
-            )
-            for row in content["problems"]
-        ]
+        self.recipes = tuple(content["recipes"])
+        rows = content["problems"]
+        features = [Features(**row["features"]) for row in rows]
+        self._features = SideBySide(features)
+        self._names = np.array([row["name"] for row in rows], dtype=object)
+        self._sizes = np.log([[max(f.k, 1), f.n] for f in features]).reshape(-1, 2)
+        growth = content["recipes"].values()
+        self._pass_growth = np.array([grown[0] for grown in growth]).reshape(-1, 2)
+        self._other_growth = np.array([grown[1] for grown in growth]).reshape(-1, 2)
+        self._price = np.array([grown[2] for grown in growth])
+        # By problem and recipe; nan where it was not run. Times on a logarithmic scale.
+        nothing = [np.nan] * 3
+        runs = [[nothing if run is None else run for run in row["runs"]] for row in rows]
+        table = np.array(runs, dtype=np.float64).reshape(len(rows), len(self.recipes), 3)
+        self._regret = table[:, :, 0]
+        self._passes = np.log(table[:, :, 1] + _ANALYSIS)
+        self._other = np.log(table[:, :, 2])
 
     def rank(
         self, features: Features, recipes: frozenset[str], entries: int = 0, without: str = ""
@@ -132,54 +122,41 @@ class Table:
         without
             A measured problem to forget, so that it can be predicted from the others.
         """
-        near = sorted(
-            (features.distance(other), name, other, runs)
-            for name, other, runs in self._problems
-            if name != without
-        )[: self.settings.neighbours]
-        pass_seconds = _SECONDS_PER_ENTRY * (entries or features.n * features.units)
-        found = (
-            self._forecast(recipe, features, near, pass_seconds)
-            for recipe in self.recipes
-            if recipe in recipes
-        )
-        return sorted((f for f in found if f is not None), key=lambda f: (f.cost, f.recipe))
+        distance = self._features.distances(features)
+        order = np.lexsort((self._names.astype(str), distance))
+        near = order[self._names[order] != without][: self.settings.neighbours]
+        weight = np.exp(-distance[near] / self.settings.reach)[:, None]
+        known = ~np.isnan(self._regret[near])
+        total = (weight * known).sum(axis=0)
+        # Others were not measured on problems like this one.
+        measured = (total > 0.0) & (2.0 * total >= weight.sum())
+        share = weight * known / np.where(total > 0.0, total, 1.0)
 
-    def _forecast(
-        self, recipe: str, features: Features, near: list[Any], pass_seconds: float
-    ) -> Forecast | None:
-        known = [
-            (exp(-d / self.settings.reach), name, other, runs[recipe])
-            for d, name, other, runs in near
-            if recipe in runs
+        def mean(values: FloatArray) -> FloatArray:
+            return np.asarray((share * np.where(known, values, 0.0)).sum(axis=0))
+
+        larger = np.log([max(features.k, 1), features.n]) - self._sizes[near]
+        passes = np.exp(mean(self._passes[near] + larger @ self._pass_growth.T))
+        other = np.exp(mean(self._other[near] + larger @ self._other_growth.T))
+        pass_seconds = _SECONDS_PER_ENTRY * (entries or features.n * features.units)
+        seconds = self._price * passes * pass_seconds + other
+        close, excess = mean(self._regret[near] <= CLOSE), mean(self._regret[near])
+        cost = np.log(seconds + self.settings.unnoticed)
+        cost += self.settings.failure * (1.0 - close) + self.settings.excess * excess
+        found = [
+            Forecast(
+                recipe,
+                close=float(close[r]),
+                excess=float(excess[r]),
+                passes=float(passes[r]),
+                seconds=float(seconds[r]),
+                cost=float(cost[r]),
+                similar=tuple(self._names[near[known[:, r]]]),
+            )
+            for r, recipe in enumerate(self.recipes)
+            if recipe in recipes and measured[r]
         ]
-        everything = sum(exp(-d / self.settings.reach) for d, *_ in near)
-        if 2.0 * sum(weight for weight, *_ in known) < everything or not known:
-            return None  # not measured on problems like this one
-        pass_growth, other_growth, price = self._growth[recipe]
-        total = close = excess = passes = other = 0.0
-        for weight, _, of, run in known:
-            k = log(max(features.k, 1) / max(of.k, 1))
-            n = log(features.n / of.n)
-            total += weight
-            close += weight * (run.regret <= CLOSE)
-            excess += weight * run.regret
-            passes += weight * (run.passes + pass_growth[0] * k + pass_growth[1] * n)
-            other += weight * (run.other + other_growth[0] * k + other_growth[1] * n)
-        expected = exp(passes / total)
-        seconds = price * expected * pass_seconds + exp(other / total)
-        missed = self.settings.failure * (1.0 - close / total)
-        return Forecast(
-            recipe,
-            close=close / total,
-            excess=excess / total,
-            passes=expected,
-            seconds=seconds,
-            cost=log(seconds + self.settings.unnoticed)
-            + missed
-            + self.settings.excess * excess / total,
-            similar=tuple(name for _, name, _, _ in known),
-        )
+        return sorted(found, key=lambda f: (f.cost, f.recipe))
 
 
 def _percent(share: float) -> str:
