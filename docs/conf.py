@@ -25,7 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "**/README.md", "gallery/*.ipynb"]
+exclude_patterns = ["_build", "**/README.md", "gallery/*.ipynb", "benchmarks/*-*.md"]
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_logo = "_static/logo.svg"

@@ -28,6 +28,13 @@ from sparsemodel.registry import backend_class
 SMALL = 2000
 """Supports up to which enumeration is cheaper than being clever."""
 
+PATIENCE = 5.0
+"""Forecast seconds up to which a thorough plan is taken unasked. The table holds small problems:
+where its best plan would take longer, forecasts are far from what was measured."""
+
+BRIEF = "nhtp:patience=10 | gomp"
+"""What is run instead: a few passes each, and neither depends on swaps."""
+
 INCOHERENT = 0.5
 """Correlation among promising columns up to which one cannot stand for two others."""
 
@@ -105,6 +112,8 @@ def _(
     best = ranked[0]
     if time_limit is not None and best.seconds > time_limit:
         best = min(ranked, key=lambda f: (max(f.seconds - time_limit, 0.0), f.cost, f.recipe))
+    elif time_limit is None and best.seconds > PATIENCE and backends_of(BRIEF) <= able.keys():
+        return Choice(stages_of(BRIEF, form))
     others = tuple(forecast for forecast in ranked if forecast is not best)
     incoherent = features.coherence is not None and features.coherence <= INCOHERENT
     return Choice(stages_of(best.recipe, form), (best, *others), incoherent)

@@ -193,3 +193,16 @@ def test_the_dictionary_is_plain_data() -> None:
     assert json.loads(json.dumps(content)) == content
     assert content["forecast"]["similar"]
     assert content["stages"][0]["start"] == "zero"
+
+
+def test_a_plan_that_would_take_long_is_brief_instead() -> None:
+    from scipy.sparse.linalg import LinearOperator
+
+    n, p = 2**17, 2**19
+    A = LinearOperator(
+        (n, p), matvec=lambda x: x.ravel()[:n], rmatvec=lambda r: np.resize(r, p), dtype=np.float64
+    )
+    w = sm.Variable(p)
+    b = np.ones(n)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(sm.as_design(A) @ w, b)), sm.card(w) <= 3)
+    assert problem.plan().outline == "nhtp | gomp"
