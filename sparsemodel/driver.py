@@ -130,6 +130,7 @@ def run(
     last: Result | None = None
     best: Result | None = None
     before: Result | None = None  # the best when the last fresh start was made
+    improved = False  # by the last stage: a point is looked at once
     iterations = 0
     ends: list[StageEnd] = []
 
@@ -143,7 +144,7 @@ def run(
             notes.append(f"{stage.label} was not needed: nothing is left to gain")
             report(StageEnd(number, stage.label, skipped="nothing is left to gain"))
             break
-        if plan.until_clear and best is not None and separation(objective, best.point) > CLEAR:
+        if best is not None and improved and plan.until_clear and _clear(objective, best.point):
             report(StageEnd(number, stage.label, skipped="the support stands out"))
             break
         if stage.start == "zero":
@@ -295,6 +296,11 @@ def _closed(objective: Objective, point: Point) -> bool:
     if not np.isfinite(floor):
         return False
     return point.value - floor <= 1e-14 * max(abs(objective.origin().value - floor), abs(floor))
+
+
+def _clear(objective: Objective, point: Point) -> bool:
+    """Return whether every chosen unit is worth far more than any other would gain."""
+    return separation(objective, point) > CLEAR
 
 
 def _polish(objective: Objective, restricted: RestrictedSolver, result: Result) -> Point:
