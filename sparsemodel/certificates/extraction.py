@@ -16,7 +16,8 @@ import numpy as np
 from sparsemodel.certificates.products import predictions
 from sparsemodel.certificates.rounding import TINY, U, gamma
 from sparsemodel.designs import DenseDesign, SparseDesign, StackedDesign
-from sparsemodel.interfaces import Design, FloatArray, Quadratic, SparseRegression
+from sparsemodel.interfaces import Design, FloatArray, SparseRegression
+from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
 
 LIMIT = 4000
@@ -32,10 +33,14 @@ class Extraction:
 
 
 def applies(form: SparseRegression) -> bool:
-    """Return whether curvature can be taken out at all: squared losses, few coefficients."""
-    return form.sparsity.size <= LIMIT and all(
-        isinstance(term.loss, Quadratic) and isinstance(term.loss, SquaredLoss)
-        for term in form.terms
+    """Return whether curvature can be taken out at all: squared losses, few coefficients.
+
+    Linear terms may stand beside them; they have none to give.
+    """
+    return (
+        form.sparsity.size <= LIMIT
+        and all(isinstance(term.loss, (SquaredLoss, LinearLoss)) for term in form.terms)
+        and any(isinstance(term.loss, SquaredLoss) for term in form.terms)
     )
 
 
@@ -44,7 +49,8 @@ def hessian(form: SparseRegression) -> FloatArray:
     p = form.sparsity.size
     total = np.zeros((p, p))
     for term in form.terms:
-        total += weighted_gram(term.design, term.weights)
+        if isinstance(term.loss, SquaredLoss):
+            total += weighted_gram(term.design, term.weights)
     return total
 
 
@@ -109,10 +115,16 @@ def certainly_psd(h: FloatArray, diagonal: FloatArray, n: int) -> bool:
 def gradient_distance(
     form: SparseRegression, duals: tuple[FloatArray, ...], at: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``."""
+    """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``.
+
+    The gradient of a linear term is its target, and its conjugate admits no other dual point.
+    """
     support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
     out = []
     for term, a in zip(form.terms, duals, strict=True):
+        if isinstance(term.loss, LinearLoss):
+            out.append(np.zeros(a.shape))
+            continue
         u, error = predictions(term.design, at, support)
         if term.offset is not None:
             u = u + term.offset

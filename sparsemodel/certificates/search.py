@@ -18,6 +18,7 @@ from sparsemodel.certificates.relaxation import relax as solve_relaxation
 from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.witness import evaluate, extracted, from_gradients, from_point
 from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.losses.quadratic import SquaredLoss
 
 
 @final
@@ -141,7 +142,7 @@ def _words(relaxed: Relaxed) -> str:
 
 def extractable(form: SparseRegression) -> bool:
     """Return whether the data can have curvature to give: more observations than coefficients."""
-    rows = sum(term.design.shape[0] for term in form.terms)
+    rows = sum(t.design.shape[0] for t in form.terms if isinstance(t.loss, SquaredLoss))
     return applies(form) and rows > form.sparsity.size
 
 

@@ -90,7 +90,7 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray) -> W
     for term in form.terms:
         z, _ = predictions(term.design, at, support)
         z = z if term.offset is None else z + term.offset
-        duals.append(z - term.target)
+        duals.append(term.loss.derivative(z, term.target))  # type: ignore[attr-defined]
     return Witness(tuple(duals), at=at, extraction=diagonal)
 
 

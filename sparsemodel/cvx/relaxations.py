@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
+from sparsemodel.losses.linear import LinearLoss
 
 
 def relaxation_value(
@@ -65,9 +66,18 @@ def relaxation_value(
 
 
 def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, solver: str) -> float:
-    r"""Return the value for squared losses less :math:`\frac12 x^T \Delta x`, by a square root."""
+    r"""Return the value for squared losses less :math:`\frac12 x^T \Delta x`, by a square root.
+
+    Linear terms may stand beside them.
+    """
     stacked, aims = [], []
+    slopes, constant = np.zeros(form.shape), form.constant
     for term in form.terms:
+        if isinstance(term.loss, LinearLoss):
+            slopes += term.design.rmatvec(term.weights * term.target)
+            offset = np.zeros_like(term.target) if term.offset is None else term.offset
+            constant += float((term.weights * term.target) @ offset)
+            continue
         root = np.sqrt(term.weights)
         aim = term.target if term.offset is None else term.target - term.offset
         stacked.append(root[:, None] * term.design.to_array())
@@ -76,7 +86,8 @@ def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, so
     values, vectors = np.linalg.eigh(a.T @ a - np.diag(extraction))
     half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     x = cp.Variable(form.shape)
-    total = form.constant + 0.5 * float(y @ y) + 0.5 * cp.sum_squares(half @ x) - (a.T @ y) @ x
+    total = constant + 0.5 * float(y @ y) + 0.5 * cp.sum_squares(half @ x)
+    total = total + (slopes - a.T @ y) @ x
     more = replace(form, ridge=form.ridge + extraction)
     penalty, constraints = _penalty(cp, more, x)
     problem = cp.Problem(cp.Minimize(total + penalty), constraints)

@@ -29,6 +29,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
+from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
 
 METHOD = "branch and bound"
@@ -220,9 +221,11 @@ def _root_witness(form: SparseRegression, search: Search) -> tuple[Witness, floa
 def objections(form: SparseRegression) -> tuple[str, ...]:
     """Return every reason why branching does not apply to ``form``."""
     out = []
-    other = sorted({t.loss.name for t in form.terms if not isinstance(t.loss, SquaredLoss)})
+    other = sorted(
+        {t.loss.name for t in form.terms if not isinstance(t.loss, (SquaredLoss, LinearLoss))}
+    )
     if other:
-        out.append(f"it is for squared losses, and {', '.join(other)} is not")
+        out.append(f"it is for squared losses and linear terms, and {', '.join(other)} is not")
     if form.matrix:
         out.append("the variable is a matrix")
     if form.sparsity.groups is not None:

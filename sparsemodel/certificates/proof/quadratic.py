@@ -1,4 +1,4 @@
-r"""Squared losses as one quadratic, with bounds on everything that rounding did to it.
+r"""Squared losses and linear terms as one quadratic, with bounds on what rounding did to it.
 
 .. math:: P(x) = c_0 + \tfrac12 x^T H x - g^T x + \tfrac12 \sum_j \lambda_j x_j^2, \qquad
           H = \sum_t A_t^T \mathrm{diag}(c_t) A_t,\; g = \sum_t A_t^T \mathrm{diag}(c_t)(y_t - o_t)
@@ -6,6 +6,7 @@ r"""Squared losses as one quadratic, with bounds on everything that rounding did
 With :math:`s_j = \sqrt{H_{jj}}` and :math:`Y^2 = \sum c (y - o)^2` the inequality of Cauchy and
 Schwarz bounds the errors of the computed quantities by :math:`\gamma_m s_i s_j` and
 :math:`\gamma_m s_j Y` (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.5).
+A linear term takes its slopes from ``g``; its errors are counted by a larger ``s`` and ``Y``.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.extraction import weighted_gram
-from sparsemodel.certificates.products import adjoint
-from sparsemodel.certificates.rounding import U, gamma, norm_up
-from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.certificates.products import adjoint, column_norms, spread
+from sparsemodel.certificates.rounding import U, add_up, gamma, norm_up
+from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression, Term
+from sparsemodel.losses.quadratic import SquaredLoss
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """The quadratic of a regression with squared losses."""
+    """The quadratic of a regression with squared losses and linear terms."""
 
     hessian: FloatArray
     """``H`` as computed, shape ``(p, p)``."""
@@ -47,9 +49,10 @@ class Quadratic:
         """Compute the quadratic of ``form``, O(n p^2)."""
         p = form.sparsity.size
         h, g = np.zeros((p, p)), np.zeros(p)
-        rows = sum(term.design.shape[0] for term in form.terms)
-        squares = []
-        for term in form.terms:
+        curved = [term for term in form.terms if isinstance(term.loss, SquaredLoss)]
+        rows = sum(term.design.shape[0] for term in curved)
+        squares = [np.zeros(0)]
+        for term in curved:
             aim = term.target if term.offset is None else term.target - term.offset
             weighted = term.weights * aim
             h += weighted_gram(term.design, term.weights)
@@ -61,7 +64,40 @@ class Quadratic:
         lowest -= 4.0 * U * (abs(form.constant) + energy)
         norms = np.sqrt(np.diag(h)) * (1.0 + unit) + 1e-150 * math.sqrt(rows)
         aim_up = math.sqrt(energy) * (1.0 + 32.0 * U) + 1e-150 * math.sqrt(rows)
+        error = np.zeros(p)
+        for term in form.terms:
+            if not isinstance(term.loss, SquaredLoss):
+                lowest += _add_linear(term, g, error, len(form.terms))
+                lowest -= 2.0 * U * abs(lowest)
+        if error.any():
+            norms, aim_up = _absorbed(error / unit, norms, aim_up)
         return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit)
+
+
+def _add_linear(term: Term, g: FloatArray, error: FloatArray, terms: int) -> float:
+    """Take a linear term's slopes from ``g``, add to its error, and return a lower constant."""
+    slopes = term.weights * term.target
+    g -= adjoint(term.design, slopes)
+    # The product, the weights, and the sums over terms.
+    count = term.design.shape[0] + terms + 64
+    error += spread(column_norms(term.design), gamma(count) * norm_up(slopes, axis=0))
+    if term.offset is None:
+        return 0.0
+    products = slopes * term.offset
+    size = add_up(np.abs(products))
+    return math.fsum(products) - 8.0 * U * size
+
+
+def _absorbed(reach: FloatArray, norms: FloatArray, aim: float) -> tuple[FloatArray, float]:
+    """Return larger ``(norms, aim)`` with ``norms * aim`` at least ``reach`` above what it was.
+
+    So the errors of linear terms are counted with those of the squared ones. A column that the
+    squared losses hardly see gets a larger norm, the others a larger aim.
+    """
+    largest = float(norms.max())
+    seen = np.maximum(norms, 1e-3 * largest) if largest > 0.0 else np.ones_like(norms)
+    more = (aim + float(np.max(reach / seen))) * (1.0 + 16.0 * U)
+    return np.maximum(norms, (norms * aim + reach) / more * (1.0 + 16.0 * U)), more
 
 
 @final

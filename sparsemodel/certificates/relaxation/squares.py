@@ -2,14 +2,14 @@ r"""Squared losses on a growing set of columns: Gram matrices computed once for 
 
 from __future__ import annotations
 
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
 from sparsemodel.certificates.extraction import weighted_gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth, QuadraticSmooth, Smooth, schur
 from sparsemodel.designs import SparseDesign
-from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import Curved, Design, FloatArray, IntArray, SparseRegression
 
 LIMIT = 6000
 """Columns up to which the Gram matrix is formed."""
@@ -17,32 +17,35 @@ LIMIT = 6000
 
 @final
 class Squares:
-    r"""The quadratic :math:`\frac12 \sum c_i (x_i^T w + o_i - y_i)^2` on the columns asked for.
+    r"""A sum of quadratic losses, :math:`\frac12 \sum c_i (x_i^T w + o_i - y_i)^2` and linear ones.
 
     Columns once read are kept (``n |S|`` numbers), and so are their inner products.
     """
 
     def __init__(self, form: SparseRegression) -> None:
-        self._form = form
         self._set = np.empty(0, dtype=np.intp)
         self._matrix = np.zeros((0, 0))
         self._columns: tuple[FloatArray, ...] = ()
         self.linear: FloatArray = np.zeros(form.shape)
-        """:math:`A^T c (y - o)`."""
+        """Minus the gradient at zero, :math:`A^T c (y - o)` for one squared loss."""
         self.constant: float = form.constant
+        # Terms without curvature (linear ones) have no share in the Gram matrix.
+        self._curved: list[tuple[Design, FloatArray]] = []
         for term in form.terms:
-            aim = term.target if term.offset is None else term.target - term.offset
-            weighted = aim * (term.weights if aim.ndim == 1 else term.weights[:, None])
-            self.linear += term.design.rmatvec(weighted)
-            self.constant += 0.5 * float(np.vdot(weighted, aim))
+            start = np.zeros((term.design.shape[0], *form.shape[1:]))
+            start = start if term.offset is None else start + term.offset
+            self.linear -= term.design.rmatvec(term.loss.gradient(start, term.target, term.weights))
+            self.constant += term.loss.total(start, term.target, term.weights)
+            second = cast("Curved", term.loss).second_derivative(start, term.target)
+            if second.any():
+                self._curved.append((term.design, term.weights * second))
 
     def gram(self, index: IntArray) -> FloatArray:
         """Return the Gram matrix on ``index`` (sorted); columns of the last set are reused."""
         if np.array_equal(index, self._set):
             return self._matrix
-        form = self._form
-        if any(isinstance(t.design, SparseDesign) for t in form.terms):
-            parts = [weighted_gram(t.design.restrict(index), t.weights) for t in form.terms]
+        if any(isinstance(design, SparseDesign) for design, _ in self._curved):
+            parts = [weighted_gram(design.restrict(index), c) for design, c in self._curved]
             self._matrix, self._set = np.sum(parts, axis=0), index.copy()
             return self._matrix
         common = np.isin(index, self._set, assume_unique=True)
@@ -50,13 +53,13 @@ class Squares:
         out = np.zeros((index.size, index.size))
         out[np.ix_(common, common)] = self._matrix[np.ix_(before, before)]
         columns = []
-        for i, term in enumerate(form.terms):
+        for i, (design, c) in enumerate(self._curved):
             # Rows of the transpose are contiguous: cheap to gather, fast to multiply.
-            rows = np.empty((index.size, term.design.shape[0]))
+            rows = np.empty((index.size, design.shape[0]))
             if self._columns:
                 rows[common] = self._columns[i][before]
-            rows[~common] = term.design.restrict(index[~common]).to_array().T
-            block = rows @ (rows[~common] * term.weights).T
+            rows[~common] = design.restrict(index[~common]).to_array().T
+            block = rows @ (rows[~common] * c).T
             out[:, ~common] += block
             columns.append(rows)
         out[np.ix_(~common, common)] = out[np.ix_(common, ~common)].T
