@@ -59,6 +59,8 @@ class NHTPState:
     """Iterations since then, or since ``eta`` was halved."""
     halved: int = 0
     """How often ``eta`` was halved."""
+    seen: frozenset[tuple[bytes, str]] = frozenset()
+    """Iterates with this ``eta``, as supports and values in nine digits."""
     settled: bool = False
     """Nothing moves any more, or ``point`` is the minimiser on the best support of a cycle."""
 
@@ -159,7 +161,12 @@ class NHTP(IterativeBackend[NHTPState]):
                 settled = context.restricted(objective, state.best.support, state.best)
                 return self._measure(objective, replace(state, point=settled, settled=True))
             shorter = replace(
-                state, point=state.best, eta=0.5 * state.eta, worse=0, halved=state.halved + 1
+                state,
+                point=state.best,
+                eta=0.5 * state.eta,
+                worse=0,
+                halved=state.halved + 1,
+                seen=frozenset(),
             )
             state = self._measure(objective, shorter)
         point, support = state.point, state.following
@@ -195,10 +202,24 @@ class NHTP(IterativeBackend[NHTPState]):
         state = self._measure(objective, state)
         if _at_rest(before, state):
             return replace(state, settled=True)
+        state = self._forward(state)
         if state.index % self.update_every == 0:  # the paper's update of eta
             factor = 1.0 / 1.05 if state.residual > state.index**-2.0 else 1.05
-            state = replace(state, eta=state.eta * factor)
+            state = replace(state, eta=state.eta * factor, seen=frozenset())
         return state
+
+    def _forward(self, state: NHTPState) -> NHTPState:
+        """Return the state at the next update of ``eta`` where the iterates go round in a circle.
+
+        An iterate that was there before with this ``eta`` will come again: only another ``eta``
+        leads out, so the iterations until then are counted and not made.
+        """
+        point = state.point
+        key = (point.support.tobytes(), f"{point.value:.8e}")
+        if key not in state.seen:
+            return replace(state, seen=state.seen | {key})
+        skipped = -state.index % self.update_every
+        return replace(state, index=state.index + skipped, worse=state.worse + skipped)
 
     def _measure(self, objective: Objective, state: NHTPState) -> NHTPState:
         """Return the state with ``T`` and the stationarity measure ``Tol_eta(x; T)`` (eq. 15)."""

@@ -30,6 +30,8 @@ class Case:
     name: str
     family: str
     build: Callable[[Generator], sm.Problem]
+    large: bool = False
+    """Whether a run may take seconds: fewer recipes are measured on it."""
 
     def problem(self) -> sm.Problem:
         return self.build(np.random.default_rng(zlib.crc32(self.name.encode())))
@@ -48,18 +50,22 @@ def cases() -> list[Case]:
         *_robust(),
         *_multinomial(),
         *_structured(),
+        *_large(),
     ]
 
 
 def held_out(all_cases: list[Case]) -> frozenset[str]:
     """Return the names of the tenth that is kept apart.
 
-    The few larger problems are not: nothing else in the corpus says what size costs.
+    Of the small problems, and of the large ones.
     """
-    all_cases = [case for case in all_cases if "p10000" not in case.name]
+    small = [case for case in all_cases if not case.large and "p10000" not in case.name]
     rng = np.random.default_rng(HELD_OUT_SEED)
-    chosen = rng.choice(len(all_cases), len(all_cases) // 10, replace=False)
-    return frozenset(all_cases[i].name for i in chosen if "p4000" not in all_cases[i].name)
+    chosen = rng.choice(len(small), len(small) // 10, replace=False)
+    away = {small[i].name for i in chosen if "p4000" not in small[i].name}
+    large = [case for case in all_cases if case.large]
+    away |= {large[i].name for i in rng.choice(len(large), len(large) // 10, replace=False)}
+    return frozenset(away)
 
 
 def _posed(
@@ -246,13 +252,15 @@ def _logistic_real() -> Iterator[Case]:
 # ---- other losses ----------------------------------------------------------------------------
 
 
+_MARGINS: dict[str, Any] = {
+    "smoothed-hinge": lambda z, y: sm.smoothed_hinge_loss(z, y, gamma=0.25),
+    "squared-hinge": sm.squared_hinge_loss,
+    "hinge": sm.hinge_loss,
+}
+
+
 def _margin() -> Iterator[Case]:
-    losses = {
-        "smoothed-hinge": lambda z, y: sm.smoothed_hinge_loss(z, y, gamma=0.25),
-        "squared-hinge": sm.squared_hinge_loss,
-        "hinge": sm.hinge_loss,
-    }
-    for name, loss in losses.items():
+    for name, loss in _MARGINS.items():
         for kind, design, n, p, k in (
             ("iid", syn.iid, 200, 400, 10),
             ("ar.9", syn.autoregressive(0.9), 200, 400, 20),
@@ -383,3 +391,41 @@ def _structured() -> Iterator[Case]:
     ):
         build = bounded(loss, syn.iid, 100, 150, 6, target, radius=1.0)
         yield Case(f"ball-{label}", "groups and bounds", build)
+
+
+def _large() -> Iterator[Case]:
+    """A pass takes milliseconds: thoroughness costs what a user would notice."""
+    sparse = syn.few(20)
+    hinge = _MARGINS["smoothed-hinge"]
+    builds: dict[str, Any] = {
+        "squared-iid-n1000-p10000-k50": _planted(syn.iid, 1000, 10_000, 50, 5.0, 1e-3),
+        "squared-ar.9-n1000-p10000-k50": _planted(
+            syn.autoregressive(0.9), 1000, 10_000, 50, 10.0, 1e-3
+        ),
+        "squared-tall-n50000-p200-k20": _planted(syn.blocks(0.9), 50_000, 200, 20, 1.0),
+        "squared-sparse-n5000-p20000-k100": _planted(sparse, 5000, 20_000, 100, 5.0, 1e-4),
+        "squared-operator-n4096-p16384-k160": _planted(syn.cosine_operator, 4096, 16_384, 160, 1e3),
+        "logistic-iid-n1000-p5000-k30": _drawn(
+            sm.logistic_loss, syn.iid, 1000, 5000, 30, 1e-4, syn.labels
+        ),
+        "logistic-ar.9-n1000-p5000-k30": _drawn(
+            sm.logistic_loss, syn.autoregressive(0.9), 1000, 5000, 30, 1e-4, syn.labels
+        ),
+        "logistic-sparse-n5000-p20000-k100": _drawn(
+            sm.logistic_loss, sparse, 5000, 20_000, 100, 1e-5, syn.labels
+        ),
+        "logistic-tall-n20000-p200-k20": _drawn(
+            sm.logistic_loss, syn.blocks(0.9), 20_000, 200, 20, 1e-4, syn.labels
+        ),
+        "smoothed-hinge-sparse-n5000-p20000-k50": _drawn(
+            hinge, sparse, 5000, 20_000, 50, 1e-4, syn.labels
+        ),
+        "squared-hinge-iid-n1000-p5000-k30": _drawn(
+            _MARGINS["squared-hinge"], syn.iid, 1000, 5000, 30, 1e-4, syn.labels
+        ),
+        "poisson-iid-n1000-p3000-k20": _scaled(
+            sm.poisson_loss, syn.iid, 1000, 3000, 20, syn.counts
+        ),
+    }
+    for name, build in builds.items():
+        yield Case(f"large-{name}", "large", build, large=True)

@@ -59,7 +59,7 @@ def rows(folder: Path, names: frozenset[str] | None = None) -> list[Row]:
         record = json.loads(file.read_text())
         found = scores(record)
         problem = case.problem()
-        current = set(candidates(problem))
+        current = set(candidates(problem, large=case.large))
         out.append(
             {
                 "name": case.name,

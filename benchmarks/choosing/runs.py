@@ -10,22 +10,27 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sparsemodel as sm
 from benchmarks.choosing.corpus import Case
 from benchmarks.measure import unit_of
 from sparsemodel.compiler.adapters import adapt
+from sparsemodel.compiler.analysis import Facts
 from sparsemodel.compiler.plan import Plan, Stage
+from sparsemodel.compiler.portfolios import is_incoherent
 from sparsemodel.compiler.recipes import backends_of, parse
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import run
-from sparsemodel.interfaces import Quadratic, SparseModelError
+from sparsemodel.interfaces import Quadratic, SparseModelError, SparseRegression
 from sparsemodel.numerics import has_kinks
 from sparsemodel.registry import backend_class, usable_backends
 
 CPU_LIMIT = 1.0
 """CPU seconds after which a run is ended at its next iteration."""
+
+CPU_LIMIT_OF_LARGE = 4.0
+"""The same for large problems."""
 
 CHOSEN = "solve()"
 """The name of the compiler's own choice among the recipes."""
@@ -74,6 +79,13 @@ RECIPES = (
     f"gomp | {_NEWTON} | omp | best {_ALL}",
     f"{_NEWTON} | gomp",
     f"{_NEWTON} | gomp | omp",
+    f"omp > {_ALL} | {_SHORT} > {_ALL}",
+    f"omp > {_ALL} | gp > {_ALL}",
+    f"omp > {_ALL} | grahtp > {_ALL}",
+    f"{_SHORT} > {_ALL} | omp > {_ALL} | grahtp > {_ALL}",
+    f"{_SHORT} > {_ALL} | {_PRICED} | omp > {_ALL} | grahtp > {_ALL}",
+    f"{_NEWTON} | gomp | omp | best {_SWAPS}",
+    f"{_NEWTON} | gp | omp | best {_ALL}",
 )
 """Plans of several stages that are tried on squared losses beside the single backends."""
 
@@ -94,6 +106,14 @@ RECIPES_OF_OTHERS = (
     f"gomp | {_NEWTON} | best {_PRICED}",
     f"omp | {_NEWTON} | best {_PRICED}",
     f"gomp | omp | best {_PRICED}",
+    f"{_NEWTON} > {_PRICED} | sp > {_PRICED}",
+    f"{_NEWTON} > {_PRICED} | sp > {_PRICED} | omp > {_PRICED}",
+    f"gp > {_PRICED} | {_NEWTON} > {_PRICED} | sp > {_PRICED}",
+    f"gp > {_PRICED} | {_NEWTON} > {_PRICED} | gomp > {_PRICED} | sp > {_PRICED}",
+    f"gp > {_PRICED} | {_NEWTON} > {_PRICED} | sp > {_PRICED} | {_PRICED} | omp > {_SWAPS}",
+    f"{_NEWTON} > {_PRICED} | omp > {_SWAPS}",
+    f"{_NEWTON} > {_PRICED} | {_SWAPS}",
+    f"{_NEWTON} > {_PRICED} | sp > {_PRICED} | {_PRICED} | {_SWAPS}",
 )
 """The same for other losses, where swaps are priced by the second-order model."""
 
@@ -107,6 +127,9 @@ RECIPES_OF_STRUCTURE = (
     f"chtp > {_ALL} | omp > {_SWAPS}",
     f"{_SWAPS} | chtp > {_ALL}",
     f"{_NEWTON} | gomp",
+    f"chtp > {_ALL} | gomp > {_ALL}",
+    f"{_NEWTON} | gomp | omp | best {_SWAPS}",
+    f"gomp | gp | best {_SWAPS}",
 )
 """The same where swaps have no closed form: groups, matrices, bounds, constraints."""
 
@@ -117,8 +140,28 @@ RECIPES_WITH_KINKS = (
     f"gomp > {_SWAPS}",
     f"sdiht > {_PRICED}",
     f"{_PRICED} | gomp > {_PRICED}",
+    f"{_PRICED} | chtp > {_PRICED}",
 )
 """Fewer where every stage is run on smoothed losses in turn."""
+
+RECIPES_OF_LARGE = (
+    _NEWTON,
+    f"{_NEWTON} | gomp",
+    f"{_NEWTON} | gomp | omp",
+    f"gomp > {_SWAPS}",
+    f"omp > {_SWAPS}",
+    f"{_NEWTON} > {_SWAPS}",
+    f"gomp | {_NEWTON} | best {_SWAPS}",
+    f"gomp > {_PRICED}",
+    f"gomp | {_NEWTON} | best {_PRICED}",
+    f"{_SHORT} > {_ALL}",
+    f"gomp > {_ALL}",
+    f"{_SHORT} > {_ALL} | {_ALL}",
+    "fgrahtp > nhtp",
+    f"fgrahtp > {_NEWTON} > {_PRICED}",
+    "sdiht > nhtp",
+)
+"""What is tried on large problems."""
 
 
 def reduced_form(problem: sm.Problem) -> Any:
@@ -126,7 +169,7 @@ def reduced_form(problem: sm.Problem) -> Any:
     return problem._compiled().analysis()[1].form
 
 
-def candidates(problem: sm.Problem) -> list[str]:
+def candidates(problem: sm.Problem, *, large: bool = False) -> list[str]:
     """Return every backend that can solve the problem, and the recipes made of such."""
     form = reduced_form(problem)
     able = [name for name, cls in usable_backends() if not adapt(cls(), form).objections]
@@ -137,14 +180,17 @@ def candidates(problem: sm.Problem) -> list[str]:
         recipes = RECIPES_WITH_KINKS
     elif "newton_swaps" not in kept:
         recipes = RECIPES_OF_STRUCTURE
+    if large:
+        recipes = RECIPES_OF_LARGE
     return [*sorted(kept), *(recipe for recipe in recipes if backends_of(recipe) <= kept)]
 
 
 def measure(case: Case, recipe: str, repeats: int = 2) -> dict[str, Any]:
     """Return value, passes and CPU seconds (the least of the repetitions) of one recipe."""
     kept: dict[str, Any] = {}
+    limit = CPU_LIMIT_OF_LARGE if case.large else CPU_LIMIT
     for _ in range(repeats):
-        record = _once(case.problem(), recipe)
+        record = _once(case.problem(), recipe, limit)
         if not kept or record["cpu"] < kept["cpu"]:
             kept = record
         if record["cpu"] > 0.03:
@@ -152,7 +198,7 @@ def measure(case: Case, recipe: str, repeats: int = 2) -> dict[str, Any]:
     return kept
 
 
-def _once(problem: sm.Problem, recipe: str) -> dict[str, Any]:
+def _once(problem: sm.Problem, recipe: str, limit: float) -> dict[str, Any]:
     began = time.process_time()
     try:
         plan = problem.plan() if recipe == CHOSEN else _plan(problem, recipe)
@@ -162,8 +208,8 @@ def _once(problem: sm.Problem, recipe: str) -> dict[str, Any]:
             compiled.form,
             reduced,
             plan,
-            time_limit=4.0 * CPU_LIMIT,
-            callback=lambda _: time.process_time() - began > CPU_LIMIT,
+            time_limit=4.0 * limit,
+            callback=lambda _: time.process_time() - began > limit,
         )
     except SparseModelError as error:
         return {"failure": str(error)[:200], "cpu": time.process_time() - began}
@@ -180,8 +226,10 @@ def _once(problem: sm.Problem, recipe: str) -> dict[str, Any]:
 
 
 def _plan(problem: sm.Problem, recipe: str) -> Plan:
+    """Return the recipe as a plan; one of several stages ends early as the compiler's own does."""
     first = problem.plan(parse(recipe)[0].backend)
-    form = reduced_form(problem)
+    facts, reduced = problem._compiled().analysis()
+    form = cast("SparseRegression", reduced.form)
     stages = tuple(
         Stage(
             adapt(step.apply(backend_class(step.backend)()), form).backend,
@@ -191,7 +239,10 @@ def _plan(problem: sm.Problem, recipe: str) -> Plan:
         )
         for step in parse(recipe)
     )
-    return replace(first, stages=stages)
+    if len(stages) == 1:
+        return replace(first, stages=stages)
+    features = cast("Facts", facts).features(form, reduced.gradient)
+    return replace(first, stages=stages, until_agreement=True, until_clear=is_incoherent(features))
 
 
 def run_case(case: Case, folder: Path, *, again: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -204,7 +255,11 @@ def run_case(case: Case, folder: Path, *, again: frozenset[str] = frozenset()) -
     if not kept:
         kept = {"case": case.name, "family": case.family, "runs": {}, **_about(case)}
     runs = kept["runs"]
-    missing = [r for r in (*candidates(case.problem()), CHOSEN) if r not in runs or r in again]
+    missing = [
+        r
+        for r in (*candidates(case.problem(), large=case.large), CHOSEN)
+        if r not in runs or r in again
+    ]
     if missing:
         runs |= {recipe: measure(case, recipe) for recipe in missing}
         folder.mkdir(parents=True, exist_ok=True)

@@ -73,6 +73,18 @@ def scattered(density: float) -> Callable[[Generator, int, int], Any]:
     return make
 
 
+def few(each: int) -> Callable[[Generator, int, int], Any]:
+    """A sparse matrix with ``each`` words a row on average, most of them among the common."""
+
+    def make(rng: Generator, n: int, p: int) -> Any:
+        chances = 1.0 / (np.arange(p) + 50.0)
+        columns = rng.choice(p, n * each, p=chances / chances.sum())
+        rows = rng.integers(0, n, n * each)
+        return sp.csr_array((np.ones(n * each), (rows, columns)), shape=(n, p))
+
+    return make
+
+
 def cosines(rng: Generator, n: int, p: int) -> Array:
     """Random rows of a cosine transform with unit columns."""
     rows = np.sort(rng.choice(p, n, replace=False))

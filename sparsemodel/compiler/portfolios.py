@@ -115,8 +115,12 @@ def _(
     elif time_limit is None and best.seconds > PATIENCE and backends_of(BRIEF) <= able.keys():
         return Choice(stages_of(BRIEF, form))
     others = tuple(forecast for forecast in ranked if forecast is not best)
-    incoherent = features.coherence is not None and features.coherence <= INCOHERENT
-    return Choice(stages_of(best.recipe, form), (best, *others), incoherent)
+    return Choice(stages_of(best.recipe, form), (best, *others), is_incoherent(features))
+
+
+def is_incoherent(features: Features) -> bool:
+    """Return whether the promising columns are seen to have little correlation."""
+    return features.coherence is not None and features.coherence <= INCOHERENT
 
 
 def stages_of(recipe: str, form: Form) -> tuple[Stage, ...]:
@@ -172,4 +176,4 @@ _REASONS = {
 }
 
 
-__all__ = ["PREFERENCE", "SMALL", "Choice", "choose", "stages_of"]
+__all__ = ["PREFERENCE", "SMALL", "Choice", "choose", "is_incoherent", "stages_of"]

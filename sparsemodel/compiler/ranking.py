@@ -93,6 +93,7 @@ class Table:
         features = [Features(**row["features"]) for row in rows]
         self._features = SideBySide(features)
         self._names = np.array([row["name"] for row in rows], dtype=object)
+        self._alphabetical = np.argsort(np.argsort(self._names.astype(str)))
         self._sizes = np.log([[max(f.k, 1), f.n] for f in features]).reshape(-1, 2)
         growth = content["recipes"].values()
         self._pass_growth = np.array([grown[0] for grown in growth]).reshape(-1, 2)
@@ -123,8 +124,10 @@ class Table:
             A measured problem to forget, so that it can be predicted from the others.
         """
         distance = self._features.distances(features)
-        order = np.lexsort((self._names.astype(str), distance))
-        near = order[self._names[order] != without][: self.settings.neighbours]
+        order = np.lexsort((self._alphabetical, distance))
+        if without:
+            order = order[self._names[order] != without]
+        near = order[: self.settings.neighbours]
         weight = np.exp(-distance[near] / self.settings.reach)[:, None]
         known = ~np.isnan(self._regret[near])
         total = (weight * known).sum(axis=0)
@@ -143,6 +146,9 @@ class Table:
         close, excess = mean(self._regret[near] <= CLOSE), mean(self._regret[near])
         cost = np.log(seconds + self.settings.unnoticed)
         cost += self.settings.failure * (1.0 - close) + self.settings.excess * excess
+        names = self._names[near]
+        everything = tuple(names)
+        everywhere = known.all(axis=0)
         found = [
             Forecast(
                 recipe,
@@ -151,7 +157,7 @@ class Table:
                 passes=float(passes[r]),
                 seconds=float(seconds[r]),
                 cost=float(cost[r]),
-                similar=tuple(self._names[near[known[:, r]]]),
+                similar=everything if everywhere[r] else tuple(names[known[:, r]]),
             )
             for r, recipe in enumerate(self.recipes)
             if recipe in recipes and measured[r]

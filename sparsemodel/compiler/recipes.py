@@ -9,6 +9,7 @@ option.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, final
 
 from sparsemodel.interfaces import Backend, ModelError
@@ -74,6 +75,7 @@ def parse(recipe: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+@cache
 def backends_of(recipe: str) -> frozenset[str]:
     """Return the names of the backends a recipe needs."""
     return frozenset(step.backend for step in parse(recipe))
