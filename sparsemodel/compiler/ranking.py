@@ -143,12 +143,13 @@ class Table:
         other = np.exp(mean(self._other[near] + larger @ self._other_growth.T))
         pass_seconds = _SECONDS_PER_ENTRY * (entries or features.n * features.units)
         seconds = self._price * passes * pass_seconds + other
-        close, excess = mean(self._regret[near] <= CLOSE), mean(self._regret[near])
+        close = mean((self._regret[near] <= CLOSE).astype(np.float64))
+        excess = mean(self._regret[near])
         cost = np.log(seconds + self.settings.unnoticed)
         cost += self.settings.failure * (1.0 - close) + self.settings.excess * excess
         names = self._names[near]
         everything = tuple(names)
-        everywhere = known.all(axis=0)
+        everywhere: list[bool] = known.all(axis=0).tolist()
         found = [
             Forecast(
                 recipe,
