@@ -149,7 +149,7 @@ class Table:
         cost += self.settings.failure * (1.0 - close) + self.settings.excess * excess
         names = self._names[near]
         everything = tuple(names)
-        everywhere: list[bool] = known.all(axis=0).tolist()
+        everywhere = np.logical_and.reduce(known, axis=0)
         found = [
             Forecast(
                 recipe,
