@@ -16,6 +16,7 @@ import numpy as np
 import sparsemodel as sm
 from benchmarks.choosing import real
 from benchmarks.choosing import synthetic as syn
+from benchmarks.choosing.posing import drawn, planted, posed, scaled
 
 HELD_OUT_SEED = 20
 """Chooses the tenth that no fit may see."""
@@ -68,30 +69,7 @@ def held_out(all_cases: list[Case]) -> frozenset[str]:
     return frozenset(away)
 
 
-def _posed(
-    loss: Any, A: Any, y: Any, k: int, ridge: float, *, intercept: bool = False, **card: Any
-) -> sm.Problem:
-    w = sm.Variable(A.shape[1], name="w")
-    z: Any = sm.as_design(A) @ w
-    if intercept:
-        z = z + sm.Variable(name="c")
-    objective = loss(z, y)
-    if ridge:
-        objective = objective + sm.ridge(w, ridge)
-    return sm.Problem(sm.minimize(objective), [sm.card(w, **card) <= k])
-
-
 # ---- squared loss ----------------------------------------------------------------------------
-
-
-def _planted(design: Any, n: int, p: int, k: int, snr: float, ridge: float = 0.0) -> Any:
-    def build(rng: Generator) -> sm.Problem:
-        A = design(rng, n, p)
-        z = A @ syn.signal(rng, p, k)
-        y = z if np.isinf(snr) else syn.noisy(rng, z, snr)
-        return _posed(sm.squared_loss, A, y, k, ridge)
-
-    return build
 
 
 def _compressed() -> Iterator[Case]:
@@ -105,11 +83,11 @@ def _compressed() -> Iterator[Case]:
         for n, p, k in ((128, 512, 10), (128, 512, 34), (200, 1000, 20), (256, 1024, 80)):
             for snr in (np.inf, 1e4) if (n, k) == (128, 34) else (np.inf,):
                 name = f"recover-{kind}-n{n}-p{p}-k{k}" + ("" if np.isinf(snr) else "-noisy")
-                yield Case(name, "compressed sensing", _planted(design, n, p, k, snr))
+                yield Case(name, "compressed sensing", planted(design, n, p, k, snr))
     # A few larger ones, where passes and factorisations cost more than the interpreter.
     for k in (40, 200):
         name = f"recover-cosines-n1000-p4000-k{k}"
-        yield Case(name, "compressed sensing", _planted(syn.cosines, 1000, 4000, k, np.inf))
+        yield Case(name, "compressed sensing", planted(syn.cosines, 1000, 4000, k, np.inf))
 
 
 _CORRELATED: dict[str, Any] = {
@@ -127,33 +105,33 @@ def _squared() -> Iterator[Case]:
     for n, p, k in sizes:
         for snr in (1.0, 10.0):
             name = f"squared-iid-n{n}-p{p}-k{k}-snr{snr:g}"
-            yield Case(name, "squared, independent", _planted(syn.iid, n, p, k, snr, 1e-3))
+            yield Case(name, "squared, independent", planted(syn.iid, n, p, k, snr, 1e-3))
     for kind, design in _CORRELATED.items():
         for n, p, k, snr in ((100, 400, 10, 5.0), (200, 800, 30, 20.0), (400, 200, 8, 1.0)):
             name = f"squared-{kind}-n{n}-p{p}-k{k}"
-            yield Case(name, "squared, correlated", _planted(design, n, p, k, snr, 1e-3))
+            yield Case(name, "squared, correlated", planted(design, n, p, k, snr, 1e-3))
     for kind, design in (("iid", syn.iid), ("blocks.9", syn.blocks(0.9))):
         for n, p, k in ((8000, 50, 10), (4000, 150, 20)):
             name = f"squared-tall-{kind}-n{n}-p{p}-k{k}"
-            yield Case(name, "squared, tall", _planted(design, n, p, k, 1.0))
-    large = _planted(syn.autoregressive(0.5), 1000, 4000, 100, 20.0, 1e-3)
+            yield Case(name, "squared, tall", planted(design, n, p, k, 1.0))
+    large = planted(syn.autoregressive(0.5), 1000, 4000, 100, 20.0, 1e-3)
     yield Case("squared-ar.5-n1000-p4000-k100", "squared, correlated", large)
     for density in (0.01, 0.05):
         for n, p, k in ((500, 1000, 10), (1000, 2000, 50)):
             name = f"squared-sparse{density:g}-n{n}-p{p}-k{k}"
-            build = _planted(syn.scattered(density), n, p, k, 5.0, 1e-4)
+            build = planted(syn.scattered(density), n, p, k, 5.0, 1e-4)
             yield Case(name, "squared, sparse", build)
     for kind, operator in (("cosine", syn.cosine_operator), ("blur", syn.blur_operator)):
         for n, p, k in ((256, 512, 10), (256, 1024, 40)):
             name = f"squared-{kind}-operator-n{n}-p{p}-k{k}"
-            yield Case(name, "squared, operator", _planted(operator, n, p, k, 10.0))
+            yield Case(name, "squared, operator", planted(operator, n, p, k, 10.0))
 
 
 def _squared_real() -> Iterator[Case]:
     def houses(k: int, rows: int, columns: int = 0) -> Any:
         def build(rng: Generator) -> sm.Problem:
             X, y = real.table("lucas_house", rows, columns)
-            return _posed(sm.squared_loss, X, real.standard(y), k, 0.0, intercept=True)
+            return posed(sm.squared_loss, X, real.standard(y), k, 0.0, intercept=True)
 
         return build
 
@@ -163,7 +141,7 @@ def _squared_real() -> Iterator[Case]:
         def build(rng: Generator) -> sm.Problem:
             X, _ = real.table(data, 0, columns)
             j = int(rng.integers(X.shape[1]))
-            return _posed(sm.squared_loss, np.delete(X, j, 1), X[:, j], k, ridge)
+            return posed(sm.squared_loss, np.delete(X, j, 1), X[:, j], k, ridge)
 
         return build
 
@@ -179,15 +157,6 @@ def _squared_real() -> Iterator[Case]:
 # ---- logistic loss ---------------------------------------------------------------------------
 
 
-def _drawn(loss: Any, design: Any, n: int, p: int, k: int, ridge: float, target: Any) -> Any:
-    def build(rng: Generator) -> sm.Problem:
-        A = design(rng, n, p)
-        y = target(rng, A @ syn.signal(rng, p, k))
-        return _posed(loss, A, y, k, ridge, intercept=bool(rng.integers(2)))
-
-    return build
-
-
 def _strongly(rng: Generator, z: Any) -> Any:
     return syn.labels(rng, z, 8.0)
 
@@ -201,32 +170,32 @@ def _logistic() -> Iterator[Case]:
     ):
         for strength, target in (("weak", syn.labels), ("strong", _strongly)):
             name = f"logistic-iid-{strength}-n{n}-p{p}-k{k}"
-            build = _drawn(sm.logistic_loss, syn.iid, n, p, k, ridge, target)
+            build = drawn(sm.logistic_loss, syn.iid, n, p, k, ridge, target)
             yield Case(name, "logistic, independent", build)
     for kind, design in _CORRELATED.items():
         for n, p, k, ridge in ((150, 400, 8, 1e-2), (300, 800, 20, 1e-4)):
             name = f"logistic-{kind}-n{n}-p{p}-k{k}"
-            build = _drawn(sm.logistic_loss, design, n, p, k, ridge, syn.labels)
+            build = drawn(sm.logistic_loss, design, n, p, k, ridge, syn.labels)
             yield Case(name, "logistic, correlated", build)
     for n, p, k in ((500, 1000, 10), (1000, 2000, 40)):
         for density in (0.01, 0.05):
             name = f"logistic-sparse{density:g}-n{n}-p{p}-k{k}"
             design = syn.scattered(density)
-            build = _drawn(sm.logistic_loss, design, n, p, k, 1e-4, syn.labels)
+            build = drawn(sm.logistic_loss, design, n, p, k, 1e-4, syn.labels)
             yield Case(name, "logistic, sparse", build)
     design = syn.autoregressive(0.5)
-    large = _drawn(sm.logistic_loss, design, 800, 4000, 40, 1e-6, _strongly)
+    large = drawn(sm.logistic_loss, design, 800, 4000, 40, 1e-6, _strongly)
     yield Case("logistic-ar.5-n800-p4000-k40", "logistic, correlated", large)
-    large = _drawn(sm.logistic_loss, design, 2000, 10000, 100, 5e-10, _strongly)
+    large = drawn(sm.logistic_loss, design, 2000, 10000, 100, 5e-10, _strongly)
     yield Case("logistic-ar.5-n2000-p10000-k100", "logistic, correlated", large)
-    operator = _drawn(sm.logistic_loss, syn.cosine_operator, 256, 512, 10, 1e-4, syn.labels)
+    operator = drawn(sm.logistic_loss, syn.cosine_operator, 256, 512, 10, 1e-4, syn.labels)
     yield Case("logistic-operator-n256-p512-k10", "logistic, sparse", operator)
 
 
 def _one_against_rest(loss: Any, ridge: float, k: int, *slice_: Any, positive: int = 0) -> Any:
     def build(rng: Generator) -> sm.Problem:
         X, y = real.table(*slice_)
-        return _posed(loss, X, real.signs(y, positive), k, ridge, intercept=True)
+        return posed(loss, X, real.signs(y, positive), k, ridge, intercept=True)
 
     return build
 
@@ -266,7 +235,7 @@ def _margin() -> Iterator[Case]:
             ("ar.9", syn.autoregressive(0.9), 200, 400, 20),
             ("sparse", syn.scattered(0.02), 500, 1000, 20),
         ):
-            build = _drawn(loss, design, n, p, k, 1e-3, syn.labels)
+            build = drawn(loss, design, n, p, k, 1e-3, syn.labels)
             yield Case(f"{name}-{kind}", "margin losses", build)
         build = _one_against_rest(loss, 1e-3, 15, "spam_text", 1000, 2000)
         yield Case(f"{name}-spam", "margin losses", build)
@@ -285,19 +254,8 @@ def _counts() -> Iterator[Case]:
             ("blocks.9", syn.blocks(0.9), 400, 200, 10),
             ("sparse", syn.scattered(0.03), 500, 800, 15),
         ):
-            build = _scaled(loss, design, n, p, k, target)
+            build = scaled(loss, design, n, p, k, target)
             yield Case(f"{label}-{kind}", "counts and waits", build)
-
-
-def _scaled(loss: Any, design: Any, n: int, p: int, k: int, target: Any) -> Any:
-    """Keep predictions moderate, as exponentials ask for."""
-
-    def build(rng: Generator) -> sm.Problem:
-        A = design(rng, n, p)
-        A = A * (0.3 if isinstance(A, np.ndarray) else 0.2)
-        return _posed(loss, A, target(rng, A @ syn.signal(rng, p, k)), k, 1e-3, intercept=True)
-
-    return build
 
 
 def _robust() -> Iterator[Case]:
@@ -312,20 +270,20 @@ def _robust() -> Iterator[Case]:
             ("ar.9", syn.autoregressive(0.9), 200, 400, 10),
             ("blocks.9", syn.blocks(0.9), 300, 150, 8),
         ):
-            build = _drawn(loss, design, n, p, k, 1e-3, syn.outlying)
+            build = drawn(loss, design, n, p, k, 1e-3, syn.outlying)
             yield Case(f"{name}-{kind}", "robust losses", build)
     for k in (4, 10):
 
         def houses(rng: Generator, k: int = k) -> sm.Problem:
             X, y = real.table("lucas_house", 3000, 0)
             huber = losses["huber"]
-            return _posed(huber, X, real.standard(y), k, 0.0, intercept=True)
+            return posed(huber, X, real.standard(y), k, 0.0, intercept=True)
 
         yield Case(f"huber-houses-k{k}", "robust losses", houses)
 
 
 def _multinomial() -> Iterator[Case]:
-    def planted(design: Any, n: int, p: int, k: int, m: int) -> Any:
+    def drawn_classes(design: Any, n: int, p: int, k: int, m: int) -> Any:
         def build(rng: Generator) -> sm.Problem:
             A = design(rng, n, p)
             y = syn.classes(rng, A @ syn.signal(rng, p, k, outputs=m))
@@ -345,8 +303,8 @@ def _multinomial() -> Iterator[Case]:
 
         return build
 
-    yield Case("multinomial-iid", "multinomial", planted(syn.iid, 200, 200, 6, 3))
-    correlated = planted(syn.autoregressive(0.9), 200, 300, 10, 4)
+    yield Case("multinomial-iid", "multinomial", drawn_classes(syn.iid, 200, 200, 6, 3))
+    correlated = drawn_classes(syn.autoregressive(0.9), 200, 300, 10, 4)
     yield Case("multinomial-ar.9", "multinomial", correlated)
     for k in (3, 8, 15):
         yield Case(f"multinomial-khan-k{k}", "multinomial", measured(k, 4, 1e-2, "khan"))
@@ -360,7 +318,7 @@ def _structured() -> Iterator[Case]:
             groups = np.arange(p) // 5
             x = np.where(np.isin(groups, rng.choice(p // 5, k, replace=False)), 1.0, 0.0)
             y = target(rng, A @ (x * rng.standard_normal(p)))
-            return _posed(loss, A, y, k, 1e-3, groups=groups)
+            return posed(loss, A, y, k, 1e-3, groups=groups)
 
         return build
 
@@ -398,34 +356,32 @@ def _large() -> Iterator[Case]:
     sparse = syn.few(20)
     hinge = _MARGINS["smoothed-hinge"]
     builds: dict[str, Any] = {
-        "squared-iid-n1000-p10000-k50": _planted(syn.iid, 1000, 10_000, 50, 5.0, 1e-3),
-        "squared-ar.9-n1000-p10000-k50": _planted(
+        "squared-iid-n1000-p10000-k50": planted(syn.iid, 1000, 10_000, 50, 5.0, 1e-3),
+        "squared-ar.9-n1000-p10000-k50": planted(
             syn.autoregressive(0.9), 1000, 10_000, 50, 10.0, 1e-3
         ),
-        "squared-tall-n50000-p200-k20": _planted(syn.blocks(0.9), 50_000, 200, 20, 1.0),
-        "squared-sparse-n5000-p20000-k100": _planted(sparse, 5000, 20_000, 100, 5.0, 1e-4),
-        "squared-operator-n4096-p16384-k160": _planted(syn.cosine_operator, 4096, 16_384, 160, 1e3),
-        "logistic-iid-n1000-p5000-k30": _drawn(
+        "squared-tall-n50000-p200-k20": planted(syn.blocks(0.9), 50_000, 200, 20, 1.0),
+        "squared-sparse-n5000-p20000-k100": planted(sparse, 5000, 20_000, 100, 5.0, 1e-4),
+        "squared-operator-n4096-p16384-k160": planted(syn.cosine_operator, 4096, 16_384, 160, 1e3),
+        "logistic-iid-n1000-p5000-k30": drawn(
             sm.logistic_loss, syn.iid, 1000, 5000, 30, 1e-4, syn.labels
         ),
-        "logistic-ar.9-n1000-p5000-k30": _drawn(
+        "logistic-ar.9-n1000-p5000-k30": drawn(
             sm.logistic_loss, syn.autoregressive(0.9), 1000, 5000, 30, 1e-4, syn.labels
         ),
-        "logistic-sparse-n5000-p20000-k100": _drawn(
+        "logistic-sparse-n5000-p20000-k100": drawn(
             sm.logistic_loss, sparse, 5000, 20_000, 100, 1e-5, syn.labels
         ),
-        "logistic-tall-n20000-p200-k20": _drawn(
+        "logistic-tall-n20000-p200-k20": drawn(
             sm.logistic_loss, syn.blocks(0.9), 20_000, 200, 20, 1e-4, syn.labels
         ),
-        "smoothed-hinge-sparse-n5000-p20000-k50": _drawn(
+        "smoothed-hinge-sparse-n5000-p20000-k50": drawn(
             hinge, sparse, 5000, 20_000, 50, 1e-4, syn.labels
         ),
-        "squared-hinge-iid-n1000-p5000-k30": _drawn(
+        "squared-hinge-iid-n1000-p5000-k30": drawn(
             _MARGINS["squared-hinge"], syn.iid, 1000, 5000, 30, 1e-4, syn.labels
         ),
-        "poisson-iid-n1000-p3000-k20": _scaled(
-            sm.poisson_loss, syn.iid, 1000, 3000, 20, syn.counts
-        ),
+        "poisson-iid-n1000-p3000-k20": scaled(sm.poisson_loss, syn.iid, 1000, 3000, 20, syn.counts),
     }
     for name, build in builds.items():
         yield Case(f"large-{name}", "large", build, large=True)
