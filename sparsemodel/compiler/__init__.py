@@ -1,6 +1,6 @@
 """From a declaration to a plan: canonical form, facts, reductions, dispatch."""
 
-from sparsemodel.compiler.analysis import Fact, Facts
+from sparsemodel.compiler.analysis import Facts
 from sparsemodel.compiler.canonicalize import canonicalize
 from sparsemodel.compiler.declaration import (
     Block,
@@ -15,6 +15,7 @@ from sparsemodel.compiler.declaration import (
     VariableSpec,
 )
 from sparsemodel.compiler.dispatch import make_plan
+from sparsemodel.compiler.fact_sheet import Fact
 from sparsemodel.compiler.layout import Layout
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
 from sparsemodel.compiler.reductions import Reduced, reduce_form

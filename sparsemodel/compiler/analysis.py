@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from sparsemodel.compiler.features import Features, coherence, share_left
+from sparsemodel.compiler.fact_sheet import Fact, FactSheet, Told, bytes_words
+from sparsemodel.compiler.features import Features, Guess, Screened
+from sparsemodel.designs import SparseDesign, StackedDesign, TransformedDesign
 from sparsemodel.interfaces import (
     Access,
     Conjugable,
     DataError,
+    Design,
     FloatArray,
+    Form,
+    Loss,
+    Quadratic,
     SparseRegression,
+    Term,
     TwiceDifferentiable,
 )
 from sparsemodel.numerics import RegressionObjective
 
+_DEPENDENT = 1e-12
+"""Least eigenvalue, as a share of the largest, from which columns count as independent."""
 
-@final
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something the compiler knows, with how it came to know it."""
-
-    name: str
-    value: str
-    provenance: str
-    passes: float = 0.0
-    """What it cost, in passes over the data."""
-
-
-class FactSheet:
-    """Facts that were found about a problem, in order."""
-
-    def __init__(self) -> None:
-        self.passes: float = 0.0
-        """What finding them cost, in passes over the data."""
-        self._recorded: dict[str, Fact] = {}
-
-    @property
-    def recorded(self) -> tuple[Fact, ...]:
-        """Return the facts in the order they were found."""
-        return tuple(self._recorded.values())
-
-    def record(self, name: str, value: str, provenance: str, passes: float = 0.0) -> None:
-        """Keep a fact for ``explain()``."""
-        self._recorded[name] = Fact(name, value, provenance, passes)
+_PRICES = 2**21
+"""Exchanges that are priced at a time, by those backends that price all of them."""
 
 
 @final
@@ -59,32 +41,107 @@ class Facts(FactSheet):
         super().__init__()
         self.form = form
         self._gradient: FloatArray | None = None
-        self._coherence: float | None = None
-        self._left: dict[int, float] = {}
+        self._screened: Screened | None = None
+        self._guesses: dict[int, Guess] = {}
 
     def structure(self) -> None:
         """Record what the losses and sizes say without touching the data."""
         form = self.form
-        for term in form.terms:
-            loss = term.loss
-            lower, upper = loss.curvature()
-            traits = []
-            if np.isfinite(upper) and lower == upper:
-                traits.append("quadratic")
-            traits.append(f"{upper:g}-smooth" if np.isfinite(upper) else "not globally smooth")
-            if not isinstance(loss, TwiceDifferentiable):
-                traits.append("no second derivative")
-            traits.append(
-                "conjugate known" if isinstance(loss, Conjugable) else "no conjugate known"
-            )
-            self.record(loss.name, ", ".join(traits), "declared by the loss")
-            self.record(f"design of {loss.name}", term.design.describe(), "its format")
+        for number, term in enumerate(form.terms, start=1):
+            of = f" {number}" if len(form.terms) > 1 else ""
+            self.record(f"loss{of}", _traits(term), "declared", "by the loss")
+            self.record(f"design{of}", term.design.describe(), "declared", "its format")
         counted = form.ridge[form.sparsity.counted]
         if counted.size and counted.min() > 0.0:
             text = f"{counted.min():g}" + ("" if np.ptp(counted) == 0 else f" to {counted.max():g}")
-            self.record("strong convexity", text, "the ridge")
+            self.record("strong convexity", text, "declared", "the ridge")
         else:
-            self.record("strong convexity", "none known", "no ridge on every counted coordinate")
+            text = "no ridge on every counted coordinate"
+            self.record("strong convexity", "none known", "derived", text)
+
+    def told(self, form: Form, gradient: FloatArray | None) -> Told:
+        """Return the facts for a plan of the reduced ``form``; those nobody reads cost nothing."""
+        user = self.form
+
+        def rest() -> tuple[Fact, ...]:
+            sheet = FactSheet()
+            if isinstance(form, SparseRegression):
+                self._for_readers(sheet, user, form, gradient)
+            new = [fact for fact in self.recorded if fact.name == "correlation"]
+            known = {fact.name for fact in found}
+            return tuple(fact for fact in (*new, *sheet.recorded) if fact.name not in known)
+
+        found = self.recorded
+        return Told(found, rest)
+
+    def _for_readers(
+        self,
+        sheet: FactSheet,
+        user: SparseRegression,
+        form: SparseRegression,
+        gradient: FloatArray | None,
+    ) -> None:
+        """Record what no decision depends on; ``user`` is the form before reductions."""
+        for number, term in enumerate(user.terms, start=1):
+            of = f" {number}" if len(user.terms) > 1 else ""
+            sheet.record(f"finite sum{of}", _finite_sum(term), "derived", "loss and design")
+        sizes = [term.design.nbytes for term in user.terms]
+        if None not in sizes:
+            held = sum(size for size in sizes if size is not None)
+            sheet.record("memory of the data", bytes_words(held), "measured", "the arrays' sizes")
+        added = f"about {bytes_words(_working_memory(form))}"
+        source = "vectors, the columns of a support, prices of exchanges"
+        sheet.record("memory of a solve", added, "estimated", source)
+        if gradient is not None and form.sparsity.k > 0:
+            self._look_at_columns(sheet, form, gradient)
+            self._look_at_noise(sheet, user, form, gradient)
+
+    def _look_at_columns(
+        self, sheet: FactSheet, form: SparseRegression, gradient: FloatArray
+    ) -> None:
+        if not all(Access.COLUMNS in term.design.access for term in form.terms):
+            why = "its columns cannot be read one by one"
+            sheet.record("conditioning", "unknown", "derived", why)
+            return
+        screened = self.screened(form, gradient)
+        ends, width = screened.eigenvalues, screened.gram.shape[0]
+        if ends is None or ends[1] == 0.0:
+            return
+        low, high = ends
+        if low <= _DEPENDENT * high:
+            text = f"singular: {width} promising columns are linearly dependent"
+        else:
+            text = (
+                f"condition number {high / low:.3g} among {width} promising columns, their "
+                f"curvature between {low:.3g} and {high:.3g}"
+            )
+        sheet.record("conditioning", text, "measured", "the Gram matrix that gave the correlation")
+
+    def _look_at_noise(
+        self,
+        sheet: FactSheet,
+        user: SparseRegression,
+        form: SparseRegression,
+        gradient: FloatArray,
+    ) -> None:
+        stored = all(Access.COLUMNS in term.design.access for term in form.terms)
+        squared = all(isinstance(term.loss, Quadratic) for term in form.terms)
+        if not (stored and squared) or form.region is not None or form.box is not None:
+            return
+        guess = self.guess(form, gradient)
+        n = sum(term.design.shape[0] for term in user.terms)
+        weight = sum(float(term.weights.sum()) for term in user.terms) * user.outputs
+        free = 1.0 - guess.size / max(n, 1)
+        spread = 2.0 * (guess.value - user.constant)
+        if free <= 0.0 or not weight > 0.0 or not np.isfinite(spread):
+            return
+        sigma = np.sqrt(max(spread, 0.0) / (weight * free))
+        text = (
+            f"standard deviation {sigma:.3g} at most, roughly: a first guess of the support "
+            f"leaves {guess.left:.1%} of the loss"
+        )
+        source = f"the minimiser on the {guess.size} largest gradients"
+        sheet.record("noise", text, "estimated", source, guess.passes)
 
     def gradient_at_zero(self) -> FloatArray:
         """Return the gradient at zero, which also tells whether the data are finite.
@@ -99,7 +156,8 @@ class Facts(FactSheet):
             self.passes += 0.5
             if not np.all(np.isfinite(self._gradient)):
                 self._refuse_nonfinite()
-            self.record("data", "finite", "the gradient at zero, which the solver needs", 0.5)
+            source = "the gradient at zero, which the solver needs"
+            self.record("data", "finite", "measured", source, 0.5)
         return self._gradient
 
     def _refuse_nonfinite(self) -> None:
@@ -123,7 +181,8 @@ class Facts(FactSheet):
         nothing more is computed.
         """
         if not all(Access.ROWS in term.design.access for term in form.terms):
-            self.record("column sizes", "unknown", "a matrix-free design does not show them")
+            why = "a matrix-free design does not show them"
+            self.record("column sizes", "unknown", "derived", why)
             return None
         if not centred:
             sampled = self._sampled_squares(form)
@@ -133,6 +192,7 @@ class Facts(FactSheet):
                 self.record(
                     "column sizes",
                     f"within a factor of {np.sqrt(sampled.max() / sampled.min()):.2g}",
+                    "estimated",
                     "a sample of 32 rows",
                     0.01,
                 )
@@ -145,7 +205,7 @@ class Facts(FactSheet):
         spread = np.sqrt(positive.max() / positive.min()) if positive.size else 1.0
         zero = int((total == 0.0).sum())
         text = f"within a factor of {spread:.3g}" + (f", {zero} constant" if zero else "")
-        self.record("column sizes", text, "computed", 0.5)
+        self.record("column sizes", text, "measured", "all entries", 0.5)
         return total
 
     def features(self, form: SparseRegression, gradient: FloatArray | None) -> Features:
@@ -157,30 +217,34 @@ class Facts(FactSheet):
         plain = Features.of(form)
         if gradient is None or not plain.stored or plain.k == 0:
             return plain
-        if self._coherence is None:
-            with np.errstate(all="ignore"):  # what overflows is told from the result
-                self._coherence, passes = coherence(form, gradient)
-            self.passes += passes
-            self.record(
-                "correlation",
-                f"{self._coherence:.2g} among promising columns",
-                "the columns with the largest gradients",
-                round(passes, 3),
-            )
         left = None
         if plain.loss == "quadratic" and plain.structure == "plain":
-            if plain.k not in self._left:
-                with np.errstate(all="ignore"):
-                    self._left[plain.k], passes = share_left(form, gradient)
-                self.passes += passes
-                self.record(
-                    "noise",
-                    f"a first guess of the support leaves {self._left[plain.k]:.1%} of the loss",
-                    f"the minimiser on the {plain.k} largest gradients",
-                    round(passes, 3),
-                )
-            left = self._left[plain.k]
-        return Features.of(form, coherence=self._coherence, left=left)
+            left = self.guess(form, gradient).left
+        return Features.of(form, coherence=self.screened(form, gradient).coherence, left=left)
+
+    @np.errstate(all="ignore")  # what overflows is told from the result
+    def screened(self, form: SparseRegression, gradient: FloatArray) -> Screened:
+        """Return the columns with the largest gradients; read once, whatever ``k`` is."""
+        if self._screened is None:
+            self._screened = Screened.of(form, gradient)
+            self.passes += self._screened.passes
+            self.record(
+                "correlation",
+                f"{self._screened.coherence:.2g} among promising columns",
+                "measured",
+                "the columns with the largest gradients",
+                self._screened.passes,
+            )
+        return self._screened
+
+    @np.errstate(all="ignore")
+    def guess(self, form: SparseRegression, gradient: FloatArray) -> Guess:
+        """Return what a first guess of the support leaves; made once for each ``k``."""
+        k = form.sparsity.k
+        if k not in self._guesses:
+            self._guesses[k] = Guess.of(form, gradient)
+            self.passes += self._guesses[k].passes
+        return self._guesses[k]
 
     @staticmethod
     def _sampled_squares(form: SparseRegression) -> FloatArray | None:
@@ -193,4 +257,59 @@ class Facts(FactSheet):
         return total
 
 
-__all__ = ["Fact", "FactSheet", "Facts"]
+def _traits(term: Term) -> str:
+    """Return what is known of a loss as a function of its predictions."""
+    loss = term.loss
+    lower, upper = loss.curvature()
+    traits = ["quadratic"] if np.isfinite(upper) and lower == upper else []
+    traits.append(f"{upper:g}-smooth" if np.isfinite(upper) else "not globally smooth")
+    twice = isinstance(loss, TwiceDifferentiable)
+    traits.append("twice differentiable" if twice else "no second derivative")
+    traits.append("conjugate known" if isinstance(loss, Conjugable) else "no conjugate known")
+    return f"{loss.name}: {', '.join(traits)}"
+
+
+def _finite_sum(term: Term) -> str:
+    """Return whether a loss is a sum over observations, and what that is good for."""
+    n, c = term.design.shape[0], term.weights
+    if not isinstance(term.loss, Loss):
+        return f"no: {term.loss.name} couples observations, so stochastic steps do not apply"
+    equal = c.size > 0 and float(np.ptp(c)) <= 1e-12 * float(c.max())
+    kind = "weighted sum"
+    if equal:
+        kind = "mean" if abs(float(c.sum()) - 1.0) <= 1e-9 else "sum"
+    batches = Access.ROWS in term.design.access
+    apply = "stochastic steps apply" if batches else "but rows cannot be read in batches"
+    return f"{kind} of {n} terms, {apply}"
+
+
+def _working_memory(form: SparseRegression) -> float:
+    """Return about how many bytes a solve adds to the data: right within a factor of 2 or 3.
+
+    Predictions and curvatures of a few points, the columns of supports, their Gram matrices,
+    prices of exchanges.
+    """
+    sparsity, outputs = form.sparsity, form.outputs
+    p, free = sparsity.size, int(sparsity.free.size)
+    k = free + (p - free) * min(sparsity.k / max(sparsity.units, 1), 1.0)
+    total = 64.0 * p * outputs
+    for term in form.terms:
+        design = term.design
+        total += 400.0 * design.shape[0] * outputs + _copied(design)
+        if Access.COLUMNS in design.access:
+            total += 24.0 * design.entries * k / max(p, 1)
+    prices = p * min(k, max(1.0, _PRICES / max(p, 1)))
+    return float(total + 24.0 * (k * outputs) ** 2 + 24.0 * prices)
+
+
+def _copied(design: Design) -> int:
+    """Return the bytes of the copy by columns that is made of a sparse array stored by rows."""
+    while isinstance(design, TransformedDesign):
+        design = design.inner
+    if isinstance(design, StackedDesign):
+        return sum(_copied(block) for _, block in design.blocks)
+    by_rows = isinstance(design, SparseDesign) and design.array.format == "csr"
+    return (design.nbytes or 0) if by_rows else 0
+
+
+__all__ = ["Facts"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparsemodel.compiler.adapters import adapt, adapter_words
-from sparsemodel.compiler.analysis import FactSheet
+from sparsemodel.compiler.fact_sheet import FactSheet
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
 from sparsemodel.compiler.portfolios import Choice, choose, stages_of
-from sparsemodel.compiler.ranking import Forecast
+from sparsemodel.compiler.reasons import tradeoffs, why_not
 from sparsemodel.compiler.recipes import is_recipe, parse
 from sparsemodel.compiler.reductions import Reduced
 from sparsemodel.compiler.wording import describe, notes_for, restricted_words
@@ -46,11 +46,11 @@ def make_plan(
         problem=describe(form),
         stages=stages,
         rejected=rejected,
-        facts=facts.recorded,
+        told=facts.told(reduced.form, reduced.gradient),
         reductions=tuple(r.describe() for r in reduced.reductions),
         adapters=tuple(dict.fromkeys(words)),
         restricted=restricted_words(reduced.form),
-        notes=(*notes_for(form), *_tradeoffs(choice)),
+        notes=(*notes_for(form), *tradeoffs(choice.forecasts)),
         forecast=choice.forecasts[0] if choice.forecasts else None,
         until_agreement=backend is None,
         until_clear=choice.incoherent,
@@ -111,35 +111,13 @@ def _choose(
     choice = choose(form, able, facts, reduced.gradient, time_limit)
     used = {stage.label for stage in choice.stages}
     forecasts = {forecast.recipe: forecast for forecast in choice.forecasts}
-    rejected += [
-        Rejection(other, (_why_not(forecasts.get(other), used),))
-        for other in able
-        if other not in used
+    chosen = choice.forecasts[0] if choice.forecasts else None
+    passed_over = [
+        Rejection(name, why_not(forecasts.get(name), chosen), able=True)
+        for name in [*forecasts, *(name for name in sorted(able) if name not in forecasts)]
+        if name in able and name not in used
     ]
-    rejected.sort(key=lambda r: r.backend)
-    return choice, tuple(rejected)
-
-
-def _why_not(forecast: Forecast | None, used: set[str]) -> str:
-    if forecast is None:
-        return f"can solve this too; {' + '.join(sorted(used))} is preferred here"
-    return f"can solve this too: {forecast.describe()}"
-
-
-def _tradeoffs(choice: Choice) -> tuple[str, ...]:
-    """Return the quicker and the more thorough plan, where there are such."""
-    if not choice.forecasts:
-        return ()
-    chosen, *others = choice.forecasts
-    notes = []
-    quicker = next((f for f in others if f.seconds <= 0.5 * chosen.seconds), None)
-    if quicker is not None:
-        notes.append(f"for a quicker answer, solve({quicker.recipe!r}): {quicker.describe()}")
-    better = [f for f in others if f.close > chosen.close and f.excess < chosen.excess]
-    if better:
-        thorough = min(better, key=lambda f: (f.excess, f.recipe))
-        notes.append(f"for a better one, solve({thorough.recipe!r}): {thorough.describe()}")
-    return tuple(notes)
+    return choice, (*passed_over, *sorted(rejected, key=lambda r: r.backend))
 
 
 __all__ = ["make_plan", "resolve"]

@@ -97,10 +97,6 @@ class Features:
         n, p, k = max(self.n, 1), max(self.units, 1), max(self.k, 1)
         return log(k / n), log(n / p), log(p)
 
-    def distance(self, other: Features) -> float:
-        """Return how unlike two problems are; 1 is a factor e in one of the sizes."""
-        return float(SideBySide([other]).distances(self)[0])
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -118,7 +114,7 @@ class SideBySide:
         }
 
     def distances(self, to: Features) -> FloatArray:
-        """Return :meth:`Features.distance` of each."""
+        """Return how unlike each is ``to`` a problem; 1 is a factor e in one of the sizes."""
         apart: FloatArray = np.abs(self._sizes - to.sizes) @ _SIZES
         for name, weight in _WEIGHTS.items():
             apart += weight * (self._kinds[name] != getattr(to, name)).astype(np.float64)
@@ -131,44 +127,85 @@ def _probes(of: Features) -> FloatArray:
     return np.array([np.nan if v is None else v for v in (of.coherence, of.left)])
 
 
-def coherence(form: SparseRegression, gradient: FloatArray) -> tuple[float, float]:
-    """Return the correlation among the columns with the largest gradients, and its passes.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Screened:
+    """What the columns with the largest gradients say of each other."""
 
-    The 95 % quantile of its absolute values over at most 24 columns. Only for designs whose
-    columns can be read.
-    """
-    scores = coordinate_scores(gradient)
-    counted = np.flatnonzero(form.sparsity.counted)
-    width = min(max(counted.size // _SHARE, 8), _PROBED, counted.size)
-    chosen = np.sort(counted[top_k(scores[counted], width)])
-    gram = np.zeros((chosen.size, chosen.size))
-    for term in form.terms:
-        gram += term.design.restrict(chosen).gram(term.weights)
-    size = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(np.float64).tiny))
-    correlations = np.abs(gram / size[:, None] / size[None, :])[np.triu_indices(chosen.size, 1)]
-    known = correlations[np.isfinite(correlations)]  # extreme scales overflow
-    value = float(np.quantile(known, _QUANTILE)) if known.size else 0.0
-    return min(value, 1.0), 0.5 * width / max(form.sparsity.size, 1)
+    gram: FloatArray
+    """Of those columns, weighted as the losses are."""
+    passes: float
+    """What reading them cost."""
+
+    @classmethod
+    def of(cls, form: SparseRegression, gradient: FloatArray) -> Screened:
+        """Read at most 24 columns. Only for designs whose columns can be read."""
+        scores = coordinate_scores(gradient)
+        counted = np.flatnonzero(form.sparsity.counted)
+        width = min(max(counted.size // _SHARE, 8), _PROBED, counted.size)
+        chosen = np.sort(counted[top_k(scores[counted], width)])
+        gram = np.zeros((chosen.size, chosen.size))
+        for term in form.terms:
+            gram += term.design.restrict(chosen).gram(term.weights)
+        return cls(gram, 0.5 * width / max(form.sparsity.size, 1))
+
+    @property
+    def coherence(self) -> float:
+        """Return the 95 % quantile of the absolute correlations."""
+        size = np.sqrt(np.maximum(np.diagonal(self.gram), np.finfo(np.float64).tiny))
+        above = np.triu_indices(size.size, 1)
+        correlations = np.abs(self.gram / size[:, None] / size[None, :])[above]
+        known = correlations[np.isfinite(correlations)]  # extreme scales overflow
+        value = float(np.quantile(known, _QUANTILE)) if known.size else 0.0
+        return min(value, 1.0)
+
+    @property
+    def eigenvalues(self) -> tuple[float, float] | None:
+        """Return the least and the largest of the Gram matrix, None where it overflows.
+
+        They lie within the restricted constants of as many coordinates: the condition number
+        among all supports of that size is no smaller.
+        """
+        if not self.gram.size or not np.all(np.isfinite(self.gram)):
+            return None
+        values = np.linalg.eigvalsh(self.gram)
+        return max(float(values[0]), 0.0), float(values[-1])
 
 
-def share_left(form: SparseRegression, gradient: FloatArray) -> tuple[float, float]:
-    """Return what the minimiser on the largest gradients leaves of a squared loss, and its passes.
+@final
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What the minimiser on the largest gradients leaves of a squared loss."""
 
-    Small where few columns explain the target and noise is low.
-    """
-    objective = RegressionObjective(form, gradient_at_zero=gradient)
-    origin = objective.origin()
-    support = select(form.sparsity, gradient)
-    if support.size > _GUESSED:
-        scores = coordinate_scores(gradient)[support]
-        support = np.sort(support[top_k(scores, _GUESSED)])
-    point = minimise_restricted(objective, support, origin)
-    floor = objective.infimum()
-    above = origin.value - floor
-    left = (point.value - floor) / above if above > 0.0 else 0.0
-    return float(np.clip(left, 0.0, 1.0)) if np.isfinite(left) else 1.0, 0.5 * support.size / max(
-        form.sparsity.size, 1
-    )
+    left: float
+    """Share of the loss; small where few columns explain the target and noise is low."""
+    value: float
+    """The losses and the form's constant there, without the ridge."""
+    size: int
+    """Coordinates that were fitted."""
+    passes: float
+    """What reading them cost."""
+
+    @classmethod
+    def of(cls, form: SparseRegression, gradient: FloatArray) -> Guess:
+        """Minimise on the largest gradients, on at most 128 coordinates."""
+        objective = RegressionObjective(form, gradient_at_zero=gradient)
+        origin = objective.origin()
+        support = select(form.sparsity, gradient)
+        if support.size > _GUESSED:
+            scores = coordinate_scores(gradient)[support]
+            support = np.sort(support[top_k(scores, _GUESSED)])
+        point = minimise_restricted(objective, support, origin)
+        floor = objective.infimum()
+        above = origin.value - floor
+        left = (point.value - floor) / above if above > 0.0 else 0.0
+        ridge = 0.5 * float(np.dot(form.ridge, coordinate_scores(point.x)))
+        return cls(
+            left=float(np.clip(left, 0.0, 1.0)) if np.isfinite(left) else 1.0,
+            value=point.value - ridge,
+            size=int(support.size),
+            passes=0.5 * support.size / max(form.sparsity.size, 1),
+        )
 
 
 def _loss(form: SparseRegression) -> str:
@@ -190,4 +227,4 @@ def _structure(form: SparseRegression) -> str:
     return "groups" if form.sparsity.groups is not None else "plain"
 
 
-__all__ = ["Features", "coherence", "share_left"]
+__all__ = ["Features", "Guess", "Screened", "SideBySide"]

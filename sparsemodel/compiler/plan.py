@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import sparsemodel.markup as markup  # not "from": the package hands out its names lazily
-from sparsemodel.compiler.analysis import Fact
+from sparsemodel.compiler.explaining import explanation, option_words, source_words, stage_words
+from sparsemodel.compiler.fact_sheet import Fact, Told
 from sparsemodel.compiler.plan_graph import plan_graph
 from sparsemodel.compiler.ranking import Forecast
+from sparsemodel.compiler.reasons import seconds_words
 from sparsemodel.interfaces import Backend
 
 
@@ -33,6 +35,8 @@ class Rejection:
 
     backend: str
     reasons: tuple[str, ...]
+    able: bool = False
+    """Whether it could solve the problem, and another plan is preferred."""
 
 
 @final
@@ -44,7 +48,8 @@ class Plan:
     """One line: what is minimised over what."""
     stages: tuple[Stage, ...]
     rejected: tuple[Rejection, ...]
-    facts: tuple[Fact, ...]
+    told: Told
+    """What is known; the rest of it is found when somebody reads :attr:`facts`."""
     reductions: tuple[str, ...]
     restricted: str
     """How the objective is minimised on a support."""
@@ -60,6 +65,11 @@ class Plan:
     """Whether stages end when the support stands out: see :data:`sparsemodel.driver.CLEAR`."""
 
     @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Return what is known of the problem; what no decision needed is found when first read."""
+        return self.told.facts
+
+    @property
     def chosen(self) -> str:
         """Return the name of the first stage's backend."""
         return self.stages[0].label
@@ -73,42 +83,27 @@ class Plan:
             text += link + stage.label
         return text
 
-    def __str__(self) -> str:
-        lines = [f"Problem   {self.problem}", "", "Facts"]
-        width = max((len(f.name) for f in self.facts), default=0)
-        for fact in self.facts:
-            cost = f", {fact.passes:g} passes" if fact.passes else ""
-            lines.append(f"  {fact.name:<{width}}  {fact.value}  [{fact.provenance}{cost}]")
-        if self.reductions:
-            lines += ["", "Reductions (undone in the solution; certificates use your data)"]
-            lines += [f"  {text}" for text in self.reductions]
-        if self.adapters:
-            lines += ["", "On the way"]
-            lines += [f"  {text}" for text in self.adapters]
-        lines += ["", "Plan"]
-        for number, stage in enumerate(self.stages, start=1):
-            lines.append(f"  {number}. {stage.label}: {stage.why}")
-            if stage.backend.guarantee:
-                lines.append(f"     guarantee: {stage.backend.guarantee}")
-        lines.append(f"  on a support: {self.restricted}")
+    def outlook(self) -> list[tuple[str, str]]:
+        """Return what the plan is expected to do and when it ends early; empty when asked for."""
+        rows: list[tuple[str, str]] = []
         if self.forecast is not None:
-            lines.append(f"  expected: {self.forecast.describe()}")
-            if sum(stage.start == "zero" for stage in self.stages) > 2:
-                lines.append("  fresh starts end when two of them come to the same objective")
-            if self.until_clear and len(self.stages) > 1:
-                lines.append("  it ends early when each chosen entry is worth far more than others")
             similar = self.forecast.similar
-            lines.append(
-                f"     ({len(similar)} measured problems are most like this one, among them "
-                f"{', '.join(similar[:3])}; as good means within 0.1 %)"
-            )
-        if self.rejected:
-            lines += ["", "Not taken"]
-            lines += _not_taken(self.rejected)
-        if self.notes:
-            lines += ["", "What would change this"]
-            lines += [f"  {note}" for note in self.notes]
-        return "\n".join(lines)
+            text = f"{self.forecast.describe()}, in {seconds_words(self.forecast.seconds)}"
+            rows.append(("expected", text))
+            text = f"the {len(similar)} measured problems most like this one, among them "
+            text += f"{', '.join(similar[:3])}; as good means within 0.1 %"
+            rows.append(("judged from", text))
+        ends = []
+        if self.until_agreement and sum(stage.start == "zero" for stage in self.stages) > 2:
+            ends.append("two fresh starts come to the same objective")
+        if self.until_clear and len(self.stages) > 1:
+            ends.append("each chosen entry is worth far more than any other")
+        if ends:
+            rows.append(("ends early", f"where {', or where '.join(ends)}"))
+        return rows
+
+    def __str__(self) -> str:
+        return explanation(self)
 
     def graph(self) -> Any:
         """Return the plan as a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.
@@ -119,16 +114,19 @@ class Plan:
         return plan_graph(self)
 
     def _repr_html_(self) -> str:
-        steps = [(f"{i}. {stage.label}", stage.why) for i, stage in enumerate(self.stages, 1)]
+        steps = [
+            (f"{i}. {stage.label}{option_words(stage)}", stage_words(stage, first=i == 1))
+            for i, stage in enumerate(self.stages, 1)
+        ]
         others = [(r.backend, "; ".join(r.reasons)) for r in self.rejected]
         return markup.panel(
             "Plan",
             self.problem,
-            markup.facts([*steps, ("on a support", self.restricted), *self._expected()]),
+            markup.facts([*steps, ("on a support", self.restricted), *self.outlook()]),
             *(markup.sentence(note) for note in (*self.adapters, *self.notes)),
             markup.folded(
                 f"What is known ({len(self.facts)})",
-                markup.facts((f.name, f"{f.value} [{f.provenance}]") for f in self.facts),
+                markup.facts((f.name, f"{f.value} {source_words(f)}") for f in self.facts),
             ),
             markup.folded(
                 f"Reductions ({len(self.reductions)})" if self.reductions else "",
@@ -137,15 +135,18 @@ class Plan:
             markup.folded(f"Not taken ({len(self.rejected)})", markup.facts(others)),
         )
 
-    def _expected(self) -> list[tuple[str, str]]:
-        return [] if self.forecast is None else [("expected", self.forecast.describe())]
-
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
         return {
             "problem": self.problem,
             "facts": [
-                {"name": f.name, "value": f.value, "provenance": f.provenance, "passes": f.passes}
+                {
+                    "name": f.name,
+                    "value": f.value,
+                    "provenance": f.provenance,
+                    "source": f.source,
+                    "passes": f.passes,
+                }
                 for f in self.facts
             ],
             "reductions": list(self.reductions),
@@ -163,23 +164,12 @@ class Plan:
             ],
             "forecast": None if self.forecast is None else self.forecast.to_dict(),
             "restricted": self.restricted,
-            "rejected": [{"backend": r.backend, "reasons": list(r.reasons)} for r in self.rejected],
+            "rejected": [
+                {"backend": r.backend, "able": r.able, "reasons": list(r.reasons)}
+                for r in self.rejected
+            ],
             "notes": list(self.notes),
         }
-
-
-def _not_taken(rejected: tuple[Rejection, ...]) -> list[str]:
-    """Return a line for every reason, with the backends it holds for."""
-    by_reason: dict[str, list[str]] = {}
-    for rejection in rejected:
-        by_reason.setdefault("; ".join(rejection.reasons), []).append(rejection.backend)
-    alone = {reason: names[0] for reason, names in by_reason.items() if len(names) == 1}
-    width = max((len(name) for name in alone.values()), default=0)
-    lines = [f"  {name:<{width}}  {reason}" for reason, name in alone.items()]
-    for reason, names in by_reason.items():
-        if len(names) > 1:
-            lines += [f"  {', '.join(names)}", f"  {'':<{width}}  {reason}"]
-    return lines
 
 
 __all__ = ["Plan", "Rejection", "Stage"]

@@ -8,7 +8,8 @@ from math import comb
 from typing import final
 
 from sparsemodel.compiler.adapters import adapt
-from sparsemodel.compiler.analysis import Facts, FactSheet
+from sparsemodel.compiler.analysis import Facts
+from sparsemodel.compiler.fact_sheet import FactSheet
 from sparsemodel.compiler.features import Features
 from sparsemodel.compiler.plan import Stage
 from sparsemodel.compiler.ranking import Forecast, table
@@ -160,8 +161,9 @@ def _enumerated(sparsity: Cardinality, k: int) -> int:
 
 _REASONS = {
     "nhtp": "Newton steps on the support take few passes, and recover exactly without noise",
-    "omp": "adds the best coordinate a pass: correlated columns ask for care",
-    "gomp": "adds several coordinates a pass, which nearly separable classes ask for",
+    "newton_swaps": "swaps priced by a second-order model lower the objective further",
+    "omp": "adds the best coordinate a pass: slow, and careful where columns are correlated",
+    "gomp": "adds several coordinates a pass, so that many are in after few passes",
     "ompr": "adds coordinates one by one, then exchanges them by gradients",
     "foba": "adds coordinates one by one and drops those that stop paying",
     "gp": "adds coordinates along gradients, without a full refit each",

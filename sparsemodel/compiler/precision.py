@@ -7,8 +7,8 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.compiler.analysis import FactSheet
 from sparsemodel.compiler.declaration import VariableSpec
+from sparsemodel.compiler.fact_sheet import FactSheet, bytes_words
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 
@@ -52,19 +52,31 @@ class PrecisionLayout:
 def precision_facts(form: SparsePrecision) -> FactSheet:
     """Return what the form says of itself; nothing is computed beyond O(p^2)."""
     facts = FactSheet()
-    facts.record("covariance", f"order {form.order}", "its shape")
+    p = form.order
+    traits = "-log det + trace: twice differentiable inside the eigenvalue bounds, conjugate known"
+    facts.record("loss", traits, "declared", "by the loss")
+    facts.record("covariance", f"order {p}", "declared", "its shape")
     if form.samples is not None:
-        facts.record("samples", str(form.samples), "declared")
-    curvature = f"{form.weight / form.beta**2:.3g}" if np.isfinite(form.beta) else "0"
-    facts.record("strong convexity", curvature, "one over the square of the upper bound")
+        facts.record("samples", str(form.samples), "declared", "by the user or the data")
+        if form.samples <= p:
+            few = "fewer than the order needs: the covariance matrix is singular"
+            facts.record("rank", f"at most {form.samples}", "derived", few)
+    held, source = f"{bytes_words(8.0 * p * p)}", "its shape"
+    facts.record("memory of the data", held, "derived", source)
+    # Per matrix: the point, its inverse, the gradient, a step; CPU caches of pairs are O(p^2), too.
+    added = f"about {bytes_words(12.0 * 8.0 * p * p)}"
+    facts.record("memory of a solve", added, "estimated", "a dozen matrices of this order")
+    curvature = f"{form.weight / form.beta**2:.3g}" if np.isfinite(form.beta) else "none known"
+    source = "one over the square of the upper bound"
+    facts.record("strong convexity", curvature, "derived", source)
     smooth = f"{form.weight / form.alpha**2:.3g}" if form.alpha > 0.0 else "unbounded"
-    facts.record("smoothness", smooth, "one over the square of the lower bound")
-    required = int(form.sparsity.free.size) - form.order
+    facts.record("smoothness", smooth, "derived", "one over the square of the lower bound")
+    required = int(form.sparsity.free.size) - p
     if required:
-        facts.record("edges that must be there", str(required), "declared")
-    forbidden = form.order * (form.order + 1) // 2 - form.sparsity.size
+        facts.record("edges that must be there", str(required), "declared", "by the user")
+    forbidden = p * (p + 1) // 2 - form.sparsity.size
     if forbidden:
-        facts.record("edges that must not be there", str(forbidden), "declared")
+        facts.record("edges that must not be there", str(forbidden), "declared", "by the user")
     return facts
 
 

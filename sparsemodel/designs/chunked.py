@@ -70,6 +70,10 @@ class ChunkedDesign(Design):
     def access(self) -> Access:
         return Access.PRODUCTS | (Access.COLUMNS if self._by_columns else Access.ROWS)
 
+    @property
+    def nbytes(self) -> int | None:
+        return int(self._a.nbytes)
+
     def describe(self) -> str:
         n, p = self.shape
         order = "column-major" if self._by_columns else "row-major"

@@ -29,6 +29,13 @@ class OnesDesign(Design):
     def access(self) -> Access:
         return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
 
+    @property
+    def nbytes(self) -> int | None:
+        return 0
+
+    def describe(self) -> str:
+        return "a column of ones"
+
     def matvec(self, x: FloatArray) -> FloatArray:
         return np.repeat(x, self._n, axis=0)
 
@@ -80,6 +87,11 @@ class StackedDesign(Design):
     @property
     def entries(self) -> int:
         return sum(design.entries for _, design in self._blocks)
+
+    @property
+    def nbytes(self) -> int | None:
+        sizes = [design.nbytes for _, design in self._blocks]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
     def blocks(self) -> tuple[tuple[IntArray, Design], ...]:
@@ -222,6 +234,10 @@ class TransformedDesign(Design):
     @property
     def entries(self) -> int:
         return self._design.entries
+
+    @property
+    def nbytes(self) -> int | None:
+        return self._design.nbytes
 
     def describe(self) -> str:
         return self._design.describe()

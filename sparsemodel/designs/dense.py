@@ -40,6 +40,10 @@ class DenseDesign(Design):
         return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
 
     @property
+    def nbytes(self) -> int | None:
+        return int(self._a.nbytes)
+
+    @property
     def names(self) -> tuple[str, ...] | None:
         return self._names
 

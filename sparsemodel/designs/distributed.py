@@ -59,6 +59,10 @@ class DistributedDesign(Design):
         return int(n), int(p)
 
     @property
+    def nbytes(self) -> int | None:
+        return int(self._array.nbytes)
+
+    @property
     def access(self) -> Access:
         return Access.PRODUCTS | Access.ROWS
 

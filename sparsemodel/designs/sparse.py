@@ -37,6 +37,10 @@ class SparseDesign(Design):
         return int(self._a.nnz)
 
     @property
+    def nbytes(self) -> int | None:
+        return int(self._a.data.nbytes + self._a.indices.nbytes + self._a.indptr.nbytes)
+
+    @property
     def array(self) -> Any:
         """Return the sparse array itself."""
         return self._a

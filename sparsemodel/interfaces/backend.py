@@ -19,7 +19,15 @@ from sparsemodel.interfaces.arrays import FloatArray, IntArray
 from sparsemodel.interfaces.design import Access
 from sparsemodel.interfaces.events import Iteration, Stop
 from sparsemodel.interfaces.forms import Form, SparseRegression
-from sparsemodel.interfaces.loss import DataFit, TwiceDifferentiable
+from sparsemodel.interfaces.loss import (
+    Conjugable,
+    Curved,
+    DataFit,
+    IntervalConjugable,
+    Loss,
+    Quadratic,
+    TwiceDifferentiable,
+)
 from sparsemodel.interfaces.objective import Objective, Point
 
 
@@ -249,11 +257,24 @@ def priced(objective: Objective, point: Point) -> float:
     return point.value + sparsity.price * sparsity.count(point.x)
 
 
+_FACETS: dict[type, str] = {
+    Loss: "that is a sum over observations",
+    TwiceDifferentiable: "with second derivatives",
+    Curved: "with a second derivative for each observation",
+    Quadratic: "that is quadratic",
+    Conjugable: "with a known conjugate",
+    IntervalConjugable: "with a known conjugate on an interval",
+}
+"""What facets are called in objections."""
+
+_ACCESS = {Access.COLUMNS: "columns one by one", Access.ROWS: "rows in batches"}
+
+
 def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
     """Return every reason at once, in the words of ``explain()``."""
     if not isinstance(form, can.forms):
-        known = ", ".join(sorted(f.__name__ for f in can.forms))
-        return (f"solves {known}, and this is a {type(form).__name__}",)
+        known = " and ".join(sorted(f.kind for f in can.forms))
+        return (f"is for {known}, not for {form.kind}",)
     sparsity = form.cardinality
     reasons = []
     if sparsity.free.size and not can.free:
@@ -276,9 +297,10 @@ def _regression_objections(can: Capabilities, form: SparseRegression) -> list[st
     losses: dict[str, DataFit] = {term.loss.name: term.loss for term in form.terms}
     for name, loss in losses.items():
         upper = loss.curvature()[1]
-        missing = [facet.__name__ for facet in can.facets if not isinstance(loss, facet)]
+        missing = [facet for facet in can.facets if not isinstance(loss, facet)]
         if missing:
-            reasons.append(f"needs a loss that is {' and '.join(missing)}, and {name} is not")
+            words = " and ".join(_FACETS.get(facet, facet.__name__) for facet in missing)
+            reasons.append(f"needs a loss {words}, and {name} is none")
         if can.smooth and not (isinstance(loss, TwiceDifferentiable) or np.isfinite(upper)):
             reasons.append(f"needs a gradient everywhere, and {name} has kinks")
         if can.lipschitz and not np.isfinite(upper):
@@ -294,7 +316,8 @@ def _regression_objections(can: Capabilities, form: SparseRegression) -> list[st
     for term in form.terms:
         lacking = can.access & ~term.design.access
         if lacking:
-            reasons.append(f"needs {lacking.name} access, and the design has none")
+            words = " and ".join(text for access, text in _ACCESS.items() if access in lacking)
+            reasons.append(f"reads {words}, which this design cannot give")
             break
     return reasons
 

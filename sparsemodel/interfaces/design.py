@@ -62,6 +62,11 @@ class Design(ABC):
         return n * p
 
     @property
+    def nbytes(self) -> int | None:
+        """Return the bytes its numbers take, in memory or on disk; None where it cannot tell."""
+        return None
+
+    @property
     def names(self) -> tuple[str, ...] | None:
         """Return the names of the columns, where the source of the data had some."""
         return None

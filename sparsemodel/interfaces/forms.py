@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -110,6 +110,9 @@ class Form(ABC):
 
     __slots__ = ()
 
+    kind: ClassVar[str] = "this kind of problem"
+    """What such problems are called, in the plural."""
+
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
@@ -142,6 +145,8 @@ class SparseRegression(Form):
     constant: float = 0.0
     region: Region | None = None
     """Convex constraints beside the bounds."""
+
+    kind: ClassVar[str] = "regressions"
 
     @property
     def shape(self) -> tuple[int, ...]:

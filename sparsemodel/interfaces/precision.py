@@ -9,7 +9,7 @@ edge, a pair ``i < j`` that stands for both :math:`\Omega_{ij}` and :math:`\Omeg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class SparsePrecision(Form):
     """Observations behind ``S``, where known (information criteria need it)."""
     names: tuple[str, ...] | None = None
     """Names of the ``p`` variables."""
+
+    kind: ClassVar[str] = "precision matrices"
 
     @classmethod
     def build(

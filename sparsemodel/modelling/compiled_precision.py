@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.compiler import Reduced, VariableSpec
-from sparsemodel.compiler.analysis import FactSheet
+from sparsemodel.compiler.fact_sheet import FactSheet
 from sparsemodel.compiler.precision import PrecisionLayout, precision_facts
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import BoolArray, InfeasibleError, IntArray, ModelError

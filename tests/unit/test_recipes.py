@@ -48,7 +48,7 @@ def test_what_is_no_recipe_says_how_one_looks(problem: sm.Problem, text: str) ->
         ("nhtp:patiense=3", sm.ModelError, "no option 'patiense'; it has .*patience"),
         ("nhtp:patience=often", sm.ModelError, "needs a value of kind int"),
         ("nhtp > lokal_search", sm.BackendUnavailableError, "Did you mean 'local_search'"),
-        ("nhtp > precision_swap", sm.UnsupportedProblemError, "solves SparsePrecision"),
+        ("nhtp > precision_swap", sm.UnsupportedProblemError, "is for precision matrices"),
         ("local_search:removal=none", sm.ModelError, "removal must be one of"),
     ],
 )
