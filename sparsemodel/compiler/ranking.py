@@ -87,8 +87,8 @@ class Table:
     """Measured problems with what each recipe did on them."""
 
     def __init__(self, content: dict[str, Any]) -> None:
-        self.settings = Settings(**content["settings"])
-        self.recipes = tuple(content["recipes"])
+        self.settings: Settings = Settings(**content["settings"])
+        self.recipes: tuple[str, ...] = tuple(content["recipes"])
         rows = content["problems"]
         features = [Features(**row["features"]) for row in rows]
         self._features = SideBySide(features)

@@ -55,7 +55,7 @@ class Variable(AffineLike):
         nonneg: bool = False,
     ) -> None:
         self._shape = checked_shape(shape, "Variable")
-        self.nonneg = bool(nonneg)
+        self.nonneg: bool = bool(nonneg)
         if symmetric and (len(self._shape) != 2 or self._shape[0] != self._shape[1]):
             raise ModelError(f"A symmetric Variable has shape (p, p), not {self._shape}.")
         self._symmetric = bool(symmetric)

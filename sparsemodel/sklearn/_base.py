@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -90,7 +90,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.covariance import EmpiricalCovariance
@@ -10,9 +10,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling import Problem, Variable, card, gaussian_nll, minimize, offdiag
 from sparsemodel.modelling.values import cardinality_bound
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates import PrecisionCertificate
 
 _MAX_EDGES = 100
 
@@ -99,10 +102,19 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    precision_: FloatArray
+    covariance_: FloatArray
+    location_: FloatArray
+    edges_: IntArray
+    n_iter_: int
+    objective_: float
+    bound_: float
+    certificate_: PrecisionCertificate
+
     # EmpiricalCovariance checks its own parameters; the language checks ours, with better words.
     _parameter_constraints: dict[str, Any] = {}  # noqa: RUF012  (scikit-learn's convention)
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the matrix.
 
         Parameters
@@ -128,7 +140,7 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         self.objective_ = solution.value
         self.bound_ = solution.bound
         if self.certify:
-            self.certificate_ = problem.certify()
+            self.certificate_ = cast("PrecisionCertificate", problem.certify())
         elif hasattr(self, "certificate_"):
             del self.certificate_  # of an earlier fit
         return self
@@ -242,6 +254,11 @@ class SparsePrecisionCV(SparsePrecision):
         self.certify = certify
         self.random_state = random_state
         self.verbose = verbose
+
+    n_edges_: int
+    candidates_: IntArray
+    scores_: FloatArray
+    best_score_: float
 
     def _choose_edges(self, X: Any) -> Any:
         self.candidates_ = self._checked_candidates(X.shape[1])

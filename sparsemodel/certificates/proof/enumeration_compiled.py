@@ -10,9 +10,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sparsemodel.interfaces import FloatArray, IntArray
+
 
 @numba.njit(cache=True)
-def _pairs(m, g, first, taken, chosen, best):  # type: ignore[no-untyped-def]
+def _pairs(
+    m: FloatArray, g: FloatArray, first: int, taken: float, chosen: IntArray, best: float
+) -> float:
     """Return the best gain of one or two candidates from ``first`` on, ``taken`` added."""
     c = g.size
     gain = best
@@ -43,13 +47,13 @@ def _pairs(m, g, first, taken, chosen, best):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def best_gain(m, g, count, chosen):  # type: ignore[no-untyped-def]
+def best_gain(m: FloatArray, g: FloatArray, count: int, chosen: IntArray) -> float:
     """Return the largest gain of at most ``count`` (1 to 3) candidates; fills ``chosen``.
 
     Infinite where a pivot is not positive: then nothing is known.
     """
     c = g.size
-    gain = 0.0
+    gain: float = 0.0
     chosen[:] = -1
     if count == 1:
         for i in range(c):

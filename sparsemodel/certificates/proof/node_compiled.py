@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
+
+from sparsemodel.interfaces import FloatArray
 
 
 @numba.njit(cache=True)
@@ -222,7 +225,18 @@ def _measure(g, constant, w, slopes, status, live, undecided, squares, k, plain)
 
 
 @numba.njit(cache=True)
-def solve_node(q, g, constant, start, t, status, k, cutoff, tolerance, rounds):  # type: ignore[no-untyped-def]
+def solve_node(
+    q: FloatArray,
+    g: FloatArray,
+    constant: float,
+    start: FloatArray,
+    t: float,
+    status: npt.NDArray[np.int8],
+    k: int,
+    cutoff: float,
+    tolerance: float,
+    rounds: int,
+) -> tuple[FloatArray, float, float, float, int]:
     """Solve a node's relaxation until it prunes, clearly cannot prune, or is exact.
 
     Returns the point with the best bound, ``t``, that bound, the least value, and the rounds.
@@ -232,13 +246,13 @@ def solve_node(q, g, constant, start, t, status, k, cutoff, tolerance, rounds): 
     undecided = np.empty(r, np.int64)
     n_live, n_undecided = 0, 0
     w = np.zeros(r)
-    for j in range(r):
-        if status[j] == 1 or (status[j] == 0 and k > 0):
-            live[n_live] = j
+    for i in range(r):
+        if status[i] == 1 or (status[i] == 0 and k > 0):
+            live[n_live] = i
             n_live += 1
-            w[j] = start[j]
-            if status[j] == 0:
-                undecided[n_undecided] = j
+            w[i] = start[i]
+            if status[i] == 0:
+                undecided[n_undecided] = i
                 n_undecided += 1
     live = live[:n_live]
     undecided = undecided[:n_undecided]
