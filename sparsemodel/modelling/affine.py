@@ -18,7 +18,9 @@ from sparsemodel.interfaces import (
     IntArray,
     ModelError,
 )
+from sparsemodel.modelling.hints import HINTS
 from sparsemodel.modelling.parameters import Parameter, Quantity
+from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import real_array, real_number
 
 if TYPE_CHECKING:
@@ -57,13 +59,22 @@ def _asked_by_sparse_matrix() -> bool:
     return module.startswith("scipy.sparse.") and not module.startswith("scipy.sparse.linalg")
 
 
-class AffineLike(ABC):
+class AffineLike(Symbolic, ABC):
     """The operators that variables, slices and affine expressions share."""
 
-    # NumPy and SciPy leave `array @ expression` to us when they see these.
-    __array_ufunc__ = None
+    # SciPy leaves `array @ expression` to us when it sees this.
     __array_priority__: float = 1000.0
-    __iter__ = None  # not a sequence, although it can be sliced
+    _instead = "After solving, the numbers are in the .value of the variables."
+
+    def __len__(self) -> int:
+        raise DataTypeError(f"{self} is no sequence, although it can be sliced; use {self}.shape.")
+
+    def __iter__(self) -> NoReturn:
+        raise DataTypeError(
+            f"{self} is no sequence: the entries of an unknown cannot be looped over, nor added up "
+            "or compared by Python's sum, min and max. Write w.sum() for the sum, `w >= 0` for a "
+            "bound on every entry, w[0] for one of them."
+        )
 
     @abstractmethod
     def as_affine(self) -> Affine:
@@ -129,6 +140,16 @@ class AffineLike(ABC):
             "`A[:, cols] @ w[cols]`."
         )
 
+    def _hint(self, function: str) -> str:
+        hint = HINTS.get(function)
+        return "" if hint is None else f"Instead, {hint}."
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise ModelError(
+            f"Nothing can be assigned to entries of {self}. To fix one, add the constraint "
+            "`w[0] == 1.0`; to start the search somewhere, set w.value and solve(start='value')."
+        )
+
     def __abs__(self) -> NoReturn:
         raise ModelError(
             "The absolute value of an expression is not affine. For a sum of absolute residuals "
@@ -178,6 +199,9 @@ class AffineLike(ABC):
         if divisor == 0.0:
             raise ModelError("Division of an expression by zero.")
         return self.as_affine().times(1.0 / divisor)
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        raise ModelError(f"A quotient by {self} is not affine in the variables.")
 
     def __pow__(self, other: Any) -> NoReturn:
         raise ModelError(

@@ -13,6 +13,7 @@ from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.matrices import EdgeCount, offdiag
 from sparsemodel.modelling.objective import Objective, Price
 from sparsemodel.modelling.parameters import Quantity
+from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import cardinality_bound, real_number
 
 
@@ -30,7 +31,7 @@ class CardinalityConstraint(Constraint):
 
 
 @final
-class card:
+class card(Symbolic):
     """The number of nonzero entries, rows or groups of a variable; compare it with ``<=``.
 
     ``gamma * sm.card(w)`` in an objective puts a price on each of them instead.
@@ -54,7 +55,7 @@ class card:
     card(w) <= 20
     """
 
-    __array_ufunc__ = None
+    _instead = "After solving, the number of nonzeros is len(solution.support)."
 
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
         if type(expression).__module__.startswith("cvxpy."):

@@ -12,6 +12,7 @@ from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.incoming_affine import affine_of, is_cvxpy
 from sparsemodel.modelling.objective import LossTerm, Objective, ObjectiveLike
 from sparsemodel.modelling.parameters import Quantity
+from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import real_array, real_number
 
 
@@ -67,7 +68,7 @@ class NormConstraint(Constraint):
 
 
 @final
-class norm:
+class norm(Symbolic):
     r"""The Euclidean norm of a variable, a slice of one, or either minus a constant.
 
     Compare it with ``<=``; ``gamma * sm.norm(w, 1)`` is also a term of an objective.
@@ -88,7 +89,7 @@ class norm:
     norm(w) <= 2
     """
 
-    __array_ufunc__ = None
+    _instead = "After solving, np.linalg.norm(w.value) is its value."
 
     def __init__(self, expression: Any, order: float = 2) -> None:
         if is_cvxpy(expression):

@@ -16,6 +16,7 @@ from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.objective import MatrixTerm, Objective
 from sparsemodel.modelling.parameters import Parameter, Quantity
 from sparsemodel.modelling.precision_data import check_covariance, covariance_of_data
+from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import real_number
 from sparsemodel.modelling.variables import Variable
 
@@ -68,7 +69,7 @@ class Trace(MatrixTerm):
 
 
 @final
-class log_det:
+class log_det(Symbolic):
     """The logarithm of the determinant of a symmetric matrix variable; minimise its negative.
 
     Examples
@@ -78,7 +79,7 @@ class log_det:
     -log_det(Omega)
     """
 
-    __array_ufunc__ = None
+    _instead = "After solving, np.linalg.slogdet(Omega.value) has its value."
 
     def __init__(self, matrix: Any) -> None:
         self.expression: Affine = symmetric(matrix, "log_det")

@@ -11,15 +11,16 @@ import numpy as np
 from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.parameters import Quantity
+from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import real_number
 
 Reduction: TypeAlias = Literal["mean", "sum"]
 
 
-class ObjectiveLike(ABC):
+class ObjectiveLike(Symbolic, ABC):
     """The operators that objective terms and their sums share."""
 
-    __array_ufunc__ = None  # NumPy leaves `number * term` to us
+    _instead = "After solving, the value of the objective is solution.value."
 
     @abstractmethod
     def as_terms(self) -> Objective:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
+from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import checked_shape, real_array
 
 T = TypeVar("T")
 
 
-class Quantity(ABC):
+class Quantity(Symbolic, ABC):
     """A number or an array that is only known when the problem is solved.
 
     Sums, differences, multiples and quotients of quantities and numbers are quantities.
     """
 
-    # NumPy leaves `array * quantity` to us when it sees these.
-    __array_ufunc__ = None
     __array_priority__: float = 900.0
+    _instead = "Ask for its .value."
 
     @property
     @abstractmethod
@@ -70,9 +70,6 @@ class Quantity(ABC):
 
     def __neg__(self) -> Any:
         return _formula(operator.mul, -1.0, self)
-
-    def __bool__(self) -> NoReturn:
-        raise ModelError(f"{self!r} is neither true nor false; ask for its .value.")
 
 
 @final
@@ -214,7 +211,9 @@ class _Formula(Quantity):
 def _shown(side: Any) -> str:
     if isinstance(side, _Formula):
         return f"({side!r})"
-    return f"{side:g}" if isinstance(side, (int, float)) else repr(side)
+    if isinstance(side, Quantity):
+        return repr(side)
+    return "array" if np.ndim(side) else f"{float(side):g}"
 
 
 def _formula(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
