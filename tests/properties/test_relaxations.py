@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,10 +16,12 @@ from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import (
     AbsoluteLoss,
+    EpsilonInsensitiveLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
     MultinomialLoss,
+    QuantileLoss,
     SmoothedHingeLoss,
     SquaredLoss,
 )
@@ -37,6 +41,11 @@ def make(loss, variant, rng, n=30, p=12, k=3):
     if variant == "intercept":
         design = StackedDesign(n, p + 1, ((np.arange(p), design), (np.array([p]), OnesDesign(n))))
         ridge, free = np.append(ridge, 0.0), np.array([p])
+    if variant == "two free":
+        columns = DenseDesign(np.stack([np.ones(n), rng.standard_normal(n)], axis=1))
+        blocks = ((np.arange(p), design), (np.array([p, p + 1]), columns))
+        design = StackedDesign(n, p + 2, blocks)
+        ridge, free = np.append(ridge, [0.0, 0.0]), np.array([p, p + 1])
     if variant == "always in":
         free = np.array([4])
     if variant == "groups":
@@ -71,14 +80,29 @@ def test_the_engine_agrees_with_a_conic_solver(loss, variant):
     assert bound.value >= expected - 2e-5 * scale
 
 
-@pytest.mark.parametrize("loss", [HingeLoss(), AbsoluteLoss()], ids=lambda loss: loss.name)
-def test_nonsmooth_losses_come_close(loss):
-    form = make(loss, "plain", np.random.default_rng(3))
+@pytest.mark.parametrize("variant", ["plain", "intercept", "two free", "nonnegative", "price"])
+@pytest.mark.parametrize(
+    "loss",
+    [HingeLoss(), AbsoluteLoss(), QuantileLoss(0.2), EpsilonInsensitiveLoss(0.3)],
+    ids=lambda loss: loss.name,
+)
+def test_kinks_cost_no_accuracy(loss, variant):
+    form = make(loss, variant, np.random.default_rng(3))
     found = relax(form, np.zeros(form.shape))
     expected = relaxation_value(form)
     bound = evaluate(form, found.witness).value
     assert bound <= expected + 1e-6
-    assert bound >= expected - 1e-2 * abs(expected)
+    assert bound >= expected - 3e-6
+    assert found.value >= expected - 1e-6
+    assert bound == pytest.approx(found.bound, abs=1e-9)
+
+
+def test_labels_on_one_side_leave_no_loss():
+    """Labels on one side: the intercept alone separates them, and no loss is left."""
+    form = make(HingeLoss(), "intercept", np.random.default_rng(3))
+    term = replace(form.terms[0], target=np.ones(30))
+    found = relax(replace(form, terms=(term,)), np.zeros(form.shape))
+    assert found.value == pytest.approx(0.0, abs=1e-6)
 
 
 def test_multinomial_bounds_are_valid_and_tight():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -20,17 +20,16 @@ import numpy as np
 from sparsemodel.certificates.base import Witness
 from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.relaxation.accelerated import minimise
-from sparsemodel.certificates.relaxation.regulariser import Regulariser, objection, selected
+from sparsemodel.certificates.relaxation.regulariser import Regulariser, selected
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
 from sparsemodel.certificates.relaxation.state import State
-from sparsemodel.certificates.witness import extracted, from_gradients
+from sparsemodel.certificates.witness import from_gradients
 from sparsemodel.interfaces import (
     Access,
     FloatArray,
     IntArray,
     Quadratic,
-    Smoothable,
     SparseRegression,
     TwiceDifferentiable,
 )
@@ -66,51 +65,14 @@ class Relaxed:
     @property
     def exhausted(self) -> bool:
         """Return whether no dual point can give a better bound (to ``TOLERANCE``)."""
-        return self.value - self.bound <= TOLERANCE * max(abs(self.value), abs(self.bound))
+        return self.exhausted_to(TOLERANCE)
+
+    def exhausted_to(self, tolerance: float) -> bool:
+        """Return whether the value and the bound agree to a relative ``tolerance``."""
+        return self.value - self.bound <= tolerance * max(abs(self.value), abs(self.bound))
 
 
-def relax(
-    form: SparseRegression,
-    start: FloatArray,
-    *,
-    report: Report | None = None,
-    deadline: float | None = None,
-    tolerance: float = TOLERANCE,
-) -> Relaxed | str:
-    """Return the relaxation of ``form`` solved from ``start``, or why it cannot be.
-
-    Nonsmooth losses are smoothed more and more; their dual points serve the original.
-    """
-    reason = objection(form, form.ridge)
-    if reason:
-        return reason
-    smooth = all(_smooth(t.loss) for t in form.terms)
-    if smooth:
-        return _working_set(form, form, start, report, deadline, tolerance)
-    if not all(_smooth(t.loss) or isinstance(t.loss, Smoothable) for t in form.terms):
-        return "a loss that is neither smooth nor can be smoothed"
-    best: Relaxed | None = None
-    for mu in (0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4):
-        terms = tuple(
-            replace(t, loss=t.loss.smoothed(mu))
-            if isinstance(t.loss, Smoothable) and not _smooth(t.loss)
-            else t
-            for t in form.terms
-        )
-        found = _working_set(
-            form, replace(form, terms=terms), start, report, deadline, max(tolerance, 0.1 * mu)
-        )
-        start = found.x
-        if best is None or found.bound > best.bound:
-            best = found
-        if report is not None and report(found.value, best.bound):
-            break
-        if deadline is not None and time.perf_counter() >= deadline:
-            break
-    return best if best is not None else "nothing was tried"
-
-
-def _working_set(
+def working_set(
     form: SparseRegression,
     smoothed: SparseRegression,
     start: FloatArray,
@@ -118,6 +80,11 @@ def _working_set(
     deadline: float | None,
     tolerance: float,
 ) -> Relaxed:
+    """Return the relaxation of ``smoothed`` solved from ``start``.
+
+    ``form`` is the problem that its dual points are for: the same one, or one with kinks that
+    ``smoothed`` rounds off.
+    """
     eliminated = unbounded_coordinates(form)
     rest = np.setdiff1d(np.arange(form.sparsity.size), eliminated)
     free = tuple(t.design.restrict(eliminated).to_array() for t in form.terms)
@@ -276,8 +243,9 @@ def _squared(form: SparseRegression) -> bool:
     return all(isinstance(t.loss, Quadratic) for t in form.terms)
 
 
-def _smooth(loss: object) -> bool:
+def is_smooth(loss: object) -> bool:
+    """Return whether Newton's method applies to a loss as it is."""
     return isinstance(loss, TwiceDifferentiable)
 
 
-__all__ = ["TOLERANCE", "Relaxed", "extracted", "relax"]
+__all__ = ["TOLERANCE", "Relaxed", "Report", "is_smooth", "working_set"]

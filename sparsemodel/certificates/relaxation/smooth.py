@@ -13,14 +13,13 @@ from typing import cast, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sparsemodel.certificates.relaxation.profile import minimised
 from sparsemodel.interfaces import (
     Curved,
     Design,
     FloatArray,
     IntArray,
     SparseRegression,
-    Term,
-    TwiceDifferentiable,
 )
 
 Image = tuple[FloatArray, ...]
@@ -234,53 +233,10 @@ class LossSmooth(Smooth):
         return out
 
     def _profile(self, image: Image) -> tuple[float, tuple[FloatArray, ...]]:
-        """Minimise over the unbounded coordinates by Newton's method from the last ones."""
-        terms = self._form.terms
-        z = self._margins(image)
-        value = _total(terms, z)
-        gradients = _gradients(terms, z)
-        if not self._free:
-            return value + self._form.constant, gradients
-        for _ in range(50):
-            residual = _sum([f.T @ g for f, g in zip(self._free, gradients, strict=True)])
-            scale = sum(float(np.abs(g).sum()) for g in gradients)
-            if float(np.abs(residual).max(initial=0.0)) <= 1e-13 * scale:
-                break
-            step = -_solve(self._own(z), residual)
-            if not np.all(np.isfinite(step)):
-                break
-            moves = [f @ step for f in self._free]
-            slope, length = float(np.vdot(residual, step)), 1.0
-            for _ in range(40):
-                ahead = [u + length * move for u, move in zip(z, moves, strict=True)]
-                following = _total(terms, ahead)
-                if following <= value + 1e-4 * length * slope + 1e-15 * abs(value):
-                    break
-                length *= 0.5
-            else:
-                break
-            z, value, self.b = ahead, following, self.b + length * step
-            gradients = _gradients(terms, z)
+        """Minimise over the unbounded coordinates, from the last ones."""
+        found = minimised(self._form.terms, self._free, self._margins(image), self.b)
+        value, gradients, self.b = found
         return value + self._form.constant, gradients
-
-    def _own(self, z: list[FloatArray]) -> FloatArray:
-        size = self.b.size
-        out = np.zeros((size, size))
-        for i, term in enumerate(self._form.terms):
-            f = self._free[i]
-            if isinstance(term.loss, Curved) and self.b.ndim == 1:
-                h = term.weights * term.loss.second_derivative(z[i], term.target)
-                out += f.T @ (h[:, None] * f)
-                continue
-            loss = cast("TwiceDifferentiable", term.loss)
-            unit = np.zeros(size)
-            for j in range(size):
-                unit[j] = 1.0
-                v = f @ unit.reshape(self.b.shape)
-                product = loss.hessian_product(z[i], term.target, term.weights, v)
-                out[:, j] += (f.T @ product).ravel()
-                unit[j] = 0.0
-        return out
 
 
 def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[FloatArray, ...]:
@@ -297,20 +253,6 @@ def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[
     solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
     constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
     return kept - cross.T @ solve_h, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g
-
-
-def _solve(h: FloatArray, residual: FloatArray) -> FloatArray:
-    # A singular direction (all observations on a flat piece) gets a gradient step.
-    damped = h + 1e-10 * max(float(np.trace(h)) / max(h.shape[0], 1), 1e-12) * np.eye(h.shape[0])
-    return np.asarray(np.linalg.solve(damped, residual.ravel())).reshape(residual.shape)
-
-
-def _total(terms: tuple[Term, ...], z: list[FloatArray]) -> float:
-    return sum(t.loss.total(u, t.target, t.weights) for t, u in zip(terms, z, strict=True))
-
-
-def _gradients(terms: tuple[Term, ...], z: list[FloatArray]) -> tuple[FloatArray, ...]:
-    return tuple(t.loss.gradient(u, t.target, t.weights) for t, u in zip(terms, z, strict=True))
 
 
 def _sum(arrays: list[FloatArray]) -> FloatArray:

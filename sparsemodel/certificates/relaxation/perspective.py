@@ -1,0 +1,171 @@
+r"""The relaxation for every loss: kinks are rounded off around a dual point that is improved.
+
+With :math:`\ell_\mu` the smoothed loss of a kinked one and a dual point :math:`\bar a`,
+
+.. math:: \ell_\mu(u + \mu \bar a) - \tfrac{\mu}{2} \bar a^2
+          = \max_a\ a u - \ell^*(a) - \tfrac{\mu}{2} (a - \bar a)^2
+
+so that the relaxation with the smoothed loss and a shifted offset is a proximal step on the dual.
+The dual points of the steps converge to the best one without :math:`\mu` going to zero.
+(Rockafellar, *Augmented Lagrangians and applications of the proximal point algorithm in convex
+programming*, Math. Oper. Res. 1, 1976.)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.base import Witness
+from sparsemodel.certificates.equality import unbounded_coordinates
+from sparsemodel.certificates.relaxation.engine import (
+    TOLERANCE,
+    Relaxed,
+    Report,
+    is_smooth,
+    working_set,
+)
+from sparsemodel.certificates.relaxation.regulariser import Regulariser, objection, selected
+from sparsemodel.interfaces import (
+    Conjugable,
+    FloatArray,
+    IntArray,
+    Loss,
+    Smoothable,
+    SparseRegression,
+    Term,
+)
+
+_FIRST, _SHRINK, _LEAST = 0.3, 0.3, 1e-3
+"""Smoothing in units of the residuals over the slopes: first, its change, last."""
+
+_ROUNDS = 30
+
+
+def relax(
+    form: SparseRegression,
+    start: FloatArray,
+    *,
+    report: Report | None = None,
+    deadline: float | None = None,
+    tolerance: float = TOLERANCE,
+) -> Relaxed | str:
+    """Return the relaxation of ``form`` solved from ``start``, or why it cannot be."""
+    reason = objection(form, form.ridge)
+    if reason:
+        return reason
+    if all(is_smooth(t.loss) for t in form.terms):
+        return working_set(form, form, start, report, deadline, tolerance)
+    if not all(is_smooth(t.loss) or isinstance(t.loss, Smoothable) for t in form.terms):
+        return "a loss that is neither smooth nor can be smoothed"
+    return _kinked(form, start, report, deadline, tolerance)
+
+
+def _kinked(
+    form: SparseRegression,
+    start: FloatArray,
+    report: Report | None,
+    deadline: float | None,
+    tolerance: float,
+) -> Relaxed:
+    scales = [_scale(form, term, start) for term in form.terms]
+    rest = np.setdiff1d(np.arange(form.sparsity.size), unbounded_coordinates(form))
+    regulariser = Regulariser(form, rest, form.ridge)
+    best = Relaxed(start, math.inf, -math.inf, None, np.zeros(regulariser.shape.units), 0)
+    centre: Witness | None = None
+    mu, before = _FIRST, math.inf
+    for _ in range(_ROUNDS):
+        smoothed = replace(
+            form,
+            terms=tuple(
+                _around(term, mu * scale, None if centre is None else centre.duals[i])
+                for i, (term, scale) in enumerate(zip(form.terms, scales, strict=True))
+            ),
+        )
+        # The constant of the shift is left out: it is the same for all points.
+        gap = best.value - best.bound
+        share = 0.1 * mu if not math.isfinite(gap) else 0.03 * gap / max(abs(best.value), 1e-300)
+        found = working_set(
+            form, smoothed, best.x, None, deadline, max(0.1 * tolerance, min(share, 1e-2))
+        )
+        value = _value(form, regulariser, rest, found.x)
+        bound, gains = -math.inf, best.gains
+        if found.witness is not None:
+            bound, gains = _bound(form, regulariser, rest, found.witness)
+            centre = found.witness
+        if value < best.value:
+            best = replace(best, x=found.x, value=value)
+        if bound > best.bound:
+            best = replace(best, bound=bound, gains=gains, witness=found.witness)
+        best = replace(best, iterations=best.iterations + found.iterations)
+        gap = best.value - best.bound
+        if report is not None and report(best.value, best.bound):
+            break
+        if best.exhausted_to(tolerance) or (
+            deadline is not None and time.perf_counter() >= deadline
+        ):
+            break
+        if gap > 0.3 * before:
+            if mu <= _LEAST * 1e-2:
+                break
+            mu *= _SHRINK
+        before = gap
+    return best
+
+
+def _around(term: Term, mu: float, centre: FloatArray | None) -> Term:
+    """Return the term smoothed around a dual point."""
+    if is_smooth(term.loss) or not isinstance(term.loss, Smoothable):
+        return term
+    offset = term.offset
+    if centre is not None:
+        shift = mu * centre
+        offset = shift if offset is None else offset + shift
+    return replace(term, loss=term.loss.smoothed(mu), offset=offset)
+
+
+def _scale(form: SparseRegression, term: Term, x: FloatArray) -> float:
+    """Return the size of predictions that matters to a loss: its mean value over its mean slope."""
+    largest = 0.0
+    for point in (np.zeros(form.shape), x):
+        u = term.design.matvec(point)
+        u = u if term.offset is None else u + term.offset
+        slope = float(np.abs(term.loss.gradient(u, term.target, term.weights)).sum())
+        value = term.loss.total(u, term.target, term.weights)
+        if slope > 0.0 and math.isfinite(value):
+            largest = max(largest, abs(value) / slope)
+    return largest if largest > 0.0 else 1.0
+
+
+def _value(
+    form: SparseRegression, regulariser: Regulariser, rest: IntArray, x: FloatArray
+) -> float:
+    total = form.constant + regulariser.value(x[rest])
+    nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    for term in form.terms:
+        u = term.design.restrict(nonzero).matvec(x[nonzero])
+        u = u if term.offset is None else u + term.offset
+        total += term.loss.total(u, term.target, term.weights)
+    return total
+
+
+def _bound(
+    form: SparseRegression, regulariser: Regulariser, rest: IntArray, witness: Witness
+) -> tuple[float, FloatArray]:
+    """Return the dual value of a witness in plain floating point, and the gains of the units."""
+    total, v = form.constant, np.zeros(form.shape)
+    for term, a in zip(form.terms, witness.duals, strict=True):
+        if a is None or not (isinstance(term.loss, Conjugable) and isinstance(term.loss, Loss)):
+            return -math.inf, np.zeros(regulariser.shape.units)
+        slopes = term.weights * a if a.ndim == 1 else term.weights[:, None] * a
+        total -= float(term.weights @ term.loss.conjugate(a, term.target))
+        total += 0.0 if term.offset is None else float(np.vdot(slopes, term.offset))
+        v += term.design.rmatvec(slopes)
+    units, free = regulariser.gains(v[rest])
+    return total - free - selected(units, form.sparsity.k, form.sparsity.price), units
+
+
+__all__ = ["relax"]
