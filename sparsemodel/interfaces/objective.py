@@ -105,6 +105,10 @@ class Objective(ABC):
     def gradient(self, at: Point) -> FloatArray:
         """Return the full gradient, in the shape of ``x`` (kept in ``at.gradient``)."""
 
+    def ranking_gradient(self, at: Point) -> FloatArray:
+        """Return the gradient up to errors that do not change which entries are large."""
+        return self.gradient(at)
+
     @abstractmethod
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
         """Return the gradient on ``support``; O(n |support|) where columns are cheap."""

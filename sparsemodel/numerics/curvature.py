@@ -15,7 +15,7 @@ from sparsemodel.interfaces import (
     Point,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics.objective import RegressionObjective, margins
+from sparsemodel.numerics.objective import RegressionObjective, margins, without_faint
 
 
 def cheap_columns(objective: Objective) -> bool:
@@ -63,11 +63,15 @@ def hessian_columns(
     return out
 
 
-def full_diagonal(objective: Objective, at: Point) -> FloatArray | None:
+def full_diagonal(
+    objective: Objective, at: Point, *, for_ranking: bool = False
+) -> FloatArray | None:
     """Return the diagonal of the Hessian over all coordinates, or None where that is dear.
 
     Shape ``(p,)``; for a matrix variable, that of one column of it. One pass over a stored
     design; None for designs that only have products and for losses that couple observations.
+    ``for_ranking`` leaves out observations whose curvature is negligible beside the largest, and
+    does not read their rows.
     """
     if not cheap_columns(objective):
         return None
@@ -79,7 +83,8 @@ def full_diagonal(objective: Objective, at: Point) -> FloatArray | None:
         h = term.loss.second_derivative(margins(term, z), term.target)
         if h.ndim > 1:
             return None
-        out += term.design.column_square_norms(term.weights * h)
+        weights = term.weights * h
+        out += term.design.column_square_norms(without_faint(weights) if for_ranking else weights)
     objective.passes += 0.5
     return out
 

@@ -186,17 +186,37 @@ class QuadraticSwaps:
 
     def exchange(self, swap: Swap) -> bool:
         """Carry out a swap; half a pass. False when rounding has spoilt the state."""
-        position = int(np.searchsorted(self._support, swap.out))
+        self._leave(swap.out, swap.removal, swap.column)
+        return self.insert(swap.into)
+
+    def worthless(self, least: float) -> int | None:
+        """Return the coordinate that is worth least, if that is less than ``least``."""
+        positions, costs, _ = self.removals()
+        if not positions.size or costs[positions[0]] >= least:
+            return None
+        return int(self._support[positions[0]])
+
+    def remove(self, coordinate: int) -> None:
+        """Drop a coordinate and minimise over what is left; half a pass."""
+        position = np.searchsorted(self._support, [coordinate])
+        inverse = self._factor.inverse_diagonal()
+        direction = self._factor.removal_directions(position, inverse)
+        column = hessian_columns(self._objective, self._at, self._support, direction)
+        self._leave(coordinate, direction[:, 0], column[:, 0])
+        self._settle()
+        self._updates += 1
+
+    def _leave(self, coordinate: int, removal: FloatArray, column: FloatArray) -> None:
+        position = int(np.searchsorted(self._support, coordinate))
         leaving = self._x[position]
-        size = float(swap.column[swap.out])  # 1 / (H^{-1})_jj
-        x = self._x - _outer(swap.removal, leaving)
-        self._g = self._g - _outer(swap.column, leaving)
-        self._d += np.square(swap.column) / size
-        self._factor.remove(swap.out)
+        size = float(column[coordinate])  # 1 / (H^{-1})_jj
+        x = self._x - _outer(removal, leaving)
+        self._g = self._g - _outer(column, leaving)
+        self._d += np.square(column) / size
+        self._factor.remove(coordinate)
         self._x = np.delete(x, position, axis=0)
         self._support = np.delete(self._support, position)
-        self._d[swap.out] = size
-        return self.insert(swap.into)
+        self._d[coordinate] = size
 
     def best_insertion(self) -> tuple[int, float] | None:
         """Return the coordinate that lowers the objective most when it is added, and by what."""

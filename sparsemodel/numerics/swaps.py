@@ -16,13 +16,18 @@ from sparsemodel.interfaces import (
     coordinate_scores,
     priced,
 )
-from sparsemodel.numerics.curvature import full_diagonal
+from sparsemodel.numerics.curvature import cheap_columns, full_diagonal
 from sparsemodel.numerics.hard_threshold import top_k
 from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.restricted import DIRECT_LIMIT, factored
 from sparsemodel.numerics.units import insertion_scores, support_units
 
 _NEGLIGIBLE = 1e-11
 """A decrease below this fraction of the objective's range is rounding."""
+_SCREENED = 4
+"""Insertions that are priced by a model for each that is re-solved."""
+_INDEPENDENT = 1e-9
+"""Fraction of its square norm that a column must keep to be worth adding."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
 
@@ -38,7 +43,8 @@ def polish_by_swaps(
 ) -> Point:
     r"""Exchange one unit of the support for one outside while that lowers the objective.
 
-    Where the cardinality leaves room, units are added first. For a quadratic objective of stored
+    Where the cardinality leaves room, units are added first; where it has a price, units that
+    are not worth it leave. For a quadratic objective of stored
     columns the result is optimal under all single swaps (up to rounding), unless a limit ended
     the search. For other objectives, and for groups, bounds and matrix-free designs, a swap is
     tried with each unit of the support and the ``candidates`` best scored ones outside.
@@ -115,8 +121,12 @@ def _quadratic(
             best, intact = following, engine.reset(following)
             continue
         addition = _addition(objective, engine, threshold)
+        price = objective.cardinality.price
+        worthless = engine.worthless(price - threshold) if price else None
         if addition is not None:
             intact = engine.insert(addition)
+        elif worthless is not None:
+            engine.remove(worthless)
         else:
             swap = first_improvement(engine, threshold, search.over)
             if swap is None:
@@ -205,6 +215,8 @@ def _neighbours(
     for unit in removal_order(objective, point, units, diagonal):
         kept = units[units != unit]
         without = restricted(objective, sparsity.coordinates(kept), point, tol=_ROUGH)
+        if sparsity.price > 0.0:
+            yield without
         yield from insertions(
             objective, without, kept, restricted, diagonal, candidates, excluded=unit
         )
@@ -219,20 +231,62 @@ def insertions(
     candidates: int,
     *,
     excluded: int | None = None,
+    tol: float = _ROUGH,
 ) -> Iterator[Point]:
-    """Yield the ``candidates`` best scored additions to ``units``, roughly minimised from ``base``.
+    """Yield the ``candidates`` best scored additions to ``units``, minimised from ``base``.
 
-    ``base`` is a minimiser over ``units``; ``excluded`` is a unit that is not to be tried.
+    To an accuracy of ``tol``. ``base`` is a minimiser over ``units``; ``excluded`` is a unit that
+    is not to be tried.
     """
     sparsity = objective.cardinality
-    scores = insertion_scores(objective, base, diagonal)
+    scores = insertion_scores(objective, base, diagonal, for_ranking=True)
     if excluded is not None:
         scores[excluded] = 0.0
-    best = top_k(scores, candidates)
-    for unit in best[np.argsort(-scores[best], kind="stable")]:
-        if scores[unit] > 0.0:
-            support = sparsity.coordinates(np.append(units, unit))
-            yield restricted(objective, support, base, tol=_ROUGH)
+    best = top_k(scores, _SCREENED * candidates)
+    best = best[scores[best] > 0.0]
+    gains = _modelled(objective, base, best, scores, diagonal)
+    for unit in best[np.argsort(-gains, kind="stable")[:candidates]]:
+        support = sparsity.coordinates(np.append(units, unit))
+        yield restricted(objective, support, base, tol=tol)
+
+
+def _modelled(
+    objective: Objective,
+    base: Point,
+    units: IntArray,
+    scores: FloatArray,
+    diagonal: FloatArray | None,
+) -> FloatArray:
+    r"""Return what adding each of ``units`` gains in the second-order model at ``base``.
+
+    :math:`g_i^2 / (2 d_i)` with :math:`d_i` the square norm of what the support leaves of column
+    ``i`` under the Hessian there. The ``scores`` themselves where there is no such model: with
+    groups, without columns, or with more unknowns than are factored.
+    """
+    support = base.support
+    known = scores[units]
+    if (
+        units.size < 2
+        or not support.size
+        or support.size > DIRECT_LIMIT
+        or objective.cardinality.groups is not None
+        or len(objective.shape) > 1
+        or not cheap_columns(objective)
+    ):
+        return known
+    together = np.union1d(support, units)
+    hessian = objective.hessian(base, together)
+    inside, outside = np.searchsorted(together, support), np.searchsorted(together, units)
+    if not np.all(np.isfinite(hessian)):
+        return known
+    cross = hessian[np.ix_(inside, outside)]
+    projected = factored(hessian[np.ix_(inside, inside)])
+    own = np.diag(hessian)[outside]
+    left = own - np.array([column @ projected(column) for column in cross.T])
+    squares = known if diagonal is None else known * diagonal[units]
+    gains = np.zeros_like(known)
+    np.divide(squares, left, out=gains, where=left > _INDEPENDENT * own)
+    return gains
 
 
 def removal_order(

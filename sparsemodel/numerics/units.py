@@ -22,13 +22,14 @@ def support_units(cardinality: Cardinality, support: IntArray) -> IntArray:
     return np.flatnonzero(cardinality.unit_scores(inside))
 
 
-def descent_gradient(objective: Objective, at: Point) -> FloatArray:
+def descent_gradient(objective: Objective, at: Point, *, for_ranking: bool = False) -> FloatArray:
     """Return the gradient with zeros where a coordinate at its bound cannot move against it.
 
     Where constraints beside bounds hold the point, their multipliers are added (``at.normal``).
-    Without constraints this is the gradient itself (not a copy).
+    Without constraints this is the gradient itself (not a copy). ``for_ranking`` allows errors
+    that do not change which entries are large (:meth:`Objective.ranking_gradient`).
     """
-    g = objective.gradient(at)
+    g = objective.ranking_gradient(at) if for_ranking else objective.gradient(at)
     if at.normal is not None:
         g = g + at.normal
     form = objective.form
@@ -40,7 +41,11 @@ def descent_gradient(objective: Objective, at: Point) -> FloatArray:
 
 
 def gradient_scores(
-    objective: Objective, at: Point, diagonal: FloatArray | None = None
+    objective: Objective,
+    at: Point,
+    diagonal: FloatArray | None = None,
+    *,
+    for_ranking: bool = False,
 ) -> FloatArray:
     r"""Return :math:`\sum_{i \in u} g_i^2 / (2 h_i)` for every unit ``u``.
 
@@ -49,7 +54,7 @@ def gradient_scores(
     normalised columns. ``diagonal`` holds ``h``, shape ``(p,)``; ones when None. Coordinates
     that a bound blocks, and those with ``h = 0``, score 0.
     """
-    squares = coordinate_scores(descent_gradient(objective, at))
+    squares = coordinate_scores(descent_gradient(objective, at, for_ranking=for_ranking))
     if diagonal is not None:
         scored = np.zeros_like(squares)
         np.divide(squares, diagonal, out=scored, where=diagonal > 0.0)
@@ -58,10 +63,14 @@ def gradient_scores(
 
 
 def insertion_scores(
-    objective: Objective, at: Point, diagonal: FloatArray | None = None
+    objective: Objective,
+    at: Point,
+    diagonal: FloatArray | None = None,
+    *,
+    for_ranking: bool = False,
 ) -> FloatArray:
     """Return :func:`gradient_scores` with 0 for the units in the support of ``at``."""
-    scores = gradient_scores(objective, at, diagonal)
+    scores = gradient_scores(objective, at, diagonal, for_ranking=for_ranking)
     scores[support_units(objective.cardinality, at.support)] = 0.0
     return scores
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
@@ -208,3 +210,30 @@ def test_the_first_nonfinite_entry_in_reading_order_across_blocks():
         4, 6, ((np.array([0, 2, 4]), DenseDesign(left)), (np.array([1, 3, 5]), DenseDesign(right)))
     )
     assert stacked.first_nonfinite() == (1, 5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_without_weight_are_left_out(dtype, order):
+    rng = np.random.default_rng(3)
+    A = np.asarray(rng.standard_normal((1500, 400)), dtype=dtype, order=order)
+    design = DenseDesign(A)
+    r = np.zeros(1500)
+    r[rng.choice(1500, 200, replace=False)] = rng.standard_normal(200)
+    wide = A.astype(float)
+    tol = 1e-12 if dtype is np.float64 else 1e-4
+    np.testing.assert_allclose(design.rmatvec(r), wide.T @ r, atol=tol, rtol=tol)
+    np.testing.assert_allclose(design.column_square_norms(r**2), r**2 @ wide**2, rtol=1e-12)
+    np.testing.assert_allclose(design.rmatvec(np.zeros(1500)), np.zeros(400))
+    np.testing.assert_array_equal(A.astype(float), wide)
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 400.0), st.floats(-8.0, 8.0))
+def test_faint_weights_change_a_gram_matrix_by_rounding_alone(seed, spread, outlier):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((60, 5))
+    A[rng.integers(60), rng.integers(5)] *= 10.0**outlier
+    h = 10.0 ** -(spread * rng.random(60))
+    expected = A.T @ (h[:, None] * A)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert np.all(np.abs(DenseDesign(A).gram(h) - expected) <= 1e-13 * scale)

@@ -54,6 +54,10 @@ class Counting(Design):
         self.columns += np.setdiff1d(support, last).size
         return self.inner.restrict_again(support, last, restricted)
 
+    def column_square_norms(self, h: np.ndarray | None = None) -> np.ndarray:
+        self.products += 1
+        return self.inner.column_square_norms(h)
+
     def sampled_square_norms(self, rows: int) -> Any:
         return self.inner.sampled_square_norms(rows)
 
@@ -230,3 +234,19 @@ def test_the_share_that_stands_out_is_that_of_exact_exchanges() -> None:
     cheapest = value([0, 1]) - value([0, 1, 2])
     largest = value([0, 1, 2]) - value([0, 1, 2, 3])
     assert separation(objective, point) == pytest.approx(cheapest / largest, rel=1e-9)
+
+
+def test_local_search_of_a_loss_without_closed_form_takes_half_a_pass_a_step():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 800))
+    y = np.where(A[:, :60] @ rng.standard_normal(60) > 0.0, 1.0, -1.0)
+    design = Counting(A)
+    w = sm.Variable(800)
+    objective = sm.minimize(sm.logistic_loss(design @ w, y) + sm.ridge(w, 1e-8))
+    solution = sm.Problem(objective, sm.card(w) <= 60).solve("local_search")
+    assert np.count_nonzero(w.value) == 60
+    # Gradients of each step and of the removals at the end, curvatures when the loss has halved.
+    halvings = np.log2(np.log(2.0) / solution.value) + 2.0
+    assert solution.iterations <= 100
+    assert solution.passes <= 0.5 * (solution.iterations + halvings) + 3.0
+    assert design.products <= 2.0 * solution.passes + 2  # and the norms of the columns, once

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.interfaces import Context
+from sparsemodel.numerics import RegressionObjective, minimise_on_support
+from sparsemodel_backends.local_search import LocalSearch
 
 
 def data(seed: int, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,3 +64,24 @@ def test_a_price_with_constraints_and_kinks() -> None:
         for k in range(6)
     ]
     assert priced.value == pytest.approx(min(bests), rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss])
+@pytest.mark.parametrize("price", [0.2, 0.02, 0.002])
+@pytest.mark.parametrize("full", [False, True])
+def test_local_search_keeps_what_is_worth_its_price_alone(
+    loss: Callable[..., object], price: float, full: bool
+) -> None:
+    A, b = data(5, 60, 12)
+    y = np.sign(b) if loss is sm.logistic_loss else b
+    w = sm.Variable(12, name="w")
+    problem = sm.Problem(sm.minimize(loss(A @ w, y) + sm.ridge(w, 0.01) + price * sm.card(w)))
+    objective = RegressionObjective(problem.form)
+    start = np.ones(12) if full else None
+    found = LocalSearch().solve(objective, Context(minimise_on_support, start=start)).point
+
+    def value_of(support: np.ndarray) -> float:
+        return minimise_on_support(objective, support, found).value + price * support.size
+
+    least = min(value_of(np.setxor1d(found.support, [j])) for j in range(12))
+    assert value_of(found.support) <= least + 1e-9  # neither one unit more nor one less
