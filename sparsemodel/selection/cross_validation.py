@@ -15,9 +15,12 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     SparseRegression,
+    Term,
 )
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.path import PathPoint, solve_path
+
+_IN_EVERY_FIT = -1
 
 
 @final
@@ -61,9 +64,15 @@ def cross_validate(
     folds
         How many, at least 2 (classes are spread evenly), or an array with the number of the fold
         of each observation, which allows any grouping.
+
+    Notes
+    -----
+    A term of a single row, such as ``mu @ w``, is part of the model: it counts in every fit and in
+    no held-out loss.
     """
     labels = _fold_labels(form, folds, np.random.default_rng(seed))
     numbers = np.unique(np.concatenate(labels))
+    numbers = numbers[numbers != _IN_EVERY_FIT]
     losses = np.empty((numbers.size, len(ks)))
     for row, number in enumerate(numbers):
         out = [part == number for part in labels]
@@ -106,14 +115,25 @@ def held_out_loss(form: SparseRegression, out: Sequence[BoolArray], point: PathP
     return total / weight
 
 
+def observed(term: Term) -> bool:
+    """Return whether a term's rows are observations, of which some can be left out."""
+    return bool(term.target.shape[0] > 1)
+
+
 def _fold_labels(
     form: SparseRegression, folds: int | Any, rng: np.random.Generator
 ) -> list[IntArray]:
-    sizes = [term.target.shape[0] for term in form.terms]
+    sizes = [term.target.shape[0] for term in form.terms if observed(term)]
+    if not sizes:
+        raise DataError("Every term has a single row, so that no observations can be left out.")
+    alone = np.array([_IN_EVERY_FIT])
     if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
         if not 2 <= folds <= min(sizes):
             raise DataError(f"folds must be between 2 and {min(sizes)}, not {folds}.")
-        return [_spread(term.target, int(folds), rng) for term in form.terms]
+        return [
+            _spread(term.target, int(folds), rng) if observed(term) else alone
+            for term in form.terms
+        ]
     labels = np.asarray(folds)
     if len(sizes) != 1 or labels.shape != (sizes[0],):
         raise DataError(
@@ -122,7 +142,7 @@ def _fold_labels(
     codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
     if codes.max() < 1:
         raise DataError("folds puts all observations into one fold; there must be two or more.")
-    return [codes]
+    return [codes if observed(term) else alone for term in form.terms]
 
 
 def _spread(target: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
@@ -137,4 +157,4 @@ def _spread(target: FloatArray, folds: int, rng: np.random.Generator) -> IntArra
     return labels
 
 
-__all__ = ["CrossValidation", "cross_validate", "held_out_loss", "on_observations"]
+__all__ = ["CrossValidation", "cross_validate", "held_out_loss", "observed", "on_observations"]

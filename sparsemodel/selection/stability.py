@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.compiler import Facts, reduce_form
 from sparsemodel.interfaces import FloatArray, ModelError, SparseRegression
-from sparsemodel.selection.cross_validation import on_observations
+from sparsemodel.selection.cross_validation import observed, on_observations
 from sparsemodel.selection.path import solve_path
 
 
@@ -26,8 +26,8 @@ def selection_frequencies(
     chosen = np.zeros((len(ks), form.sparsity.size))
     halves: list[list[np.ndarray]] = []
     for _ in range((resamples + 1) // 2):
-        masks = [_half(term.target.shape[0], rng) for term in form.terms]
-        halves += [masks, [~mask for mask in masks]]
+        one = [_half(term.target.shape[0], rng) for term in form.terms]
+        halves += [_with_model(form, one), _with_model(form, [~mask for mask in one])]
     for masks in halves[:resamples]:
         part = on_observations(form, masks)
         points, _ = solve_path(part, reduce_form(part, Facts(part)), ks)
@@ -35,6 +35,14 @@ def selection_frequencies(
             nonzero = point.x != 0.0
             chosen[row] += nonzero if nonzero.ndim == 1 else nonzero.any(axis=1)
     return chosen / resamples
+
+
+def _with_model(form: SparseRegression, masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the masks with the terms of a single row, which are no observations, kept."""
+    return [
+        mask if observed(term) else np.ones(1, dtype=bool)
+        for term, mask in zip(form.terms, masks, strict=True)
+    ]
 
 
 def _half(n: int, rng: np.random.Generator) -> np.ndarray:

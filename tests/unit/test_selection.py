@@ -87,6 +87,34 @@ def test_cross_validation_by_hand(name: str) -> None:
     assert path.cross_validate(folds=folds, one_standard_error=False).k == list(KS)[best]
 
 
+@pytest.mark.parametrize("kind", ["linear", "row"])
+def test_terms_of_one_row_are_in_every_fit_and_in_no_held_out_loss(kind: str) -> None:
+    tilt = np.linspace(-0.3, 0.3, P)
+
+    def problem(rows: np.ndarray) -> sm.Problem:
+        w = sm.Variable(P, name="w")
+        goal = sm.squared_loss(A[rows] @ w, B[rows]) + sm.ridge(w, 1e-2)
+        goal = goal - tilt @ w if kind == "linear" else goal + sm.squared_loss(tilt @ w, [1.0])
+        return sm.Problem(sm.minimize(goal), sm.card(w) <= 3)
+
+    folds = np.arange(N) % 3
+    path = problem(np.arange(N)).path(KS)
+    found = path.cross_validation(folds=folds)
+    for fold in range(3):
+        part = problem(np.flatnonzero(folds != fold)).path(KS)
+        out = folds == fold
+        for column in range(len(KS)):
+            w = part._chosen(column, "hand", np.zeros(1)).values["w"]
+            expected = mean_loss("squared", A[out] @ w, B[out])
+            assert found.losses[fold, column] == pytest.approx(expected, rel=1e-6)
+    assert path.cross_validate(folds=3).k in KS
+    assert path.stability(resamples=4).shape == (len(KS), P)
+    w = sm.Variable(P, name="w")
+    alone = sm.Problem(sm.minimize(sm.ridge(w, 0.1) - tilt @ w), sm.card(w) <= 3).path(KS)
+    with pytest.raises(sm.DataError, match="single row"):
+        alone.cross_validate()
+
+
 def test_stability_counts_supports() -> None:
     path, _ = path_of(sm.squared_loss, np.arange(N), B)
     frequencies = path.stability(resamples=8, seed=3)
