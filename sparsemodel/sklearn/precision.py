@@ -11,7 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.modelling import Problem, Variable, card, gaussian_nll, minimize, offdiag
+from sparsemodel.modelling import (
+    Parameter,
+    Problem,
+    Variable,
+    card,
+    gaussian_nll,
+    minimize,
+    offdiag,
+)
 from sparsemodel.modelling.values import cardinality_bound
 
 if TYPE_CHECKING:
@@ -130,8 +138,8 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
             The fitted estimator.
         """
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
-        problem, omega = self._problem(X, self._choose_edges(X))
-        solution = self._solve(problem)
+        problem, omega, k = self._problem(X)
+        solution = self._solve(problem, k, self._choose_edges(X))
         p = X.shape[1]
         self.location_ = np.zeros(p) if self.assume_centered else X.mean(axis=0)
         self._keep(omega.value)
@@ -155,13 +163,12 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
     def _choose_edges(self, X: Any) -> Any:
         return self.edges
 
-    def _problem(self, X: Any, edges: Any) -> tuple[Problem, Variable]:
+    def _problem(self, X: Any) -> tuple[Problem, Variable, Parameter]:
+        """Return the problem, its matrix and the number of edges, for all numbers alike."""
         p = X.shape[1]
         omega = Variable((p, p), symmetric=True, name="Omega")
-        pairs = p * (p - 1) // 2
-        # Checked before it is doubled, which would make a whole number of two and a half edges.
-        edges = min(cardinality_bound(edges), pairs)
-        constraints: list[Any] = [card(offdiag(omega)) <= 2 * edges]
+        k = Parameter(integer=True, nonneg=True, name="edges", value=0)
+        constraints: list[Any] = [card(offdiag(omega)) <= 2 * k]
         if self.alpha is not None:
             constraints.append(omega >> self.alpha)
         if self.beta is not None:
@@ -170,14 +177,18 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         n = X.shape[0]
         S = deviations.T @ deviations / n
         likelihood = gaussian_nll(omega, S, samples=n, shrinkage=self.shrinkage)
-        return Problem(minimize(likelihood), constraints), omega
+        return Problem(minimize(likelihood), constraints), omega, k
 
-    def _solve(self, problem: Problem) -> Any:
+    def _solve(self, problem: Problem, k: Parameter, edges: Any, *, warm: bool = False) -> Any:
+        """Solve with at most so many edges, from the last solution if warm."""
+        p = self.n_features_in_
+        k.value = min(cardinality_bound(edges), p * (p - 1) // 2)
         seed = 0
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return problem.solve(
             self.backend,
+            start="value" if warm else None,
             seed=seed,
             time_limit=self.time_limit,
             verbose=bool(self.verbose),
@@ -192,7 +203,8 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
 class SparsePrecisionCV(SparsePrecision):
     """Gaussian whose number of conditional dependences is cross-validated.
 
-    Like :class:`SparsePrecision`; the score is the held-out log-likelihood per sample.
+    Like :class:`SparsePrecision`; the score is the held-out log-likelihood per sample. Every fold
+    solves for the candidates in increasing order, each from the solution before.
 
     Parameters
     ----------
@@ -268,9 +280,9 @@ class SparsePrecisionCV(SparsePrecision):
             mean = np.zeros(X.shape[1]) if self.assume_centered else X[train].mean(axis=0)
             held_out = X[test] - mean
             S = held_out.T @ held_out / len(test)
+            problem, omega, k = self._problem(X[train])
             for j, edges in enumerate(self.candidates_):
-                problem, omega = self._problem(X[train], edges)
-                self._solve(problem)
+                self._solve(problem, k, edges, warm=j > 0)
                 matrix = omega.value
                 # The log-likelihood per sample of a Gaussian.
                 nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
