@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from typing import NoReturn
 
 from sparsemodel._version import __version__
@@ -19,6 +20,7 @@ _EPILOG = """\
 start here:
   sparsemodel demo                                  a problem from end to end, on real data
   sparsemodel solve houses.csv --target price --k 8
+  sparsemodel solve --help                          which loss, which k, what the output means
 
 exit codes:
   0  done                          5  an optional package or backend is missing
@@ -27,6 +29,15 @@ exit codes:
   3  a file or its data are bad    70 a bug, here or in a plug-in
   4  the problem has no solution   130 interrupted
 """
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help with room for the names of options and commands."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(96, shutil.get_terminal_size().columns - 2)
+        super().__init__(prog, max_help_position=26, width=width)
+        self._action_max_length = len("    precision")  # argparse forgets to indent commands
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,7 +53,7 @@ def build_parser() -> Parser:
         prog="sparsemodel",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sparsemodel {__version__}")
@@ -50,7 +61,7 @@ def build_parser() -> Parser:
     common.add_argument(
         "--traceback", action="store_true", help="show where an error came from (for bug reports)"
     )
-    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for module in _COMMANDS:
         made = commands.add_parser(
             module.NAME,
@@ -58,7 +69,7 @@ def build_parser() -> Parser:
             help=module.SUMMARY,
             description=module.DESCRIPTION,
             epilog=module.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
             parents=[common],
         )

@@ -39,8 +39,19 @@ examples:
   sparsemodel verify proof.json --data houses.csv
   sparsemodel solve news.svm --loss logistic --k 50 --json | jq .support
 
+which loss, by what the target is:
+  a number                 squared; huber or absolute where outliers should count less
+  a number to stay below   quantile, with --tau 0.9 to be right nine times in ten
+  one of two classes       logistic; squared-hinge, smoothed-hinge, hinge (support vectors)
+  one of several classes   multinomial
+  a count                  poisson
+  a positive amount        gamma
+
+which k: `sparsemodel path` compares models of several sizes and names one.
+
 An intercept is in the model and not counted, unless --no-intercept. The status says whether the
-run came to its end; how good the answer is, only the certificate says.
+run came to its end; how good the answer is, only the certificate says: no model with at most K
+coefficients lies below its bound. If the gap is wide, a larger --ridge narrows it.
 """
 
 
