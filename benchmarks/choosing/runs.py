@@ -18,7 +18,7 @@ from benchmarks.measure import unit_of
 from sparsemodel.compiler.adapters import adapt
 from sparsemodel.compiler.analysis import Facts
 from sparsemodel.compiler.plan import Plan, Stage
-from sparsemodel.compiler.portfolios import is_incoherent
+from sparsemodel.compiler.portfolios import can_stand_out
 from sparsemodel.compiler.recipes import backends_of, parse
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import run
@@ -242,7 +242,7 @@ def _plan(problem: sm.Problem, recipe: str) -> Plan:
     if len(stages) == 1:
         return replace(first, stages=stages)
     features = cast("Facts", facts).features(form, reduced.gradient)
-    return replace(first, stages=stages, until_agreement=True, until_clear=is_incoherent(features))
+    return replace(first, stages=stages, until_agreement=True, until_clear=can_stand_out(features))
 
 
 def run_case(case: Case, folder: Path, *, again: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def make_plan(
         notes=(*notes_for(form), *tradeoffs(choice.forecasts)),
         forecast=choice.forecasts[0] if choice.forecasts else None,
         until_agreement=backend is None,
-        until_clear=choice.incoherent,
+        until_clear=choice.until_clear,
     )
 
 

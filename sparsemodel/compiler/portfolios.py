@@ -53,8 +53,8 @@ class Choice:
     stages: tuple[Stage, ...]
     forecasts: tuple[Forecast, ...] = ()
     """Of all recipes that could be run, the chosen one first."""
-    incoherent: bool = False
-    """Whether the promising columns are seen to have little correlation."""
+    until_clear: bool = False
+    """Whether the plan may end where the support stands out."""
 
 
 @singledispatch
@@ -116,12 +116,18 @@ def _(
     elif time_limit is None and best.seconds > PATIENCE and backends_of(BRIEF) <= able.keys():
         return Choice(stages_of(BRIEF, form))
     others = tuple(forecast for forecast in ranked if forecast is not best)
-    return Choice(stages_of(best.recipe, form), (best, *others), is_incoherent(features))
+    return Choice(stages_of(best.recipe, form), (best, *others), can_stand_out(features))
 
 
-def is_incoherent(features: Features) -> bool:
-    """Return whether the promising columns are seen to have little correlation."""
-    return features.coherence is not None and features.coherence <= INCOHERENT
+def can_stand_out(features: Features) -> bool:
+    """Return whether a support whose units are worth far more than others is the right one.
+
+    The loss must be quadratic, for which worths are exact (where classes are nearly separable
+    those of the second-order model mislead), and the promising columns hardly correlated, so
+    that none stands for two others.
+    """
+    coherence = features.coherence
+    return features.loss == "quadratic" and coherence is not None and coherence <= INCOHERENT
 
 
 def stages_of(recipe: str, form: Form) -> tuple[Stage, ...]:
@@ -178,4 +184,4 @@ _REASONS = {
 }
 
 
-__all__ = ["PREFERENCE", "SMALL", "Choice", "choose", "is_incoherent", "stages_of"]
+__all__ = ["PREFERENCE", "SMALL", "Choice", "can_stand_out", "choose", "stages_of"]
