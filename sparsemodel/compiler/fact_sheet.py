@@ -15,7 +15,12 @@ _ORDER = (
     "loss",
     "finite sum",
     "design",
+    "covariance",
+    "samples",
+    "rank",
+    "edges",
     "memory",
+    "smoothness",
     "strong convexity",
     "data",
     "column sizes",
@@ -23,7 +28,7 @@ _ORDER = (
     "conditioning",
     "noise",
 )
-"""First words of names, in the order in which facts are told; others come first."""
+"""First words of names, in the order in which facts are told; others come last."""
 
 
 @final
@@ -96,7 +101,7 @@ class FactSheet:
 
 def _place(fact: Fact) -> int:
     starts = [i for i, name in enumerate(_ORDER) if fact.name.startswith(name)]
-    return starts[0] if starts else -1
+    return starts[0] if starts else len(_ORDER)
 
 
 def bytes_words(size: float) -> str:

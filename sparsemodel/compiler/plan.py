@@ -76,11 +76,15 @@ class Plan:
 
     @property
     def outline(self) -> str:
-        """Return the stages in one line: ``>`` hands the point on, ``|`` starts afresh."""
-        text = self.stages[0].label
-        for stage in self.stages[1:]:
-            link = {"zero": " | ", "last": " > ", "best": " | best "}[stage.start]
-            text += link + stage.label
+        """Return the stages as a recipe, which ``solve`` takes.
+
+        ``>`` hands the point on, ``|`` starts afresh, options that are not the defaults follow a
+        colon.
+        """
+        text = ""
+        for stage in self.stages:
+            link = {"zero": " | ", "last": " > ", "best": " | best "}[stage.start] if text else ""
+            text += link + stage.label + option_words(stage)
         return text
 
     def outlook(self) -> list[tuple[str, str]]:

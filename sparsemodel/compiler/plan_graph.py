@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sparsemodel.compiler.explaining import option_words
+
 if TYPE_CHECKING:
     from sparsemodel.compiler.plan import Plan
 
@@ -34,7 +36,7 @@ def plan_graph(plan: Plan) -> Any:
             chain = None
         elif stage.start == "zero" or chain is None:
             chain = sum(1 for earlier in plan.stages[: number - 1] if earlier.start == "zero")
-        label = f"{number}. {stage.label}"
+        label = f"{number}. {stage.label}{option_words(stage)}"
         graph.add_node(node, kind="stage", label=label, detail=stage.why, chain=chain)
         if not stages or stage.start == "zero":
             graph.add_edge(last, node, label="from the start")

@@ -22,6 +22,7 @@ def packaged(
     """Return the solution of an outcome; ``analysed`` are the passes that the analysis cost."""
     layout = compiled.layout
     x, stop = outcome.x, outcome.stop
+    ran = [end.label for end in outcome.stages if not end.skipped]
     nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
     indices, support_names = compiled.support(np.flatnonzero(nonzero & compiled.counted))
     coefficients = {
@@ -32,7 +33,7 @@ def packaged(
         value=outcome.value,
         status="solved" if stop is Stop.CONVERGED else "stopped early",
         stop=stop,
-        backend=" + ".join(stage.label for stage in plan.stages),
+        backend=" + ".join(ran or [stage.label for stage in plan.stages]),
         iterations=outcome.iterations,
         indices=indices,
         support_names=support_names,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TextIO, final
 
 from sparsemodel.compiler import Plan
+from sparsemodel.compiler.reasons import seconds_words
 from sparsemodel.driver import StageEnd
 from sparsemodel.interfaces import Iteration
 from sparsemodel.reporting.progress import ProgressLine, is_watched
@@ -17,8 +18,9 @@ from sparsemodel.reporting.progress import ProgressLine, is_watched
 class SolveLog:
     """Writes lines that stay; between them, on terminals, the line that rewrites itself."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, stages: int = 1) -> None:
         self._stream = stream
+        self._stages = stages
         self._line = ProgressLine(stream) if is_watched(stream) else None
 
     def iteration(self, event: Iteration) -> None:
@@ -28,7 +30,7 @@ class SolveLog:
 
     def stage(self, end: StageEnd) -> None:
         """Write what a stage did."""
-        self.write(f"  {describe_stage(end)}")
+        self.write(f"  {describe_stage(end, of=self._stages)}")
 
     def write(self, text: str) -> None:
         """Write a line that stays."""
@@ -50,19 +52,22 @@ def compile_log(plan: Plan) -> str:
     lines += [f"  on the way: {text}" for text in plan.adapters]
     lines.append(f"plan: {plan.outline}")
     if plan.forecast is not None:
-        lines.append(f"  expected: {plan.forecast.describe()}")
+        seconds = seconds_words(plan.forecast.seconds)
+        lines.append(f"  expected: {plan.forecast.describe()}, in {seconds}")
     return "\n".join(lines)
 
 
-def describe_stage(end: StageEnd) -> str:
-    """Return what a stage did in a line."""
+def describe_stage(end: StageEnd, *, of: int = 1) -> str:
+    """Return what a stage did in a line; ``of`` so many stages."""
     if end.skipped:
-        return f"{end.number}. {end.label}: not needed, {end.skipped}"
+        rest = ", nor what follows" if end.number < of else ""
+        return f"{end.number}. {end.label}: not needed{rest}: {end.skipped}"
     gained = "the best so far" if end.improved else "no better"
+    count = f"{end.iterations} iteration{'' if end.iterations == 1 else 's'}"
+    passes = f", {end.passes:.3g} passes" if end.passes else ""
     return (
         f"{end.number}. {end.label}: objective {end.value:.6g} ({gained}), "
-        f"{end.iterations} iterations, {end.passes:.3g} passes, {end.seconds:.2g} s, "
-        f"{end.stop.value}"
+        f"{count}{passes}, {end.seconds:.2g} s, {end.stop.value}"
     )
 
 
@@ -78,7 +83,7 @@ def solve_log(
     if not verbose or stream is None:
         yield None
         return
-    log = SolveLog(stream)
+    log = SolveLog(stream, len(plan.stages))
     log.write(compile_log(plan))
     try:
         yield log

@@ -207,4 +207,4 @@ def test_a_plan_that_would_take_long_is_brief_instead() -> None:
     w = sm.Variable(p)
     b = np.ones(n)
     problem = sm.Problem(sm.minimize(sm.squared_loss(sm.as_design(A) @ w, b)), sm.card(w) <= 3)
-    assert problem.plan().outline == "nhtp | gomp"
+    assert problem.plan().outline == "nhtp:patience=10 | gomp"

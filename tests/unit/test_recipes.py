@@ -63,7 +63,7 @@ def test_a_recipe_is_obeyed(problem: sm.Problem) -> None:
     assert [stage.start for stage in plan.stages] == ["zero", "last", "best"]
     assert plan.stages[0].backend.options()["patience"] == 7
     assert plan.stages[1].backend.options()["removal"] == "all"
-    assert plan.outline == "nhtp > local_search | best foba"
+    assert plan.outline == "nhtp:patience=7 > local_search:removal=all | best foba"
     assert plan.forecast is None, "what is asked for is not judged"
     solution = problem.solve(TWO_CHAINS)
     assert solution.backend == "nhtp + local_search + gomp + local_search"
@@ -144,6 +144,28 @@ def test_the_plan_is_drawn(problem: sm.Problem) -> None:
     assert "1. nhtp" in texts
     assert "4. local_search" in texts
     assert "its point" in texts
+    options = plots.plan(problem.plan("nhtp:patience=7 > local_search:removal=all")).texts
+    assert {"1. nhtp\npatience=7", "2. local_search\nremoval=all"} <= {
+        text.get_text() for text in options
+    }
+
+
+def test_the_outline_can_be_typed(problem: sm.Problem) -> None:
+    plan = problem.plan("nhtp:patience=7:tol=1e-09 > local_search:removal=all | gomp | best foba")
+    again = problem.plan(plan.outline)
+    assert again.outline == plan.outline
+    assert [s.backend for s in again.stages] == [s.backend for s in plan.stages]
+    assert [s.start for s in again.stages] == [s.start for s in plan.stages]
+
+
+def test_a_solution_names_the_stages_that_ran() -> None:
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((60, 100))
+    w = sm.Variable(100)
+    noiseless = sm.Problem(
+        sm.minimize(sm.squared_loss(A @ w, A[:, :4] @ np.ones(4))), sm.card(w) <= 4
+    )
+    assert noiseless.solve("nhtp > local_search | omp").backend == "nhtp"
 
 
 def test_verbose_writes_what_was_compiled_and_a_line_for_every_stage(
@@ -157,4 +179,6 @@ def test_verbose_writes_what_was_compiled_and_a_line_for_every_stage(
     assert "plan: nhtp > local_search" in lines
     assert any(line.startswith("  1. nhtp: objective") for line in lines)
     assert any(line.startswith("  2. local_search: objective") for line in lines)
+    problem.solve("nhtp", verbose=True)
+    assert "conditioning: condition number" in stream.getvalue()
     assert "\r" not in stream.getvalue(), "a file is no place for lines that rewrite themselves"
