@@ -7,8 +7,8 @@ from dataclasses import replace
 from sparsemodel.compiler.adapters import adapt, adapter_words
 from sparsemodel.compiler.fact_sheet import FactSheet
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
-from sparsemodel.compiler.portfolios import Choice, choose, stages_of
-from sparsemodel.compiler.reasons import tradeoffs, why_not
+from sparsemodel.compiler.portfolios import BRIEF, PATIENCE, Choice, choose, stages_of
+from sparsemodel.compiler.reasons import figures, seconds_words, tradeoffs, why_not
 from sparsemodel.compiler.recipes import is_recipe, parse
 from sparsemodel.compiler.reductions import Reduced
 from sparsemodel.compiler.wording import describe, notes_for, restricted_words
@@ -50,7 +50,7 @@ def make_plan(
         reductions=tuple(r.describe() for r in reduced.reductions),
         adapters=tuple(dict.fromkeys(words)),
         restricted=restricted_words(reduced.form),
-        notes=(*notes_for(form), *tradeoffs(choice.forecasts)),
+        notes=(*notes_for(form), *tradeoffs(choice.forecasts), *_impatience(choice, time_limit)),
         forecast=choice.forecasts[0] if choice.forecasts else None,
         until_agreement=backend is None,
         until_clear=choice.until_clear,
@@ -118,6 +118,19 @@ def _choose(
         if name in able and name not in used
     ]
     return choice, (*passed_over, *sorted(rejected, key=lambda r: r.backend))
+
+
+def _impatience(choice: Choice, time_limit: float | None) -> tuple[str, ...]:
+    """Return what is not run because it would take long, where that decided."""
+    if time_limit is not None or len(choice.forecasts) < 2 or choice.forecasts[0].recipe != BRIEF:
+        return ()
+    best = choice.forecasts[1]
+    note = (
+        f"unasked, nothing is run that would take more than {PATIENCE:g} s by forecast: "
+        f"solve(time_limit={2.0 * best.seconds:.1g}) takes {best.recipe!r}, "
+        f"{seconds_words(best.seconds)}: {figures(best)}"
+    )
+    return (note,)
 
 
 __all__ = ["make_plan", "resolve"]

@@ -14,6 +14,7 @@ from sparsemodel.compiler.features import Features
 from sparsemodel.compiler.plan import Stage
 from sparsemodel.compiler.ranking import Forecast, table
 from sparsemodel.compiler.recipes import backends_of, parse
+from sparsemodel.compiler.together import together
 from sparsemodel.interfaces import (
     Backend,
     Cardinality,
@@ -114,7 +115,8 @@ def _(
     if time_limit is not None and best.seconds > time_limit:
         best = min(ranked, key=lambda f: (max(f.seconds - time_limit, 0.0), f.cost, f.recipe))
     elif time_limit is None and best.seconds > PATIENCE and backends_of(BRIEF) <= able.keys():
-        return Choice(stages_of(BRIEF, form))
+        brief = together(BRIEF, ranked)
+        return Choice(stages_of(BRIEF, form), () if brief is None else (brief, *ranked))
     others = tuple(forecast for forecast in ranked if forecast is not best)
     return Choice(stages_of(best.recipe, form), (best, *others), can_stand_out(features))
 

@@ -12,6 +12,7 @@ import sparsemodel as sm
 from sparsemodel.compiler.features import Features, SideBySide
 from sparsemodel.compiler.ranking import Table, table
 from sparsemodel.compiler.recipes import backends_of, is_recipe
+from sparsemodel.compiler.together import together
 from sparsemodel.registry import entries
 
 SETTINGS = {"neighbours": 10, "reach": 1.0, "failure": 6.0, "excess": 10.0, "unnoticed": 1e-3}
@@ -207,4 +208,24 @@ def test_a_plan_that_would_take_long_is_brief_instead() -> None:
     w = sm.Variable(p)
     b = np.ones(n)
     problem = sm.Problem(sm.minimize(sm.squared_loss(sm.as_design(A) @ w, b)), sm.card(w) <= 3)
-    assert problem.plan().outline == "nhtp:patience=10 | gomp"
+    plan = problem.plan()
+    assert plan.outline == "nhtp:patience=10 | gomp"
+    assert plan.forecast is not None
+    text = str(plan)
+    assert "unasked, nothing is run that would take more than 5 s" in text
+    limit = float(text.split("solve(time_limit=")[1].split(")")[0])
+    patient = problem.plan(time_limit=limit)
+    assert patient.forecast.seconds > 5.0
+    assert f"takes {patient.forecast.recipe!r}" in next(n for n in plan.notes if "unasked" in n)
+
+
+def test_plans_side_by_side_are_as_close_as_the_better_one() -> None:
+    rows = [(5, {"a": [0.0, 5.0, 0.01], "b": [0.5, 7.0, 0.02]})] * 2
+    ranked = toy(*rows).rank(like(5), frozenset("ab"))
+    both = together("a:x=1 | b", ranked)
+    assert both is not None
+    assert (both.close, both.excess) == (1.0, 0.0)
+    assert both.passes == pytest.approx(sum(f.passes for f in ranked))
+    assert both.seconds == pytest.approx(sum(f.seconds for f in ranked))
+    assert together("a | c", ranked) is None
+    assert together("a > b", ranked) is None, "what swaps make of a point is not known"
