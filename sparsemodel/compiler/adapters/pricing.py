@@ -9,13 +9,13 @@ from typing import Any, ClassVar, cast, final
 import numpy as np
 
 from sparsemodel.compiler.adapters.climbing import climb_form
+from sparsemodel.compiler.adapters.retelling import Retelling
 from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.interfaces import (
     Backend,
     Capabilities,
     Context,
     FloatArray,
-    Iteration,
     Objective,
     Point,
     Result,
@@ -83,7 +83,7 @@ class _Search:
         self.tried: set[int] = {0}
         self.stop = Stop.CONVERGED
         self._iterations = 0
-        self._history: list[Iteration] = []
+        self._retelling = Retelling(objective, context)
         self._notes: list[str] = []
         self._dual: tuple[FloatArray, ...] | None = None
 
@@ -139,13 +139,17 @@ class _Search:
         limited = replace(form, sparsity=replace(form.sparsity, k=k, price=0.0))
         objective = RegressionObjective(limited)
         fits = limited.sparsity.count(self.best.x) <= k
-        context = replace(self._context, start=self.best.x if fits else self._context.start)
+        before = len(self._retelling.history)
+        context = replace(
+            self._retelling.heard_by(self._context),
+            start=self.best.x if fits else self._context.start,
+        )
         found = self._inner.solve(objective, context)
+        self._retelling.complete(found, before)
         self._objective.passes += objective.passes
         self._objective.factorizations += objective.factorizations
         self.stop = found.stop
         self._iterations += found.iterations
-        self._history += found.history
         self._notes += [note for note in found.notes if note not in self._notes]
         if not self._take(found.point):
             return False
@@ -175,7 +179,7 @@ class _Search:
             self.best,
             self.stop if self.ended else Stop.CONVERGED,
             self._iterations,
-            tuple(self._history),
+            tuple(self._retelling.history),
             self._dual,
             tuple(self._notes),
         )

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
+from sparsemodel.compiler.adapters.retelling import Retelling
 from sparsemodel.interfaces import (
     Backend,
     Capabilities,
     Context,
     FloatArray,
     Form,
-    Iteration,
     Loss,
     Objective,
     Point,
@@ -70,17 +70,19 @@ class Smoothed(Backend):
         form = cast("SparseRegression", objective.form)
         widths = typical_widths(form)
         start, best, iterations = context.start, None, 0
-        history: list[Iteration] = []
+        retelling = Retelling(objective, context)
         notes: list[str] = []
         dual: tuple[FloatArray, ...] | None = None
         stop = Stop.CONVERGED
         for level in self.levels:
             smooth = RegressionObjective(smoothed_form(form, level * widths))
-            result = self.inner.solve(smooth, replace(context, start=start))
+            before = len(retelling.history)
+            inner = replace(retelling.heard_by(context), start=start)
+            result = self.inner.solve(smooth, inner)
+            retelling.complete(result, before)
             objective.passes += smooth.passes
             objective.factorizations += smooth.factorizations
             iterations += result.iterations
-            history += result.history
             notes += [note for note in result.notes if note not in notes]
             exact, proof = _exact(objective, result.point, context)
             if best is None or priced(objective, exact) < priced(objective, best):
@@ -89,7 +91,7 @@ class Smoothed(Backend):
             if stop in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED, Stop.NON_FINITE):
                 break
         point = objective.origin() if best is None else best
-        return Result(point, stop, iterations, tuple(history), dual, tuple(notes))
+        return Result(point, stop, iterations, tuple(retelling.history), dual, tuple(notes))
 
 
 def smoothable(form: Form) -> bool:
