@@ -177,9 +177,12 @@ def _bound(c: Certificate, form: SparseRegression) -> Any:
     if c.bound == -math.inf:
         return nothing(c.bound_reason)
     if c.proof is not None and c.proof.get("tree") is not None:
-        from sparsemodel.certificates.proof.tree import tree_bound
+        from sparsemodel.certificates.branch_and_bound import record
+        from sparsemodel.certificates.proof import tree
 
-        return tree_bound(form, c.proof["tree"])
+        stored = c.proof["tree"]
+        general = isinstance(stored, dict) and stored.get("kind") == record.KIND
+        return record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
     return evaluate(form, c.witness)
 
 

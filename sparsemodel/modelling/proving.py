@@ -115,11 +115,6 @@ def _search(
             resume=resume,
         )
     except UnsupportedProblemError:
-        if resume is not None:
-            raise ModelError(
-                "Only proofs of squared losses can be resumed: the general search keeps no tree. "
-                "Call prove() without resume, with a longer time limit."
-            ) from None
 
         def listen(at: branch_and_bound.Standing) -> bool:
             show(at.value, at.bound, at.nodes)
@@ -133,6 +128,7 @@ def _search(
             time_limit=time_limit,
             backend=backend,
             progress=listen,
+            resume=resume,
         )
         return certificate, certificate.x
 

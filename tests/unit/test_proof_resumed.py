@@ -12,7 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
 from sparsemodel.certificates.proof import prove
-from sparsemodel.interfaces import CertificateError, DataError, DataTypeError, ModelError
+from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
 
 
 def make(seed=0, n=30, p=24, k=5, ridge=1e-2):
@@ -109,11 +109,31 @@ def test_what_cannot_be_resumed_says_why():
         problem.prove(resume=replace(proof, proof={"summary": {}, "tree": None}))
     with pytest.raises(DataTypeError, match="not int"):
         problem.prove(resume=3)
-    a = np.random.default_rng(0).standard_normal((20, 4))
-    w = sm.Variable(4)
-    goal = sm.minimize(sm.logistic_loss(a @ w, np.sign(a[:, 0])) + sm.ridge(w, 0.1))
-    with pytest.raises(ModelError, match="squared losses"):
-        sm.Problem(goal, sm.card(w) <= 2).prove(resume=proof)
+
+
+def test_proofs_of_other_losses_go_on_as_well(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 8)) + rng.standard_normal((30, 1))
+    y = np.sign(a[:, 0] - a[:, 1] + rng.standard_normal(30))
+
+    def make_logistic():
+        w, c = sm.Variable(8, name="w"), sm.Variable(name="c")
+        goal = sm.minimize(sm.logistic_loss(a @ w + c, y) + sm.ridge(w, 1e-3))
+        return sm.Problem(goal, sm.card(w) <= 2)
+
+    problem = make_logistic()
+    rough = problem.prove(gap=1e-5, time_limit=0.0)
+    path = rough.save(tmp_path / "proof.json")
+    fresh = make_logistic()
+    fine = fresh.prove(gap=1e-5, resume=path)
+    whole = make_logistic().prove(gap=1e-5)
+    assert fine.value == pytest.approx(whole.value, rel=1e-5)
+    assert fine.relative_gap <= 1e-5
+    assert verify(fine, fresh.form).claim is fine.claim
+    with pytest.raises(CertificateError, match="another problem"):
+        make(3).prove(resume=fine)
+    with pytest.raises(DataError, match="closed its parts at a gap of 1e-05"):
+        fresh.prove(gap=1e-7, resume=fine)
 
 
 def test_a_tree_that_promises_too_much_is_not_believed():

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
+from sparsemodel.certificates.branch_and_bound.record import Recorder, checked
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, checked_point
-from sparsemodel.certificates.claims import Assumption
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.gains import forced_units
 from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.proof.resume import better, searched, stored_tree
 from sparsemodel.certificates.relaxation.regulariser import objection
 from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.search import Candidate
@@ -40,6 +42,7 @@ def prove(
     max_nodes: int | None = None,
     backend: str = "",
     progress: Callable[[Standing], bool] | None = None,
+    resume: Certificate | None = None,
 ) -> Certificate:
     """Search until no feasible point can be better than the best one by more than ``gap``.
 
@@ -62,6 +65,9 @@ def prove(
         Who found the point.
     progress
         Called with each :class:`Standing`; returning True ends the search.
+    resume
+        The certificate of an earlier proof of this problem. Its dual points are evaluated again,
+        the parts that it closed stay closed, and the search goes on with the others.
 
     Returns
     -------
@@ -75,6 +81,8 @@ def prove(
         When the relaxation cannot be solved for this kind of problem; the reasons are listed.
     DataError
         When ``x`` is infeasible or ``gap`` makes no sense.
+    CertificateError
+        When ``resume`` is of another problem, or holds no tree to go on with.
     """
     began = time.perf_counter()
     reasons = objections(form)
@@ -85,9 +93,14 @@ def prove(
     if not (math.isfinite(gap) and gap >= 1e-9):
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
-    violations = primal(form, x).violations
-    if violations:
-        raise DataError("The point to start from is infeasible: " + "; ".join(violations))
+    at_point = primal(form, x)
+    if at_point.violations:
+        raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
+    earlier = known = None
+    if resume is not None:
+        earlier = stored_tree(resume, form, gap)
+        known = checked(form, earlier)
+        x, _ = better(form, x, at_point, resume)
     # Powers of two scale floats exactly: a bound on the scaled form is one on the form itself.
     other = scaling(form)
     search = Search(
@@ -98,52 +111,60 @@ def prove(
         progress=progress,
         max_nodes=max_nodes,
     )
-    search.run()
-    tree = region_bounds(search.nodes, search.domains, search.bounds)[0]
+    recorder = Recorder(form, other, earlier)
+    if known is None:
+        search.run()
+    else:
+        search.resume(known.closed, known.leaves)
+    recorder.add(search.nodes, search.domains)
+    regions = region_bounds(search.nodes, search.domains, search.bounds)
+    root, proved = (search.bounds[0], regions[0]) if known is None else (known.root, known.closed)
+    for i, leaf in enumerate(() if known is None else known.leaves):
+        value = leaf.bound
+        if i in search.reopened:
+            recorder.follows(leaf, search.reopened[i])
+            value = max(value, regions[search.reopened[i]])
+        proved = min(proved, value)
+    tree = recorder.to_dict()
     best = search.incumbent.x if other is None else other.restore(search.incumbent.x)
     found = primal(form, best)
     infimum = infimum_bound(form)
     # The record alone decides; the running bound of the search must not exceed it.
-    value = max(min(tree, found.upper), infimum.value)
-    root = search.bounds[0]
+    value = max(min(proved, found.upper), infimum.value)
     at_root = root.value if root.finite else -math.inf
     bound = Bound(value, root.allowance if root.finite else 0.0, METHOD)
     if not math.isfinite(value):
         bound = Bound(-math.inf, math.inf, METHOD, "nothing was proved")
-    left = search.standing().open
+    left, count = search.standing().open, recorder.count
+    moments, before = list[Progress](), 0.0
+    if resume is not None and resume.progress:
+        moments, before = list(resume.progress), resume.progress[-1].seconds
+    moments += [
+        Progress(before + s.seconds, s.value, _finite(s.bound), "proof") for s in search.history
+    ]
     certificate = assemble(
         form,
         best,
         found,
-        Candidate(Witness(()), bound, f"{METHOD}: {len(search.nodes)} regions, {left} open"),
+        Candidate(Witness(()), bound, f"{METHOD}: {count} regions, {left} open"),
         names=names,
         backend=backend,
-        progress=[Progress(s.seconds, s.value, _finite(s.bound), "proof") for s in search.history],
+        progress=moments,
         target=gap,
         seconds=time.perf_counter() - began,
         proof={
             "summary": {
                 "method": METHOD + " on the perspective relaxation",
-                "regions": len(search.nodes),
+                "regions": count,
                 "open": left,
                 "bound at the root": at_root,
                 "gap asked for": gap,
             },
             "root": at_root,
+            "tree": tree,
         },
     )
-    return _with_trust(certificate)
-
-
-def _with_trust(certificate: Certificate) -> Certificate:
-    from dataclasses import replace
-
-    trusted = Assumption(
-        "the search covered every support: the regions are not in the file, so that verify() "
-        "cannot recompute the bound they prove",
-        False,
-    )
-    return replace(certificate, assumptions=(*certificate.assumptions, trusted))
+    return replace(certificate, assumptions=(*certificate.assumptions, searched(tree)))
 
 
 def objections(form: SparseRegression) -> tuple[str, ...]:

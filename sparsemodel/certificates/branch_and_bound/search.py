@@ -19,9 +19,11 @@ import numpy as np
 
 from sparsemodel.certificates.branch_and_bound.domain import Domain, forced_values, node_value
 from sparsemodel.certificates.branch_and_bound.incumbent import Incumbent
+from sparsemodel.certificates.branch_and_bound.record import Leaf
 from sparsemodel.certificates.branch_and_bound.subproblem import scattered
 from sparsemodel.certificates.branch_and_bound.tree import Node, discarded
 from sparsemodel.certificates.dual import Bound, nothing
+from sparsemodel.certificates.extraction import applies, hessian
 from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.certificates.witness import from_point
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
@@ -74,6 +76,10 @@ class Search:
         self._max_nodes = max_nodes
         self.history: list[Standing] = []
         self.interrupted: bool = False
+        self._leaves: tuple[Leaf, ...] | None = None
+        self._matrix: FloatArray | None = None
+        self.reopened: dict[int, int] = {}
+        """For every part of an earlier search that was looked at: its node."""
 
     # ---- what is needed, what is proved ------------------------------------------------------
 
@@ -103,6 +109,23 @@ class Search:
         everything = np.arange(self.form.sparsity.size)
         root = self._enter(everything, np.empty(0, dtype=np.intp), self.incumbent.x, None)
         self._work(root, self.incumbent.x, -math.inf)
+        self._empty()
+
+    def resume(self, closed: float, leaves: tuple[Leaf, ...]) -> None:
+        """Go on with the parts that an earlier search left; ``closed`` bounds all others."""
+        self.closed, self._leaves = closed, leaves
+        if applies(self.form) and not self.form.matrix:
+            self._matrix = hessian(self.form)
+        for i, leaf in enumerate(leaves):
+            if leaf.bound >= self.needed:
+                self.closed = min(self.closed, leaf.bound)
+                continue
+            self._ticket += 1
+            heapq.heappush(self._heap, (leaf.bound, self._ticket, -1 - i, False, self.incumbent.x))
+        self._empty()
+
+    def _empty(self) -> None:
+        """Look at the open part with the least bound until none is left."""
         while self._heap:
             if self._stop():
                 self.interrupted = True
@@ -111,12 +134,27 @@ class Search:
             if bound >= self.needed:
                 self.closed = min(self.closed, bound)
                 continue
+            if parent < 0:
+                self._reopen(-1 - parent, start, bound)
+                continue
             inside, out = self.nodes[parent].child(is_in)
             index = self._add(Node(self.nodes[parent].domain, inside, out))
             one, two = self.nodes[parent].children
             self.nodes[parent].children = (index, two) if is_in else (one, index)
             self._work(index, start, bound)
         self._report()
+
+    def _reopen(self, number: int, start: FloatArray, bound: float) -> None:
+        """Enter a part of an earlier search as a problem of its own."""
+        if self._leaves is None:
+            raise ValueError("there is no earlier search")
+        leaf, unit = self._leaves[number], unit_of(self.form)
+        keep = np.flatnonzero(~np.append(leaf.out, False)[unit])
+        inside = np.flatnonzero(np.append(leaf.inside, False)[unit])
+        matrix = None if self._matrix is None else self._matrix[np.ix_(keep, keep)]
+        index = self._enter(keep, inside, start[keep], matrix)
+        self.reopened[number] = index
+        self._work(index, start[keep], bound)
 
     def _stop(self) -> bool:
         late = self.deadline is not None and time.perf_counter() >= self.deadline

@@ -11,14 +11,14 @@ import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import assemble, checked_point, solver_progress
-from sparsemodel.certificates.claims import ROUNDING_SHARE, Assumption
+from sparsemodel.certificates.claims import ROUNDING_SHARE
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.extraction import LIMIT
-from sparsemodel.certificates.primal import Primal, null_value, primal
+from sparsemodel.certificates.primal import null_value, primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.proof.resume import better, searched, stored_tree
 from sparsemodel.certificates.proof.resume import resume as go_on
-from sparsemodel.certificates.proof.resume import stored_tree
 from sparsemodel.certificates.proof.search import Search
 from sparsemodel.certificates.search import Candidate
 from sparsemodel.certificates.witness import extracted
@@ -107,14 +107,9 @@ def prove(
     at_point = primal(form, x)
     if at_point.violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
-    tree = None if resume is None else stored_tree(resume, form)
-    if resume is not None and gap < resume.target:
-        raise DataError(
-            f"The proof to resume from closed its parts at a gap of {resume.target:g}; ask for a "
-            f"gap of at least that (not {gap:g}), or prove from the beginning."
-        )
+    tree = None if resume is None else stored_tree(resume, form, gap)
     if resume is not None:
-        x, at_point = _better(form, x, at_point, resume)
+        x, at_point = better(form, x, at_point, resume)
     null = null_value(form)
     moments = solver_progress(history)
     before = 0.0
@@ -181,28 +176,7 @@ def prove(
         seconds=time.perf_counter() - began,
         proof={"summary": summary, "tree": tree},
     )
-    return replace(certificate, assumptions=(*certificate.assumptions, _searched(tree))), search.x
-
-
-def _better(
-    form: SparseRegression, x: FloatArray, at_point: Primal, resume: Certificate
-) -> tuple[FloatArray, Primal]:
-    """Return the better of the point at hand and the one that a certificate holds."""
-    stored = checked_point(form, resume.x)
-    there = primal(form, stored)
-    if there.violations or there.upper >= at_point.upper:
-        return x, at_point
-    return stored, there
-
-
-def _searched(tree: object) -> Assumption:
-    if tree is not None:
-        return Assumption("every part of the search is kept, for verify() to evaluate again", True)
-    return Assumption(
-        "the search over supports was carried out as written (its tree is too large to be kept, "
-        "so that verify() cannot repeat it)",
-        False,
-    )
+    return replace(certificate, assumptions=(*certificate.assumptions, searched(tree))), search.x
 
 
 def _root_witness(form: SparseRegression, search: Search) -> tuple[Witness, float]:

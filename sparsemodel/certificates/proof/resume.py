@@ -7,21 +7,26 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate
+from sparsemodel.certificates.certify import checked_point
+from sparsemodel.certificates.claims import Assumption
 from sparsemodel.certificates.description import describe
+from sparsemodel.certificates.primal import Primal, primal
 from sparsemodel.certificates.proof.nodes import UNDECIDED, Node
 from sparsemodel.certificates.proof.search import Search
 from sparsemodel.certificates.proof.stage import Stage, make_stage
 from sparsemodel.certificates.proof.tree import Leaf, Recorder, checked
-from sparsemodel.interfaces import CertificateError, SparseRegression
+from sparsemodel.interfaces import CertificateError, DataError, FloatArray, SparseRegression
 
 
-def stored_tree(certificate: Certificate, form: SparseRegression) -> Any:
+def stored_tree(certificate: Certificate, form: SparseRegression, gap: float) -> Any:
     """Return the tree that a certificate holds.
 
     Raises
     ------
     CertificateError
         When the certificate belongs to another problem, or holds no tree.
+    DataError
+        When its parts were closed at a larger gap than the one asked for.
     """
     for line, stored, found in certificate.problem.differences(describe(form)):
         raise CertificateError(
@@ -36,10 +41,37 @@ def stored_tree(certificate: Certificate, form: SparseRegression) -> Any:
     tree = certificate.proof.get("tree")
     if tree is None:
         raise CertificateError(
-            "The proof to resume from was kept without its tree (it was too large, or of the "
-            "general kind that keeps none). Call prove() without it, with a longer time limit."
+            "The proof to resume from was kept without its tree, which was too large. Call prove() "
+            "without it, with a longer time limit."
+        )
+    if gap < certificate.target:
+        raise DataError(
+            f"The proof to resume from closed its parts at a gap of {certificate.target:g}; ask "
+            f"for a gap of at least that (not {gap:g}), or prove from the beginning."
         )
     return tree
+
+
+def better(
+    form: SparseRegression, x: FloatArray, at_point: Primal, resume: Certificate
+) -> tuple[FloatArray, Primal]:
+    """Return the better of the point at hand and the one that a certificate holds."""
+    stored = checked_point(form, resume.x)
+    there = primal(form, stored)
+    if there.violations or there.upper >= at_point.upper:
+        return x, at_point
+    return stored, there
+
+
+def searched(tree: object) -> Assumption:
+    """Return what a proof rests on: its tree, or that there was one."""
+    if tree is not None:
+        return Assumption("every part of the search is kept, for verify() to evaluate again", True)
+    return Assumption(
+        "the search over supports was carried out as written (its tree is too large to be kept, "
+        "so that verify() cannot repeat it)",
+        False,
+    )
 
 
 def resume(search: Search, form: SparseRegression, tree: Any) -> None:
@@ -85,4 +117,4 @@ def _scaled(stage: Stage, record: dict[str, Any]) -> Any:
     return stage.root * x[stage.active]
 
 
-__all__ = ["resume", "stored_tree"]
+__all__ = ["better", "resume", "searched", "stored_tree"]
