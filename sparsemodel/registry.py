@@ -17,6 +17,7 @@ GROUP = "sparsemodel.backends"
 _lock = threading.Lock()
 _entries: dict[str, EntryPoint] | None = None
 _loaded: dict[str, type[Backend] | str] = {}
+_distributions: dict[str, str] = {}  # by backend: a distribution parses its metadata when asked
 
 
 @final
@@ -43,14 +44,16 @@ def entries() -> Mapping[str, EntryPoint]:
         if _entries is None:
             # Where two distributions use one name the built-in backend keeps it, and otherwise
             # the same one wins whatever the order of the search path.
-            found = sorted(entry_points(group=GROUP), key=_precedence, reverse=True)
-            _entries = {e.name: e for e in found}
+            named = [(e, "" if e.dist is None else e.dist.name) for e in entry_points(group=GROUP)]
+            named.sort(key=_precedence, reverse=True)
+            _distributions.update((e.name, distribution) for e, distribution in named)
+            _entries = {e.name: e for e, _ in named}
             _entries = dict(sorted(_entries.items()))
         return _entries
 
 
-def _precedence(entry: EntryPoint) -> tuple[bool, str, str]:
-    distribution = "" if entry.dist is None else entry.dist.name
+def _precedence(named: tuple[EntryPoint, str]) -> tuple[bool, str, str]:
+    entry, distribution = named
     return distribution != "sparsemodel", distribution, entry.value
 
 
@@ -60,6 +63,7 @@ def refresh() -> None:
     with _lock:
         _entries = None
         _loaded.clear()
+        _distributions.clear()
 
 
 def backend_class(name: str) -> type[Backend]:
@@ -95,7 +99,7 @@ def _import(entry: EntryPoint) -> type[Backend] | str:
     # A plug-in is a stranger's code: whatever its import raises is its reason, not our crash.
     try:
         cls = entry.load()
-    except Exception as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
     if not (isinstance(cls, type) and issubclass(cls, Backend)):
         return f"{entry.value} is not a subclass of sparsemodel.interfaces.Backend"
@@ -105,10 +109,10 @@ def _import(entry: EntryPoint) -> type[Backend] | str:
 def available_backends() -> tuple[BackendInfo, ...]:
     """Return every discovered backend, third parties' included, with what is wrong if anything."""
     out = []
-    for name, entry in entries().items():
+    for name in entries():
         found = _load(name)
-        distribution = entry.dist.name if entry.dist is not None else "unknown"
-        out.append(BackendInfo(name, distribution, found if isinstance(found, str) else None))
+        problem = found if isinstance(found, str) else None
+        out.append(BackendInfo(name, _distributions.get(name) or "unknown", problem))
     return tuple(out)
 
 

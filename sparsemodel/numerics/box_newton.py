@@ -12,8 +12,14 @@ from sparsemodel.numerics.restricted import FAR, factored
 _ARMIJO = 1e-4
 _STRIDE = 1e3
 _LEVEL = 1e-7
+_FLAT = 1e-16
+"""Curvature, relative to the largest, that is nothing but rounding."""
 _NEAR = 1e-8
-"""Entries this close to a bound, relative to their size, count as on it while they move to it."""
+"""Entries this close to a bound, relative to their size, count as on it while they move to it.
+
+Never farther than the projected steepest descent would move, as Bertsekas has it: otherwise
+everything between narrow bounds would count.
+"""
 
 
 class SmoothFunction(Protocol):
@@ -60,10 +66,12 @@ def box_newton(
             break
         hessian = function.hessian(v)
         diagonal = np.maximum(np.diag(hessian), 1e-300)
-        reach = _NEAR * (1.0 + np.abs(v))
+        steepest = np.where(blocked, 0.0, -g / diagonal)
+        moved = float(np.linalg.norm(np.clip(v + steepest, lower, upper) - v))
+        reach = np.minimum(_NEAR * (1.0 + np.abs(v)), moved)
         close = (((v - lower) <= reach) & (g > 0.0)) | (((upper - v) <= reach) & (g < 0.0))
         moving = ~blocked & ~close
-        d = np.where(blocked, 0.0, -g / diagonal)
+        d = steepest.copy()
         if moving.any():
             inner = np.flatnonzero(moving)
             square = hessian[np.ix_(inner, inner)]
@@ -71,11 +79,15 @@ def box_newton(
             left = g[inner] + square @ d[inner]
             rest = float(np.linalg.norm(left))
             if rest > _LEVEL * float(np.linalg.norm(g[inner])):
-                # The part of the gradient that no curvature answers to leads to a bound, or away.
-                d[inner] -= (_STRIDE * (1.0 + float(np.linalg.norm(v))) / rest) * left
+                # The part of the gradient that the factor left out, as it has next to no curvature:
+                # to its minimum where it has some, else to a bound, or away.
+                stride = _STRIDE * (1.0 + float(np.linalg.norm(v))) / rest
+                bend = float(left @ square @ left) / rest**2
+                if bend > _FLAT * float(np.max(np.diag(square))):
+                    stride = min(stride, 1.0 / bend)
+                d[inner] -= stride * left
         found = _search(function, v, value, g, d, lower, upper)
         if found is None:
-            steepest = np.where(blocked, 0.0, -g / diagonal)
             found = _search(function, v, value, g, steepest, lower, upper)
         if found is None:
             break

@@ -166,15 +166,28 @@ def _largest(
     if float(z.sum()) <= k:
         return z
     low, high = 0.0, top
-    # Halve in the logarithm once the bracket is away from zero.
+    below, above = -float(k), float(z.sum()) - k
+    last = 0.0
     for _ in range(_STEPS):
-        middle = math.sqrt(low * high) if low > 0.0 else 1e-3 * high
         if high <= low * (1.0 + 4e-16) or high < 1e-300:
             break
-        if float(curve(middle).sum()) <= k:
-            low = middle
+        # Regula falsi once the bracket is narrow, with the Illinois halving of the end that stays;
+        # before that, and where it would leave the bracket, halves of the logarithm.
+        theta = low - below * (high - low) / (above - below) if high < 16.0 * low else 0.0
+        if not low < theta < high:
+            theta = math.sqrt(low) * math.sqrt(high) if low > 0.0 else 1e-3 * high
+            if theta in (low, high):
+                break
+        excess = float(curve(theta).sum()) - k
+        if excess <= 0.0:
+            low, below = theta, excess
+            above *= 0.5 if last < 0.0 else 1.0
+            if excess >= -_ACCURACY * k:
+                break
         else:
-            high = middle
+            high, above = theta, excess
+            below *= 0.5 if last > 0.0 else 1.0
+        last = excess
     return curve(low)
 
 

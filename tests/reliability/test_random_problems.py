@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sparsemodel.testing.stress import Recipe, judge, make_trial, run_stress
+from sparsemodel.testing.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
 from sparsemodel.testing.stress.strategies import recipes
 
 
@@ -30,6 +32,24 @@ def test_five_hundred_small_problems(first: int):
 @pytest.mark.timeout(1800)
 def test_five_hundred_problems_of_every_size():
     assert_no_faults(500, seed=8)
+
+
+def test_what_once_hung():
+    """Narrow bounds around tiny numbers: projected Newton took every entry for blocked."""
+    recipe = Recipe(
+        loss="huber",
+        shape=(2, 2),
+        target_scale=1e-30,
+        ridge=1e-200,
+        constraint="tiny box",
+        cardinality="groups",
+        backend="any",
+        seed=734472165,
+    )
+    verdict = judge(recipe)
+    assert verdict.faults == ()
+    assert verdict.outcome == "solved"
+    assert verdict.seconds < 5.0
 
 
 @given(recipe=recipes(small=True))
@@ -71,6 +91,43 @@ def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
         lambda recipe: trials.append(make_trial(recipe)) or trials[-1],
     )
     assert "changed an array of the caller" in judge(recipe).faults
+
+
+def test_the_judge_catches_lies_about_precision_matrices(monkeypatch: pytest.MonkeyPatch):
+    from dataclasses import replace
+
+    from sparsemodel.testing.stress.precision import PrecisionTrial
+
+    recipe = PrecisionRecipe()
+    assert judge(recipe).faults == ()
+    run, lies = PrecisionTrial.run, []
+
+    def told(trial: PrecisionTrial, faults: list[str]) -> object:
+        honest = run(trial, faults)
+        values = {"bound": honest.certificate.upper + 1e-6, "upper": honest.certificate.upper}
+        edge = np.argwhere(np.triu(honest.matrix == 0.0))[0]
+        full = honest.matrix.copy()
+        full[tuple(edge)] = full[tuple(edge[::-1])] = 1e-3
+        return {
+            "bound": replace(honest, certificate=SimpleNamespace(**values)),
+            "edge": replace(honest, matrix=full),
+            "value": replace(honest, matrix=1.001 * honest.matrix),
+        }[lies[-1]]
+
+    monkeypatch.setattr(PrecisionTrial, "run", told)
+    named = {"bound": "invalid bound", "edge": "infeasible", "value": "wrong value"}
+    for lie in named:
+        lies.append(lie)
+        assert any(fault.startswith(named[lie]) for fault in judge(recipe).faults)
+
+
+def test_a_hang_is_counted_and_the_run_goes_on():
+    tally = run_stress(3, seed=7, small=True, limit=1e-3)
+    assert tally.faults == {"hang": 3}
+    assert tally.tried == 3
+    told = io.StringIO()
+    tally.report(told)
+    assert "hang                                 3" in told.getvalue()
 
 
 def test_a_crash_and_a_warning_are_faults(monkeypatch: pytest.MonkeyPatch):

@@ -25,6 +25,10 @@ _FIRST = 25
 _STUCK = 50
 """Steps that change neither the value nor the bound: rounding leaves nothing to gain."""
 
+_ROUND = 500
+_PROGRESS = 0.01
+"""A gap that does not shrink by this share in a round of steps will not close in all of them."""
+
 
 def minimise(
     smooth: Smooth,
@@ -49,18 +53,28 @@ def minimise(
     offer(state, regulariser, start, first, gradient)
     y, image_y, t = state.x, state.image, 1.0
     newton = True
-    before, idle = (state.value, state.bound), 0
+    before, idle, gap = (state.value, state.bound), 0, math.inf
     while state.iterations < max_iter:
         if goal(state) or (deadline is not None and time.perf_counter() >= deadline):
             break
         idle = idle + 1 if before == (state.value, state.bound) else 0
         if idle == _STUCK:
             break
+        if state.iterations % _ROUND == _ROUND - 1:
+            if state.gap >= (1.0 - _PROGRESS) * gap:
+                break
+            gap = state.gap
         before = (state.value, state.bound)
         state.iterations += 1
         f_y, gradient = smooth.gradient(y, image_y)
         offer(state, regulariser, y, f_y, gradient)
-        x, z, image = _step(smooth, regulariser, state, y, f_y, gradient)
+        found = _step(smooth, regulariser, state, y, f_y, gradient)
+        if found is None and not np.array_equal(y, state.x):
+            y, image_y, t = state.x, state.image, 1.0
+            continue
+        if found is None and not newton:
+            break
+        x, z, image = (state.x, state.z, state.image) if found is None else found
         value = smooth.value(x, image) + regulariser.value(x, z)
         ahead = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
         if np.vdot(y - x, x - state.x) > 0.0 or value > state.value:
@@ -74,7 +88,7 @@ def minimise(
         else:
             y, image_y = state.x, state.image
         t = ahead
-        if newton and state.iterations == _FIRST:
+        if newton and (state.iterations == _FIRST or found is None):
             # The model of an exponential loss may be trusted too far: such steps are refused.
             with np.errstate(over="ignore", invalid="ignore"):
                 newton = proximal_newton(smooth, regulariser, state, goal=goal, deadline=deadline)
@@ -91,8 +105,13 @@ def _step(
     y: FloatArray,
     f_y: float,
     gradient: FloatArray,
-) -> tuple[FloatArray, FloatArray, Image]:
-    """Return the proximal step from ``y``, with the step length that the quadratic model allows."""
+) -> tuple[FloatArray, FloatArray, Image] | None:
+    """Return the proximal step from ``y``, with the step length that the quadratic model allows.
+
+    None where no length does: rounding or overflow decides. The Lipschitz constant then stays as
+    it was, so that it cannot grow to infinity.
+    """
+    before = state.lipschitz
     for _ in range(60):
         step = 1.0 / state.lipschitz
         x, z = regulariser.prox(y - step * gradient, step)
@@ -101,9 +120,12 @@ def _step(
         model = f_y + float(np.vdot(gradient, move))
         model += 0.5 * state.lipschitz * float(np.vdot(move, move))
         if smooth.value(x, image) <= model + 1e-12 * max(abs(model), abs(f_y)):
+            return x, z, image
+        if not np.any(move) or not math.isfinite(2.0 * state.lipschitz):
             break
         state.lipschitz *= 2.0
-    return x, z, image
+    state.lipschitz = before
+    return None
 
 
 def _combine(image: Image, last: Image, weight: float) -> Image:

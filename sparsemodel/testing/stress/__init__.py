@@ -6,11 +6,13 @@ sparsemodel.testing.stress --problems 20000 --jobs 2`` solves many and counts wh
 
 from sparsemodel.testing.stress.build import Trial, make_trial
 from sparsemodel.testing.stress.judging import Verdict, judge
-from sparsemodel.testing.stress.recipe import CHOICES, Recipe, random_recipe, recipe_number
-from sparsemodel.testing.stress.run import Tally, run_stress
+from sparsemodel.testing.stress.precision import PrecisionRecipe
+from sparsemodel.testing.stress.recipe import CHOICES, Recipe, random_recipe
+from sparsemodel.testing.stress.run import Tally, recipe_number, run_stress
 
 __all__ = [
     "CHOICES",
+    "PrecisionRecipe",
     "Recipe",
     "Tally",
     "Trial",

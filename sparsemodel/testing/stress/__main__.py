@@ -7,7 +7,7 @@ import sys
 import time
 
 from sparsemodel.testing.stress.judging import Verdict
-from sparsemodel.testing.stress.run import run_stress
+from sparsemodel.testing.stress.run import LIMIT, run_stress
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,9 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--problems", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
-    parser.add_argument("--small", action="store_true", help="small problems, ten times as fast")
+    parser.add_argument("--small", action="store_true", help="small problems, three times as fast")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds that count as a hang")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that count as a hang")
     parser.add_argument("--examples", type=int, default=5, help="faults of a kind to be shown")
     parser.add_argument("--every", type=int, default=0, help="say so after so many problems")
     options = parser.parse_args(arguments)

@@ -18,6 +18,7 @@ from sparsemodel.testing.stress.formulas import (
     Long,
     long,
     total_loss,
+    total_slope,
 )
 from sparsemodel.testing.stress.recipe import Recipe
 from sparsemodel.testing.stress.storage import multiplies, parts, stored
@@ -169,6 +170,20 @@ class Trial:
                 one, two = self._loss(u, block), self._spread(u, reach, block)
                 total, error = total + one, error + two + np.abs(one) * _EPS * (len(u) + 64)
         return total, error
+
+    def slopes(self, x: FloatArray, c: Any) -> tuple[Any, Long, Long]:
+        """Return the objective without a price at a point, and its gradients in ``x``, ``c``."""
+        rows = long(np.broadcast_to(self.ridge, (len(x),)))
+        exact = long(x)
+        gradient = (rows * exact.T).T
+        total, shift = np.sum(gradient * exact) / 2, long(np.zeros(self.shape[1:]))
+        for block in self.blocks:
+            u = block.entries @ exact + long(c)
+            slope = total_slope(self.recipe.loss, u, block.targets, block.factors)
+            total += self._loss(u, block)
+            gradient = gradient + block.entries.T @ slope
+            shift = shift + slope.sum(axis=0)
+        return total, gradient, shift
 
     def _loss(self, u: Long, block: Block) -> Any:
         return total_loss(self.recipe.loss, u, block.targets, block.factors)

@@ -74,6 +74,39 @@ FORMULAS: MappingProxyType[str, Callable[[Long, Long], Long]] = MappingProxyType
 """The losses of one prediction each; labels are -1 and 1."""
 
 
+def _multinomial_slope(u: Long, y: Long) -> Long:
+    shares = np.exp(u - u.max(axis=1)[:, None])
+    shares /= shares.sum(axis=1)[:, None]
+    shares[np.arange(len(u)), y.astype(np.intp)] -= 1
+    return long(shares)
+
+
+SLOPES: MappingProxyType[str, Callable[[Long, Long], Long]] = MappingProxyType(
+    {
+        "squared": lambda u, y: u - y,
+        "huber": lambda u, y: np.clip(u - y, -long(HUBER_DELTA), long(HUBER_DELTA)),
+        "absolute": lambda u, y: np.sign(u - y),
+        "quantile": lambda u, y: np.where(u > y, 1 - long(TAU), -long(TAU)),
+        "epsilon_insensitive": lambda u, y: np.sign(u - y) * (np.abs(u - y) > EPSILON),
+        "logistic": lambda u, y: -y * np.exp(-np.logaddexp(0, y * u)),
+        "hinge": lambda u, y: -y * (y * u < 1),
+        "smoothed_hinge": lambda u, y: -y * np.clip((1 - y * u) / long(SMOOTHING), 0, 1),
+        "squared_hinge": lambda u, y: -y * np.maximum(1 - y * u, 0),
+        "poisson": lambda u, y: np.exp(u) - y,
+        "gamma": lambda u, y: 1 - y * np.exp(-u),
+        "multinomial": _multinomial_slope,
+    }
+)
+"""Derivatives of :data:`FORMULAS`: they lead the search for witnesses and judge nothing."""
+
+
+def total_slope(name: str, u: Long, y: Long, weights: Long) -> Long:
+    """Return the gradient of :func:`total_loss` in the predictions."""
+    if name == "cox":
+        return _cox_slope(u, y, weights)
+    return long(SLOPES[name](u, y).T * weights).T
+
+
 def total_loss(name: str, u: Long, y: Long, weights: Long) -> Any:
     """Return the weighted sum of the losses."""
     if name == "cox":
@@ -94,13 +127,27 @@ def _cox(u: Long, y: Long, weights: Long) -> Any:
     return total
 
 
+def _cox_slope(u: Long, y: Long, weights: Long) -> Long:
+    time, event = y[:, 0], y[:, 1] == 1
+    shares = weights * len(weights) / weights.sum()
+    out = long(np.zeros(len(u)))
+    for i in np.flatnonzero(event & (weights > 0)):
+        at_risk = (time >= time[i]) & (shares > 0)
+        counted = shares[at_risk] * np.exp(u[at_risk] - u[at_risk].max())
+        out[at_risk] += weights[i] * counted / counted.sum()
+        out[i] -= weights[i]
+    return out
+
+
 __all__ = [
     "EPSILON",
     "FORMULAS",
     "HUBER_DELTA",
+    "SLOPES",
     "SMOOTHING",
     "TAU",
     "Long",
     "long",
     "total_loss",
+    "total_slope",
 ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -15,6 +17,11 @@ from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.serialize import dumps, loads
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.testing.stress.build import Trial, make_trial
+from sparsemodel.testing.stress.precision import (
+    PrecisionRecipe,
+    PrecisionTrial,
+    make_precision_trial,
+)
 from sparsemodel.testing.stress.recipe import Recipe
 from sparsemodel.testing.stress.witnesses import witnesses
 
@@ -31,7 +38,7 @@ _SAME_SINGLE = 2e-5
 class Verdict:
     """What became of a problem."""
 
-    recipe: Recipe
+    recipe: Recipe | PrecisionRecipe
     outcome: str
     """``"solved"``, ``"refused"``, or ``"crashed"``."""
     reason: str = ""
@@ -45,7 +52,7 @@ class Verdict:
     """Feasible points the bounds were compared with."""
 
 
-def judge(recipe: Recipe) -> Verdict:
+def judge(recipe: Recipe | PrecisionRecipe) -> Verdict:
     """Solve and certify the problem of a recipe, and check everything that is promised.
 
     Either a solution that keeps the constraints, is no worse than its start, has the objective it
@@ -53,17 +60,21 @@ def judge(recipe: Recipe) -> Verdict:
     verification; or an error of the library. In either case no warning, no changed array, no
     changed state of NumPy.
     """
-    trial = make_trial(recipe)
+    trial: Trial | PrecisionTrial
+    trial = make_trial(recipe) if isinstance(recipe, Recipe) else make_precision_trial(recipe)
     before = [_content(array) for array in trial.arrays()]
-    state, random = np.geterr(), str(np.random.get_state())  # noqa: NPY002
+    state, random = np.geterr(), _random_state()
     faults: list[str] = []
     outcome, reason = "solved", ""
-    run: Run | None = None
+    check: Callable[[], tuple[bool, int]] | None = None
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            run = _run(trial, faults)
+            if isinstance(trial, PrecisionTrial):
+                check = partial(trial.check, trial.run(faults), faults)
+            else:
+                check = partial(_check, trial, _run(trial, faults), faults)
         except sm.SparseModelError as error:
             outcome, reason = "refused", f"{type(error).__name__}: {plain(str(error))}"
             if len(str(error)) < 20:
@@ -77,13 +88,13 @@ def judge(recipe: Recipe) -> Verdict:
     faults += sorted({_told(w) for w in caught})
     if [_content(array) for array in trial.arrays()] != before:
         faults.append("changed an array of the caller")
-    if np.geterr() != state or str(np.random.get_state()) != random:  # noqa: NPY002
+    if np.geterr() != state or _random_state() != random:
         faults.append("changed a state of NumPy")
     bounded, compared = False, 0
-    if run is not None:
+    if check is not None:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            bounded, compared = _check(trial, run, faults)
+            bounded, compared = check()
     return Verdict(recipe, outcome, reason, tuple(faults), seconds, bounded, compared)
 
 
@@ -105,6 +116,11 @@ def _place(error: BaseException) -> str:
 
 def _content(array: Any) -> tuple[bytes, str, tuple[int, ...]]:
     return array.tobytes(), array.dtype.str, array.shape
+
+
+def _random_state() -> tuple[Any, ...]:
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
+    return (kind, np.asarray(keys).tobytes(), *rest)
 
 
 def _told(warning: warnings.WarningMessage) -> str:

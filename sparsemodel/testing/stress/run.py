@@ -11,8 +11,12 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, TextIO, final
 
+import numpy as np
+
+from sparsemodel.interfaces import ModelError
 from sparsemodel.testing.stress.judging import Verdict, judge
-from sparsemodel.testing.stress.recipe import Recipe, recipe_number
+from sparsemodel.testing.stress.precision import PrecisionRecipe, random_precision_recipe
+from sparsemodel.testing.stress.recipe import USUAL, Recipe, random_recipe
 
 KINDS = (
     "crash",
@@ -33,6 +37,21 @@ KINDS = (
 """Everything that must not happen, in the order of the report."""
 
 
+_PRECISION = 8
+"""One problem in so many is about a precision matrix."""
+
+LIMIT = 30.0
+"""Seconds that count as a hang."""
+
+
+def recipe_number(index: int, seed: int, *, small: bool = False) -> Recipe | PrecisionRecipe:
+    """Return recipe ``index`` of the run with a seed, whichever process asks for it."""
+    rng = np.random.default_rng([seed, index])
+    if index % _PRECISION == _PRECISION - 1:
+        return random_precision_recipe(rng, USUAL)
+    return random_recipe(rng, small=small)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -41,9 +60,21 @@ class Series:
     seed: int
     small: bool
 
-    def recipe(self, number: int) -> Recipe:
+    def recipe(self, number: int) -> Recipe | PrecisionRecipe:
         """Return the recipe with a number."""
         return recipe_number(number, self.seed, small=self.small)
+
+
+@final
+@dataclass(slots=True)
+class Kind:
+    """The counts of one loss, or of precision matrices."""
+
+    tried: int = 0
+    solved: int = 0
+    refused: int = 0
+    faulty: int = 0
+    seconds: float = 0.0
 
 
 @final
@@ -59,6 +90,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
+    kinds: dict[str, Kind] = field(default_factory=dict)
     interrupted: bool = False
     """Whether Ctrl-C ended the run: what was counted until then stands."""
 
@@ -69,6 +101,12 @@ class Tally:
         self.bounded += verdict.bounded
         self.compared += verdict.witnesses
         self.seconds.append(verdict.seconds)
+        one = self.kinds.setdefault(verdict.recipe.loss, Kind())
+        one.tried += 1
+        one.solved += verdict.outcome == "solved"
+        one.refused += verdict.outcome == "refused"
+        one.faulty += bool(verdict.faults)
+        one.seconds += verdict.seconds
         if verdict.outcome == "refused":
             self.refusals[verdict.reason] += 1
         for kind in {next((k for k in KINDS if f.startswith(k)), f) for f in verdict.faults}:
@@ -90,6 +128,13 @@ class Tally:
             f"seconds a problem   median {spent[len(spent) // 2]:.3g}, largest {spent[-1]:.3g}",
             *(f"{kind:<36} {self.faults.get(kind, 0)}" for kind in KINDS),
             "",
+            f"{'':22}{'tried':>8}{'solved':>8}{'refused':>8}{'faulty':>8}{'mean ms':>9}",
+            *(
+                f"{name:22}{one.tried:8d}{one.solved:8d}{one.refused:8d}{one.faulty:8d}"
+                f"{1e3 * one.seconds / one.tried:9.0f}"
+                for name, one in sorted(self.kinds.items())
+            ),
+            "",
             "refused, by reason:",
             *(f"{count:7d}  {why}" for why, count in self.refusals.most_common(refusals)),
         ]
@@ -105,7 +150,7 @@ def run_stress(
     *,
     seed: int = 0,
     jobs: int = 1,
-    limit: float = 300.0,
+    limit: float | None = None,
     first: int = 0,
     small: bool = False,
     told: Callable[[int, Verdict], None] | None = None,
@@ -117,16 +162,19 @@ def run_stress(
     problems, seed, first, small
         Which problems (see :func:`random_recipe`): the same whatever ``jobs`` is.
     jobs
-        Processes. With 1 everything runs in this one, and nothing ends a hang.
+        Processes.
     limit
-        Seconds after which a process is ended and its problem counted as a hang (``jobs > 1``).
+        Seconds after which a process is ended and its problem counted as a hang; the run goes on.
+        None, which needs ``jobs=1``, runs everything in this process, where nothing ends a hang.
     told
         Called with every number and verdict as they come.
     """
+    if limit is None and jobs > 1:
+        raise ModelError("Several processes need a limit; give limit=30, in seconds.")
     tally = Tally()
     numbers = range(first, first + problems)
     made = Series(seed, small)
-    verdicts = _alone(numbers, made) if jobs == 1 else _together(numbers, made, jobs, limit)
+    verdicts = _alone(numbers, made) if limit is None else _together(numbers, made, jobs, limit)
     try:
         for number, verdict in verdicts:
             tally.add(number, verdict)
@@ -169,7 +217,7 @@ def _together(
         for worker in workers:
             _hand(worker, todo)
         while busy := [w for w in workers if w.number >= 0]:
-            ready = wait([w.connection for w in busy], timeout=1.0)
+            ready = wait([w.connection for w in busy], timeout=min(1.0, limit))
             for worker in busy:
                 number, elapsed = worker.number, time.monotonic() - worker.since
                 if worker.connection in ready:
@@ -226,4 +274,4 @@ def _lost(number: int, series: Series, fault: str, seconds: float) -> Verdict:
     return Verdict(series.recipe(number), "crashed", fault, (fault,), seconds)
 
 
-__all__ = ["KINDS", "Series", "Tally", "run_stress"]
+__all__ = ["KINDS", "LIMIT", "Kind", "Series", "Tally", "recipe_number", "run_stress"]

@@ -109,15 +109,20 @@ def _descended(trial: Trial, support: IntArray) -> tuple[FloatArray, FloatArray]
         c = v[count:].reshape(tail) if trial.recipe.intercept else np.zeros(tail)
         return x, c
 
-    def value(v: FloatArray) -> float:
-        found = float(trial.value(*split(v))[0])
-        return min(found, 1e300) if found == found else 1e300
+    def value(v: FloatArray) -> tuple[float, FloatArray]:
+        total, gradient, shift = trial.slopes(*split(v))
+        slope = np.concatenate([(gradient[support] / size).ravel(), np.ravel(shift)])[: v.size]
+        found = float(total)
+        return min(found, 1e300) if found == found else 1e300, np.clip(
+            np.nan_to_num(slope.astype(np.float64)), -1e150, 1e150
+        )
 
     extra = int(np.prod(tail)) if trial.recipe.intercept else 0
     start = np.zeros(count + extra)
     if not start.size:
         return np.zeros(shape), np.zeros(tail)
-    v = minimize(value, start, method="L-BFGS-B", options={"maxiter": 30, "maxfun": 150}).x
+    limits = {"maxiter": 30, "maxfun": 60}
+    v = minimize(value, start, jac=True, method="L-BFGS-B", options=limits).x
     x, c = split(v)
     return x[support], c
 
