@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 _PACKAGES = ("sparsemodel", "numpy", "scipy", "dask", "scikit-learn")
+_PEERS = ("abess", "skscope", "jax", "skglm", "scikit-learn", "l0bnb", "okridge", "el0ps")
 
 
 def describe() -> dict[str, Any]:
@@ -31,6 +34,22 @@ def describe() -> dict[str, Any]:
         "threads": os.environ.get("OPENBLAS_NUM_THREADS", "not set"),
         "load": [round(v, 1) for v in os.getloadavg()],
     }
+
+
+def peer_versions(python: Path | None) -> dict[str, str]:
+    """Return the versions that the peers' environment has, by name."""
+    if python is None:
+        return {}
+    code = (
+        "import json, sys\n"
+        "from importlib.metadata import distributions\n"
+        "print(json.dumps({d.metadata['Name']: d.version for d in distributions()}))"
+    )
+    run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise SystemExit(f"{python} does not run: {run.stderr.strip()[-200:]}")
+    found = {name.lower(): version for name, version in json.loads(run.stdout).items()}
+    return {f"{name} (peer)": found[name] for name in _PEERS if name in found}
 
 
 def _processor() -> str:

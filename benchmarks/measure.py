@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -35,6 +36,7 @@ class Record:
     """CPU seconds of one ``A @ x`` plus one ``A.T @ r``, in the same process."""
     passes: float | None = None
     peak_mb: float | None = None
+    """Most memory at a time beside the data, in megabytes."""
     notes: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -76,6 +78,19 @@ def unit_of_array(array: Any, repeats: int = 7) -> float:
     return unit_of(
         lambda x: array @ x.astype(array.dtype), lambda r: array.T @ r, array.shape[1], repeats
     )
+
+
+def peak_beyond(call: Callable[[], Any]) -> float:
+    """Return the most megabytes ``call`` had allocated at a time: its need beside the data.
+
+    Counted by ``tracemalloc``, to which NumPy reports its arrays; so not to be timed.
+    """
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def peak_resident() -> float:

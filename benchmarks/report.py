@@ -8,37 +8,71 @@ import math
 from pathlib import Path
 from typing import Any
 
+from benchmarks.families import NAMES
+
 Row = dict[str, Any]
 
 
-def markdown(rows: list[Row], machine: dict[str, Any]) -> str:
-    """Return the results as Markdown, a table a family, quality before cost."""
-    lines = [_heading(machine), ""]
-    for family in dict.fromkeys(row["family"] for row in rows):
-        mine = [row for row in rows if row["family"] == family]
-        lines += [f"## {family.replace('_', ' ')}", "", *_table(mine), ""]
+PAGE = "results-all.md"
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page of all results in ``folder``, quality before cost; return its path."""
+    results = []
+    for path in sorted(folder.glob("*-*.json")):
+        family, _ = path.stem.rsplit("-", 1)
+        results.append({"family": family} | json.loads(path.read_text()))
+    path = folder / PAGE
+    path.write_text(markdown(results))
+    return path
+
+
+def markdown(results: list[Row]) -> str:
+    """Return the results as Markdown: sections of families, a table for each number of threads."""
+    lines: list[str] = []
+    stated = ""
+    for family in NAMES:
+        mine = [result for result in results if result["family"] == family]
+        if not mine:
+            continue
+        lines += [f"## {family.replace('_', ' ')}", ""]
+        for result in sorted(mine, key=lambda one: int(one["machine"]["threads"])):
+            machine = result["machine"]
+            if (words := _machine(machine)) != stated:  # once for all that follow
+                lines += [words, ""]
+                stated = words
+            lines += [_circumstances(machine), ""]
+            if "failure" in result:
+                lines += [f"**No result: {result['failure']}.**", ""]
+            else:
+                lines += [*_table(result["records"], result["machine"]["threads"]), ""]
+    seconds = [result["seconds"] for result in results if "seconds" in result]
+    if seconds:
+        lines += [f"All of this took {sum(seconds) / 60:.0f} minutes.", ""]
     return "\n".join(lines)
 
 
-def _heading(machine: dict[str, Any]) -> str:
+def _machine(machine: Row) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB; "
-        f"{machine['system']}; Python {machine['python']}; {versions}; "
+        f"{machine['system']}; Python {machine['python']}; {versions}."
+    )
+
+
+def _circumstances(machine: Row) -> str:
+    return (
         f"OPENBLAS_NUM_THREADS={machine['threads']}; {machine['date']}; "
         f"load average {machine['load'][0]} at the start."
     )
 
 
-def _table(rows: list[Row]) -> list[str]:
+def _table(rows: list[Row], threads: str) -> list[str]:
     qualities = list(dict.fromkeys(key for row in rows for key in row["quality"]))
-    head = ["case", "solver", *qualities, "CPU s", "wall s", "units", "ratio", "passes", "notes"]
+    costs = ["CPU s", "wall s", "units", "ratio", "passes", "MB", "threads", "runs", "notes"]
+    head = ["case", "solver", *qualities, *costs]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for row in rows:
-        ours = next(
-            (r for r in rows if r["case"] == row["case"] and r["solver"] == "sparsemodel"), None
-        )
-        ratio = row["units"] / ours["units"] if ours and row["units"] == row["units"] else math.nan
         cells = [
             row["case"],
             row["solver"],
@@ -46,12 +80,23 @@ def _table(rows: list[Row]) -> list[str]:
             _number(row["timing"]["cpu"]),
             _number(row["timing"]["wall"]),
             _number(row["units"]),
-            _number(ratio),
+            _number(_ratio(row, rows)),
             _number(row["passes"]),
+            _number(row["peak_mb"]),
+            threads,
+            _number(row["timing"]["repeats"] or None),
             row["notes"],
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _ratio(row: Row, rows: list[Row]) -> float:
+    """Return the cost in units relative to ours for the same case."""
+    ours = next(
+        (r for r in rows if r["case"] == row["case"] and r["solver"] == "sparsemodel"), None
+    )
+    return row["units"] / ours["units"] if ours else math.nan
 
 
 def _number(value: Any) -> str:
@@ -62,16 +107,13 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def save(folder: Path, name: str, rows: list[Row], machine: dict[str, Any]) -> None:
-    """Write ``name.json``, ``name.md`` and the plots its records ask for."""
+def save(folder: Path, name: str, result: Row) -> None:
+    """Write ``name.json`` and the plots that belong to the family."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(
-        json.dumps({"machine": machine, "records": rows}, indent=1, default=str) + "\n"
-    )
-    (folder / f"{name}.md").write_text(markdown(rows, machine) + "\n")
-    plot_ratios(folder / f"{name}.svg", rows)
-    plot_growth(folder / f"{name}-growth.svg", rows)
-    plot_curves(folder / f"{name}-curve.svg", rows)
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1, default=str) + "\n")
+    draw = PLOTS.get(result["family"])
+    if draw is not None and result["machine"]["threads"] == "1" and result["records"]:
+        draw(folder / f"{name}.svg", result["records"])
 
 
 def plot_ratios(path: Path, rows: list[Row]) -> None:
@@ -146,3 +188,10 @@ def plot_curves(path: Path, rows: list[Row]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=7)
     figure.savefig(path, bbox_inches="tight")
+
+
+PLOTS = {
+    "compressed_sensing": plot_ratios,
+    "growth": plot_growth,
+    "logistic": plot_curves,
+}

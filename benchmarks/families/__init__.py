@@ -17,3 +17,7 @@ NAMES = (
     "precision_matrices",
 )
 """In the order of the report. Each name is a module of this package."""
+
+THREADED = ("compressed_sensing", "logistic", "single_precision")
+"""Those where BLAS has most of the work: run again with all cores. Sparse products and cosine
+transforms use one thread."""

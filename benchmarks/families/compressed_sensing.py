@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import sparsemodel as sm
-from benchmarks.measure import Record, peak_resident, timed, unit_of_array
+from benchmarks.measure import Record, peak_beyond, timed, unit_of_array
 from benchmarks.options import Options
 from benchmarks.peers.call import ask, records
 from benchmarks.problems import partial_dct
@@ -43,7 +43,7 @@ def run(options: Options) -> list[Record]:
                 timing,
                 unit,
                 passes=solution.passes,
-                peak_mb=peak_resident() - A.nbytes / 2**20,
+                peak_mb=peak_beyond(solve),
                 notes=solution.backend,
                 extra={"p": p, "k": k, "n": p // 4, "iterations": solution.iterations},
             )

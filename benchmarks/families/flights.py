@@ -8,7 +8,7 @@ import numpy as np
 
 import sparsemodel as sm
 from benchmarks.data.load import load
-from benchmarks.measure import Record, peak_resident, timed, unit_of_array
+from benchmarks.measure import Record, peak_beyond, timed, unit_of_array
 from benchmarks.options import Options
 
 
@@ -44,7 +44,7 @@ def run(options: Options) -> list[Record]:
                 timing,
                 unit,
                 passes=result.passes,
-                peak_mb=peak_resident(),
+                peak_mb=peak_beyond(call),
                 notes="; ".join(problem(20).plan().reductions) if name == "k=20" else "",
             )
         )

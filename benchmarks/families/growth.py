@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import sparsemodel as sm
-from benchmarks.measure import Record, peak_resident, timed, unit_of_array
+from benchmarks.measure import Record, peak_beyond, timed, unit_of_array
 from benchmarks.options import Options
 
 
@@ -70,7 +70,6 @@ def _record(name: str, size: int, A: Any, k: int, repeats: int) -> Record:
         return problem.solve("nhtp"), w.value
 
     solve()
-    before = peak_resident()
     (solution, value), timing = timed(solve, repeats)
     return Record(
         "growth",
@@ -80,6 +79,6 @@ def _record(name: str, size: int, A: Any, k: int, repeats: int) -> Record:
         timing,
         unit_of_array(A),
         passes=solution.passes,
-        peak_mb=peak_resident() - before,
+        peak_mb=peak_beyond(solve),
         extra={"growth": name, "size": size, "n": n, "p": p, "k": k},
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import sparsemodel as sm
-from benchmarks.measure import Record, timed, unit_of_array
+from benchmarks.measure import Record, peak_beyond, timed, unit_of_array
 from benchmarks.options import Options
 from benchmarks.peers.call import ask, records
 from benchmarks.problems import autoregressive_logistic, refit_logistic
@@ -41,6 +41,7 @@ def run(options: Options) -> list[Record]:
 
         solve()
         (solution, value), timing = timed(solve, 1 if options.quick else options.repeats)
+        drawn = list(curve)  # of the last timed run
         loss = refit_logistic(A, y, np.flatnonzero(value), lam)
         name = "sparsemodel" if backend is None else f"sparsemodel {backend}"
         out.append(
@@ -52,8 +53,9 @@ def run(options: Options) -> list[Record]:
                 timing,
                 unit,
                 passes=solution.passes,
+                peak_mb=peak_beyond(solve),
                 notes=solution.backend,
-                extra={"curve": curve},
+                extra={"curve": drawn},
             )
         )
     task = {"family": "logistic", "k": K, "solvers": PEERS, "repeats": min(3, options.repeats)}

@@ -9,7 +9,7 @@ from scipy.fft import dct, idct
 from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
-from benchmarks.measure import Record, peak_resident, timed, unit_of
+from benchmarks.measure import Record, peak_beyond, timed, unit_of
 from benchmarks.options import Options
 
 
@@ -59,7 +59,7 @@ def run(options: Options) -> list[Record]:
                 timing,
                 unit,
                 passes=solution.passes,
-                peak_mb=peak_resident(),
+                peak_mb=peak_beyond(solve),
                 notes=solution.backend,
                 extra={"p": p, "k": k},
             )

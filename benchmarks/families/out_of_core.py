@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ def run(options: Options) -> list[Record]:
     gigabytes = 0.1 if options.quick else options.gigabytes
     n = round(gigabytes * 2**30 / (8 * P))
     path = options.scratch / "out-of-core.bin"
+    free = shutil.disk_usage(options.scratch).free / 2**30
+    if free < 1.02 * gigabytes:
+        raise SystemExit(f"{options.scratch} has {free:.1f} GB free, not {gigabytes:g}.")
     try:
         _write(path, n)
         return [_solve(path, n, gigabytes)]
@@ -62,7 +66,6 @@ def _solve(path: Path, n: int, gigabytes: float) -> Record:
         Timing(cpu, wall, cpu, 1),
         unit,
         passes=solution.passes,
-        peak_mb=peak_resident(),
         notes=(
             f"peak resident {peak_resident() / 1024:.2f} GiB; {readings:.1f} readings of the file; "
             f"{wall / (readings * reading):.2f} times the disk's own {reading:.1f} s a reading"

@@ -60,7 +60,7 @@ def run(options: Options) -> list[Record]:
             "seeds": 1,  # minutes each
             "repeats": 1,
         }
-        for record in records("precision_matrices", case, ask(options, task, seconds=300.0)):
+        for record in records("precision_matrices", case, ask(options, task, seconds=90.0)):
             record.notes = record.notes or "the first graph alone"
             out.append(record)
     return out

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 
 import sparsemodel as sm
-from benchmarks.measure import Record, timed, unit_of_array
+from benchmarks.measure import Record, peak_beyond, timed, unit_of_array
 from benchmarks.options import Options
 
 
@@ -31,10 +30,7 @@ def run(options: Options) -> list[Record]:
                 return problem.solve("nhtp"), w.value
 
             solve()
-            tracemalloc.start()
-            solve()
-            beyond = tracemalloc.get_traced_memory()[1] / 2**20
-            tracemalloc.stop()
+            beyond = peak_beyond(solve)
             (solution, value), timing = timed(solve, options.repeats)
             data = A.nbytes / 2**20
             out.append(
@@ -47,7 +43,7 @@ def run(options: Options) -> list[Record]:
                     unit_of_array(A),
                     passes=solution.passes,
                     peak_mb=beyond,
-                    notes=f"data {data:.0f} MB, peak beyond them {beyond:.0f} MB",
+                    notes=f"data {data:.0f} MB",
                 )
             )
     return out
