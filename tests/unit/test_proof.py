@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import time
 from dataclasses import replace
 
@@ -40,6 +41,25 @@ def test_an_easy_problem_is_proved_optimal():
     assert problem.solution.bound >= proof.bound
     assert proof.proof["summary"]["open"] == 0
     assert "branch and bound" in str(proof)
+
+
+def test_what_the_point_itself_proves_needs_no_compiler():
+    a, b = data(n=400, p=30, noise=0.1)
+    _, problem = make(a, b, 3)
+    problem.solve()
+    code = "sparsemodel.certificates.proof.node_compiled"
+    kept = sys.modules.pop(code, None)
+    try:
+        proof = problem.prove(gap=1e-6)
+        assert code not in sys.modules
+    finally:
+        if kept is not None:
+            sys.modules[code] = kept
+    assert proof.claim is Claim.OPTIMAL
+    assert proof.proof["summary"]["nodes"] == 1
+    assert verify(proof, problem.form).claim is Claim.OPTIMAL
+    again = problem.prove(gap=1e-6, resume=proof)
+    assert again.claim is Claim.OPTIMAL
 
 
 def test_a_bad_start_is_improved_and_the_solution_with_it():

@@ -147,6 +147,10 @@ class Search:
 
         ``exact`` asks for all that floating point gives, not just for a decision.
         """
+        if not self.nodes and not exact:
+            proved = self._at_sight(stage, node)
+            if proved is not None:
+                return proved
         from sparsemodel.certificates.proof.node_compiled import solve_node
 
         cutoff = self.cutoff
@@ -173,6 +177,20 @@ class Search:
         node.record = number
         if proved is not None:
             node.bound = max(node.bound, proved.bound)
+        return proved
+
+    def _at_sight(self, stage: Stage, node: Node) -> Proved | None:
+        """Return what the best point itself proves where that closes everything, O(p k).
+
+        Often so with more observations than coefficients; nothing needs to be compiled then.
+        """
+        w = stage.root * self.x[stage.active]
+        proved = prove_node(self.q, stage, node, w)
+        if proved is None or proved.bound < self.cutoff:
+            return None
+        self.nodes += 1
+        node.w, node.value, node.bound = w, self.upper, proved.bound
+        node.record = self.tree.point(stage, w)
         return proved
 
     def look_at(self, stage: Stage, node: Node) -> int:
