@@ -57,6 +57,8 @@ html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
     "logo": {"text": "sparsemodel"},
+    "navbar_persistent": ["search-button"],  # the field would push the links onto a second line
+    "pygments_dark_style": "github-dark",
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

@@ -89,7 +89,7 @@ def _gap_bar(c: Certificate) -> str:
         f'<div class="ends"><span><b>{escape(bound)}</b><br>lower bound D</span>'
         f'<span class="mid"><b>{escape(value)}</b><br>objective P</span>'
         f'<span class="last"><b>{escape(null)}</b><br>objective at zero</span>'
-        f"</div><figcaption>The dark part is what is not settled: {words.percent(share)} of what "
+        f"</div><figcaption>The filled part is what is not settled: {words.percent(share)} of what "
         "the coefficients could explain. Nothing feasible lies to the left of D.</figcaption>"
         "</figure>"
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsemodel.interfaces import DataError
+import numpy as np
+
+from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.reporting.plots_style import BLUE, GREY, ORANGE, new_axes
 
 
@@ -36,8 +38,9 @@ def graph(
     drawn = network if lonely else network.subgraph(n for n, d in network.degree() if d > 0)
     if drawn.number_of_nodes() == 0:
         raise DataError("The graph has no edges; lonely=True draws its nodes.")
-    axes = new_axes(axes, width=6.4, height=5.4)
     places = _layout(drawn, seed)
+    wide, high = np.ptp(np.array(list(places.values())), axis=0) + 0.5
+    axes = new_axes(axes, width=6.4, height=float(np.clip(6.4 * high / wide, 2.0, 5.4)))
     strengths = {(a, b): float(w) for a, b, w in drawn.edges(data=weight, default=1.0)}
     strongest = max((abs(w) for w in strengths.values()), default=1.0) or 1.0
     nx.draw_networkx_edges(
@@ -72,7 +75,9 @@ def graph(
     axes.margins(0.08)
     axes.axis("off")
     count, missing = drawn.number_of_edges(), network.number_of_nodes() - drawn.number_of_nodes()
-    text = f"{count} edges" + (f", {missing} variables without one not drawn" if missing else "")
+    text = f"{count} edge{'' if count == 1 else 's'}" + (
+        f", {missing} variables without one not drawn" if missing else ""
+    )
     if any(w < 0.0 for w in strengths.values()):
         text += "; orange: negative"
     axes.annotate(text, (0.0, 0.0), xycoords="axes fraction", fontsize=9, color=GREY)
@@ -82,7 +87,6 @@ def graph(
 def _layout(drawn: Any, seed: int) -> dict[Any, Any]:
     """Place connected parts beside each other, the largest first, each by itself."""
     import networkx as nx
-    import numpy as np
 
     parts = sorted(nx.connected_components(drawn), key=len, reverse=True)
     places: dict[Any, Any] = {}
@@ -91,7 +95,6 @@ def _layout(drawn: Any, seed: int) -> dict[Any, Any]:
         piece = nx.Graph()  # in a fixed order: that of a set changes from run to run
         piece.add_nodes_from(sorted(part, key=str))
         piece.add_edges_from(drawn.subgraph(part).edges)
-        size = max(0.7, float(np.sqrt(len(piece))))
         inside = (
             {next(iter(piece)): np.zeros(2)}
             if len(piece) == 1
@@ -99,12 +102,25 @@ def _layout(drawn: Any, seed: int) -> dict[Any, Any]:
             if len(piece) <= 200
             else nx.spring_layout(piece, weight=None, seed=seed)
         )
-        if left > 0.0 and left + size > width:
+        at = _lying(np.array(list(inside.values()))) * max(0.7, float(np.sqrt(len(piece))))
+        size = np.maximum(np.ptp(at, axis=0), 0.35)
+        if left > 0.0 and left + size[0] > width:
             left, top, row_height = 0.0, top - row_height - 0.5, 0.0
-        for node, place in inside.items():
-            places[node] = np.array([left + size / 2.0, top - size / 2.0]) + place * size / 2.0
-        left, row_height = left + size + 0.5, max(row_height, size)
+        corner = np.array([left, top - size[1]]) - at.min(axis=0)
+        places |= dict(zip(inside, at + corner, strict=True))
+        left, row_height = left + size[0] + 0.5, max(row_height, size[1])
     return places
+
+
+def _lying(at: FloatArray) -> FloatArray:
+    """Turn points so that they spread from left to right, the first one on the left; scaled to 1.
+
+    A layout that minimises energy may stand at any angle, and a figure is wider than high.
+    """
+    centred = at - at.mean(axis=0)
+    turned: FloatArray = centred @ np.linalg.svd(centred, full_matrices=True)[2].T
+    turned *= np.where(turned[0] > 0.0, -1.0, 1.0)
+    return turned / max(float(np.ptp(turned, axis=0).max()), 1e-12)
 
 
 __all__ = ["graph"]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 STYLE = """
 :root{--ink:#1b2430;--soft:#5b6675;--line:#dde2e8;--paper:#fff;--wash:#f5f7f9;
---blue:#1f5fa8;--orange:#b8540c;--green:#1d7a4a;--red:#a82a2a}
+--blue:#1f5fa8;--orange:#b8540c;--green:#1d7a4a;--red:#a82a2a;--known:#d7e4f2;
+color-scheme:light dark}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e3e8ee;--soft:#9aa6b4;--line:#333c47;
+--paper:#181d24;--wash:#0f1318;--blue:#7fb2ea;--orange:#e8955a;--green:#5fc48f;--red:#ef8080;
+--known:#2a3c52}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--wash);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
@@ -31,7 +35,7 @@ td{font-variant-numeric:tabular-nums}
 .free{color:var(--soft);margin-left:.4rem}
 figure{margin:1.4rem 0 0}
 figcaption{color:var(--soft);font-size:.85rem;margin-top:.35rem}
-.bar{height:1.1rem;background:#d7e4f2;border-radius:3px;overflow:hidden;
+.bar{height:1.1rem;background:var(--known);border-radius:3px;overflow:hidden;
 -webkit-print-color-adjust:exact;print-color-adjust:exact}
 .bar .unknown{display:block;height:100%;background:var(--ink)}
 .ends{display:flex;gap:2.2rem;margin-top:.35rem;font-size:.85rem;
