@@ -3,7 +3,8 @@
 Every script regenerates the figures or tables named in its first line:
 
     python examples/papers/nhtp_success.py                 # --quick, within about a minute
-    python examples/papers/nhtp_success.py --full          # the paper's sizes
+    python examples/papers/nhtp_success.py --full          # the paper's sizes and trials
+    python examples/papers/nhtp_success.py --full --trials 50    # its sizes, fewer trials
     python examples/papers/nhtp_success.py --output FOLDER
 
 ``FOLDER/NAME.png`` is the picture and ``FOLDER/NAME.csv`` the numbers behind it. Scripts on real
@@ -70,9 +71,14 @@ class Options:
     data: Path | None
     output: Path
     seed: int
+    trials: int | None = None
 
     def pick(self, quick: Any, full: Any) -> Any:
         return full if self.full else quick
+
+    def repeats(self, quick: int, full: int) -> int:
+        """Return how many random instances a point is the mean of."""
+        return int(self.pick(quick, full)) if self.trials is None else self.trials
 
 
 def options(doc: str | None) -> Options:
@@ -84,11 +90,14 @@ def options(doc: str | None) -> Options:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="other data sets (real data)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", default=Path("papers-output"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--trials", type=int, metavar="N", help="random instances for each point")
     given = parser.parse_args()
     if given.data is not None and not given.data.is_dir():
         parser.error(f"--data {given.data}: there is no such folder")
     given.output.mkdir(parents=True, exist_ok=True)
-    return Options(given.full, given.data, given.output, given.seed)
+    if given.trials is not None and given.trials < 1:
+        parser.error(f"--trials {given.trials}: at least one instance is needed")
+    return Options(given.full, given.data, given.output, given.seed, given.trials)
 
 
 def shipped(name: str) -> Any:

@@ -59,7 +59,7 @@ def strong_duality(chosen: Any, rows: list[Any]) -> None:
     figure, axes = panels(1, 2)
     grid = (0.01, 0.1, 1.0, 10.0, 20.0, 100.0, 1000.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
-        trials = chosen.pick(5 if d < 100 else 3, 20 if d < 100 else 5)
+        trials = chosen.repeats(5 if d < 100 else 3, 20 if d < 100 else 5)
         for share, colour in zip((0.2, 0.5, 1.0), COLOURS, strict=False):
             n = int(share * d)
 
@@ -79,7 +79,7 @@ def approximate_duality(chosen: Any, rows: list[Any]) -> None:
     figure, axes = panels(1, 2)
     grid = (0.001, 1.0, 5.0, 10.0, 25.0, 50.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
-        trials = chosen.pick(5 if d < 100 else 1, 20 if d < 100 else 5)
+        trials = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
         for lam0, colour in zip((0.01, 0.1, 1.0), COLOURS, strict=False):
             ys = []
             for sigma in grid:
@@ -99,7 +99,7 @@ def condition_number(chosen: Any, rows: list[Any]) -> None:
     figure, axes = panels(1, 2)
     grid = (2.0, 10.0, 50.0, 100.0, 200.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
-        trials = chosen.pick(5 if d < 100 else 1, 20 if d < 100 else 5)
+        trials = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
         for lam0, colour in zip((0.1, 1.0, 10.0), COLOURS, strict=False):
             lam, ys = lam0 / math.sqrt(d), []
             for kappa in grid:

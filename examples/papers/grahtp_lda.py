@@ -139,7 +139,7 @@ def problems() -> dict[str, tuple[Any, Any, float]]:
 
 def main() -> None:
     chosen = options(__doc__)
-    p, trials = chosen.pick(40, 113), chosen.pick(2, 100)
+    p, trials = chosen.pick(40, 113), chosen.repeats(2, 100)
     edges = chosen.pick((p, 2 * p), (p // 4, p // 2, p, 2 * p))
     penalties = chosen.pick((0.3, 0.5), (0.2, 0.3, 0.4, 0.5, 0.7))
     methods: dict[str, tuple[Fit, Any]] = {

@@ -69,7 +69,7 @@ def glasso(S: Any, k: int) -> Any:
 
 def main() -> None:
     chosen = options(__doc__)
-    sizes, trials = chosen.pick((30, 60, 120), (30, 60, 120, 200)), chosen.pick(3, 100)
+    sizes, trials = chosen.pick((30, 60, 120), (30, 60, 120, 200)), chosen.repeats(3, 100)
     names = (*METHODS, "GLasso")
     estimate(np.eye(3), 1, None)  # imports are not part of the times
     rows, found = [], {label: [] for label in names}

@@ -41,7 +41,7 @@ def main() -> None:
         "linear": chosen.pick((150, 200, 250, 300, 400), range(50, 501, 25)),
         "logistic": chosen.pick((400, 700, 1000), range(200, 2401, 200)),
     }
-    trials = {"linear": chosen.pick(6, 100), "logistic": chosen.pick(3, 100)}
+    trials = {"linear": chosen.repeats(6, 100), "logistic": chosen.repeats(3, 100)}
     ks = (TRUE, 70, 110)
     rows, (figure, axes) = [], panels(2, 3, height=2.6)
     for line, model in enumerate(sizes):

@@ -47,7 +47,7 @@ def loss(A: Any, y: Any, x: Any) -> float:
 def main() -> None:
     chosen = options(__doc__)
     dimensions = chosen.pick((4000,), range(10_000, 40_001, 5000))
-    trials = chosen.pick(1, 50)
+    trials = chosen.repeats(1, 50)
     logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
     rows: list[Any] = []
     for kind in ("independent", "AR(1/2)"):

@@ -51,7 +51,7 @@ def success(kind: str, m: int, s: int, trials: int, seed: int) -> dict[str, floa
 
 def main() -> None:
     chosen = options(__doc__)
-    trials = chosen.pick(25, 500)
+    trials = chosen.repeats(25, 500)
     levels = chosen.pick(range(8, 37, 4), range(6, 37, 2))
     ratios = chosen.pick((0.1, 0.14, 0.18, 0.22, 0.26, 0.3), np.arange(0.1, 0.31, 0.02))
     rows, (figure, axes) = [], panels(2, 2)

@@ -68,7 +68,7 @@ def main() -> None:
         )  # fmt: skip
         headline(axes[line], f"{pair[0]} vs {pair[1]}")
         logarithmic(axes[line])
-        axes[line].set_xlim(0, stages)
+        axes[line].set_xlim(left=0)
         axes[line].set_xlabel("stage", fontsize=9)
     for ax in (axes[0], axes[3]):
         ax.set_ylabel("objective", fontsize=9)

@@ -59,7 +59,7 @@ def main() -> None:
     chosen = options(__doc__)
     ns = list(chosen.pick(range(16, 257, 40), range(8, 257, 8)))
     Ks = list(chosen.pick((2, 6, 10, 14, 18, 22), range(1, 27, 2)))
-    trials, stages = chosen.pick(6, 1000), chosen.pick(200, 10_000)
+    trials, stages = chosen.repeats(6, 1000), chosen.pick(200, 10_000)
     grids = {
         label: np.array([[share(label, n, K, trials, chosen.seed, stages) for n in ns] for K in Ks])
         for label in NAMES
