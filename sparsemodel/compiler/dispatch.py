@@ -7,18 +7,22 @@ from dataclasses import replace
 from sparsemodel.compiler.adapters import adapt, adapter_words
 from sparsemodel.compiler.fact_sheet import FactSheet
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
-from sparsemodel.compiler.portfolios import BRIEF, PATIENCE, Choice, choose, stages_of
+from sparsemodel.compiler.portfolios import PATIENCE, Choice, choose, stages_of
+from sparsemodel.compiler.precision_plans import choose_precision
 from sparsemodel.compiler.reasons import figures, seconds_words, tradeoffs, why_not
 from sparsemodel.compiler.recipes import is_recipe, parse
 from sparsemodel.compiler.reductions import Reduced
-from sparsemodel.compiler.wording import describe, notes_for, restricted_words
+from sparsemodel.compiler.wording import closeness_words, describe, notes_for, restricted_words
 from sparsemodel.interfaces import (
     Backend,
     BackendUnavailableError,
     Form,
     UnsupportedProblemError,
 )
+from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.registry import backend_class, usable_backends
+
+choose.register(SparsePrecision, choose_precision)
 
 
 def make_plan(
@@ -52,6 +56,7 @@ def make_plan(
         restricted=restricted_words(reduced.form),
         notes=(*notes_for(form), *tradeoffs(choice.forecasts), *_impatience(choice, time_limit)),
         forecast=choice.forecasts[0] if choice.forecasts else None,
+        closeness=closeness_words(form),
         until_agreement=backend is None,
         until_clear=choice.until_clear,
     )
@@ -122,9 +127,12 @@ def _choose(
 
 def _impatience(choice: Choice, time_limit: float | None) -> tuple[str, ...]:
     """Return what is not run because it would take long, where that decided."""
-    if time_limit is not None or len(choice.forecasts) < 2 or choice.forecasts[0].recipe != BRIEF:
+    if time_limit is not None or len(choice.forecasts) < 2:
         return ()
-    best = choice.forecasts[1]
+    chosen, *others = choice.forecasts
+    best = min(others, key=lambda forecast: forecast.cost)
+    if best.cost >= chosen.cost or best.seconds <= PATIENCE:
+        return ()
     note = (
         f"unasked, nothing is run that would take more than {PATIENCE:g} s by forecast: "
         f"solve(time_limit={2.0 * best.seconds:.1g}) takes {best.recipe!r}, "

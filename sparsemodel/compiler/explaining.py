@@ -17,7 +17,7 @@ WIDTH = 100
 _CODE = re.compile(r"[\w.]+\([^()]*\)|\d+(\.\d+)? %")
 _JOINED = "\0"
 
-_FROM = {"zero": "from zero, ", "last": "from there, ", "best": "from the best so far, "}
+_FROM = {"zero": "afresh, ", "last": "from there, ", "best": "from the best so far, "}
 
 
 def explanation(plan: Plan) -> str:

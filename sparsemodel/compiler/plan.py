@@ -10,7 +10,7 @@ from sparsemodel.compiler.explaining import explanation, option_words, source_wo
 from sparsemodel.compiler.fact_sheet import Fact, Told
 from sparsemodel.compiler.plan_graph import plan_graph
 from sparsemodel.compiler.ranking import Forecast
-from sparsemodel.compiler.reasons import seconds_words
+from sparsemodel.compiler.reasons import expectation
 from sparsemodel.interfaces import Backend
 
 
@@ -59,6 +59,8 @@ class Plan:
     """What is done so that backends can solve what they cannot by themselves."""
     forecast: Forecast | None = None
     """What the plan did on the measured problems most like this one; None when asked for."""
+    closeness: str = ""
+    """What the forecast's quality is relative to."""
     until_agreement: bool = False
     """Whether fresh starts end when two of them have come to the same objective."""
     until_clear: bool = False
@@ -92,10 +94,9 @@ class Plan:
         rows: list[tuple[str, str]] = []
         if self.forecast is not None:
             similar = self.forecast.similar
-            text = f"{self.forecast.describe()}, in {seconds_words(self.forecast.seconds)}"
-            rows.append(("expected", text))
+            rows.append(("expected", expectation(self.forecast)))
             text = f"the {len(similar)} measured problems most like this one, among them "
-            text += f"{', '.join(similar[:3])}; as good means within 0.1 %"
+            text += f"{', '.join(similar[:3])}; {self.closeness}"
             rows.append(("judged from", text))
         ends = []
         if self.until_agreement and sum(stage.start == "zero" for stage in self.stages) > 2:

@@ -23,7 +23,6 @@ from sparsemodel.interfaces import (
     Quadratic,
     SparseRegression,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import has_kinks
 from sparsemodel.registry import backend_class
 
@@ -42,8 +41,6 @@ INCOHERENT = 0.5
 
 PREFERENCE = ("nhtp", "grahtp", "iht")
 """Order among those that can where nothing like the problem was measured."""
-
-PRECISION_PREFERENCE = ("precision_swap", "precision_exchange", "precision_grahtp")
 
 
 @final
@@ -71,17 +68,6 @@ def choose(
     ``gradient`` is its gradient at zero. ``facts`` are asked for what the choice depends on.
     """
     return _preferred(able, PREFERENCE)
-
-
-@choose.register
-def _(
-    form: SparsePrecision,
-    able: dict[str, Backend],
-    facts: FactSheet,
-    gradient: FloatArray | None = None,
-    time_limit: float | None = None,
-) -> Choice:
-    return _preferred(able, PRECISION_PREFERENCE)
 
 
 @choose.register
@@ -180,8 +166,11 @@ _REASONS = {
     "grahtp": "the loss is smooth, and debiasing on the support is cheap",
     "fgrahtp": "plain gradient steps give a cheap first support",
     "iht": "the loss is smooth",
-    "precision_exchange": "adds edges, fits again, drops as many: thorough and slow",
+    "precision_exchange": "adds edges, fits again and drops as many, while that helps",
     "precision_swap": "exchanges shrinking blocks of edges by exact one-edge gains",
+    "precision_grasp": "exchanges many edges at once by the gradient: another start",
+    "precision_fbs": "adds edges one by one by exact gains: another start",
+    "precision_foba": "adds edges one by one and drops those that stop paying",
     "precision_grahtp": "gradient steps on the edges with a restricted likelihood fit",
 }
 

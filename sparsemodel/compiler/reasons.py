@@ -23,11 +23,28 @@ def why_not(forecast: Forecast | None, chosen: Forecast | None) -> tuple[str, ..
     return verdict, figures(forecast)
 
 
+def expectation(forecast: Forecast) -> str:
+    """Return a forecast in a sentence."""
+    passes = f"about {_count(forecast.passes)} passes, " if forecast.passes else ""
+    return (
+        f"{passes}{seconds_words(forecast.seconds)}; as good as the best known on "
+        f"{forecast.close:.0%} of similar problems, {_percent(forecast.excess)} above it on average"
+    )
+
+
 def figures(forecast: Forecast) -> str:
     """Return the figures of a forecast, short."""
-    passes = f"{forecast.passes:.2g}" if forecast.passes < 10.0 else f"{forecast.passes:.0f}"
-    above = "<0.01" if forecast.excess < 1e-4 else f"{100.0 * forecast.excess:.2g}"
-    return f"{passes} passes, as good on {forecast.close:.0%}, {above} % above on average"
+    passes = f"{_count(forecast.passes)} passes, " if forecast.passes else ""
+    above = _percent(forecast.excess)
+    return f"{passes}as good on {forecast.close:.0%}, {above} above on average"
+
+
+def _count(passes: float) -> str:
+    return f"{passes:.2g}" if passes < 10.0 else f"{passes:.0f}"
+
+
+def _percent(share: float) -> str:
+    return "<0.01 %" if share < 1e-4 else f"{100.0 * share:.2g} %"
 
 
 def seconds_words(seconds: float) -> str:
@@ -67,4 +84,4 @@ def tradeoffs(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["figures", "seconds_words", "tradeoffs", "why_not"]
+__all__ = ["expectation", "figures", "seconds_words", "tradeoffs", "why_not"]

@@ -77,9 +77,31 @@ def _(form: SparseRegression) -> str:
 
 
 @singledispatch
+def closeness_words(form: Form) -> str:
+    """Return what forecasts of quality are relative to."""
+    return "as good means within 0.1 % of the best objective known"
+
+
+@closeness_words.register
+def _(form: SparsePrecision) -> str:
+    return "shares are of what edges explain at all; as good means within 0.1 % of that"
+
+
+@singledispatch
 def notes_for(form: Form) -> tuple[str, ...]:
     """Return what would change the picture, in words."""
     return ()
+
+
+@notes_for.register
+def _(form: SparsePrecision) -> tuple[str, ...]:
+    if form.samples is not None:
+        return ()
+    note = (
+        "nobody said how many observations are behind the covariance matrix; samples=n beside it "
+        "makes forecasts those of such samples, and information criteria possible"
+    )
+    return (note,)
 
 
 @notes_for.register
@@ -104,4 +126,4 @@ def _(form: SparseRegression) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["describe", "notes_for", "restricted_words"]
+__all__ = ["closeness_words", "describe", "notes_for", "restricted_words"]

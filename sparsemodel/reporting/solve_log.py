@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TextIO, final
 
 from sparsemodel.compiler import Plan
-from sparsemodel.compiler.reasons import seconds_words
+from sparsemodel.compiler.reasons import expectation
 from sparsemodel.driver import StageEnd
 from sparsemodel.interfaces import Iteration
 from sparsemodel.reporting.progress import ProgressLine, is_watched
@@ -52,8 +52,7 @@ def compile_log(plan: Plan) -> str:
     lines += [f"  on the way: {text}" for text in plan.adapters]
     lines.append(f"plan: {plan.outline}")
     if plan.forecast is not None:
-        seconds = seconds_words(plan.forecast.seconds)
-        lines.append(f"  expected: {plan.forecast.describe()}, in {seconds}")
+        lines.append(f"  expected: {expectation(plan.forecast)}")
     return "\n".join(lines)
 
 

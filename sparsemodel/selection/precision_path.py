@@ -56,6 +56,10 @@ def solve_precision_path(
     return points, search.passes
 
 
+_SEARCH = "precision_swap"
+"""One start for each number of edges is enough, for neighbours along the path are others."""
+
+
 class _Search:
     """The searches of one path, with the passes over the covariance that they have cost."""
 
@@ -64,10 +68,10 @@ class _Search:
         self.passes = 0.0
 
     def found(self, k: int, start: FloatArray | None) -> PathPoint:
-        """Return what the compiler's choice of backends finds with ``k`` edges from ``start``."""
+        """Return what exchanges of edges find with ``k`` edges from ``start``."""
         form = replace(self._form, sparsity=replace(self._form.sparsity, k=k))
         reduced = Reduced(form, ())
-        plan = make_plan(form, reduced, precision_facts(form), None)
+        plan = make_plan(form, reduced, precision_facts(form), _SEARCH)
         outcome = run(form, reduced, plan, start=start)
         self.passes += outcome.passes
         return PathPoint(k, outcome.x, outcome.value)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _MAX_EDGES = 100
 
+_QUICK = "precision_swap"
+"""What compares numbers of edges; the chosen one is then solved thoroughly."""
+
 
 class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
     r"""Gaussian with at most ``edges`` conditional dependences between its variables.
@@ -179,15 +182,20 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         likelihood = gaussian_nll(omega, S, samples=n, shrinkage=self.shrinkage)
         return Problem(minimize(likelihood), constraints), omega, k
 
-    def _solve(self, problem: Problem, k: Parameter, edges: Any, *, warm: bool = False) -> Any:
-        """Solve with at most so many edges, from the last solution if warm."""
+    def _solve(
+        self, problem: Problem, k: Parameter, edges: Any, *, warm: bool = False, quick: bool = False
+    ) -> Any:
+        """Solve with at most so many edges, from the last solution if warm.
+
+        If quick, one search replaces the several that the compiler would run.
+        """
         p = self.n_features_in_
         k.value = min(cardinality_bound(edges), p * (p - 1) // 2)
         seed = 0
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return problem.solve(
-            self.backend,
+            _QUICK if quick and self.backend is None else self.backend,
             start="value" if warm else None,
             seed=seed,
             time_limit=self.time_limit,
@@ -282,7 +290,7 @@ class SparsePrecisionCV(SparsePrecision):
             S = held_out.T @ held_out / len(test)
             problem, omega, k = self._problem(X[train])
             for j, edges in enumerate(self.candidates_):
-                self._solve(problem, k, edges, warm=j > 0)
+                self._solve(problem, k, edges, warm=j > 0, quick=True)
                 matrix = omega.value
                 # The log-likelihood per sample of a Gaussian.
                 nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
