@@ -19,6 +19,7 @@ from sparsemodel.certificates.precision_certificate import (
 )
 from sparsemodel.certificates.reading import Reader
 from sparsemodel.certificates.serialize import (
+    MAX_BYTES,
     checked_body,
     claim_of,
     digest,
@@ -122,6 +123,11 @@ def _build(r: Reader) -> PrecisionCertificate:
     pairs = tuple((e.integer("one"), e.integer("other")) for e in edges)
     if any(not 0 <= i < j < problem.order for i, j in pairs):
         raise CertificateError("line 'edges' names a variable that is not there.")
+    x = unpack(w, "x")
+    rows = x.shape[0] if x.ndim == 1 else -1
+    enclosing = w.sequence("enclosing")
+    if rows < 0 or rows * (len(enclosing) + 3) > MAX_BYTES // 8:
+        raise CertificateError(f"line 'witness' has {len(enclosing)} matrices for x {x.shape}.")
     certificate = PrecisionCertificate(
         claim=claim_of(r.string("claim")),
         value=r.number("value"),
@@ -139,16 +145,16 @@ def _build(r: Reader) -> PrecisionCertificate:
             for a in r.items("assumptions")
         ),
         problem=problem,
-        x=unpack(w, "x"),
+        x=x,
         pairs=pairs,
         correlations=tuple(e.number("partial_correlation") for e in edges),
         witness=PrecisionWitness(
             enclosing=tuple(
-                unpack(Reader({"U": item}, f"witness.enclosing[{i}]."), "U")
-                for i, item in enumerate(w.sequence("enclosing"))
+                unpack(Reader({"U": item}, f"witness.enclosing[{i}]."), "U", rows=rows)
+                for i, item in enumerate(enclosing)
             ),
-            final=unpack_item(w.raw("final"), "witness.final"),
-            restricted=unpack_item(w.raw("restricted"), "witness.restricted"),
+            final=unpack_item(w.raw("final"), "witness.final", rows=rows),
+            restricted=unpack_item(w.raw("restricted"), "witness.restricted", rows=rows),
         ),
         backend=r.string("backend"),
         seconds=r.number("seconds"),

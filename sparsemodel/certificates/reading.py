@@ -20,6 +20,10 @@ class Reader:
         self._body = body
         self._prefix = prefix
 
+    def all(self) -> dict[str, Any]:
+        """Return a copy of the object, its entries unchecked."""
+        return dict(self._body)
+
     def where(self, key: str) -> str:
         """Return the full name of an entry."""
         return self._prefix + key

@@ -96,10 +96,15 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, str]:
     """Return the text of a certificate's file, and the name of the file."""
     file = Path(path)
     try:
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise CertificateError(f"{file.name} has {size} bytes: too large for a certificate.")
-        return file.read_text(encoding="utf-8"), file.name
+        if not file.is_file() and file.exists():  # a pipe or a device may give text for ever
+            raise CertificateError(f"{file.name} is not a regular file, so it is no certificate.")
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CertificateError(
+                f"{file.name} has more than {MAX_BYTES} bytes: too large for a certificate."
+            )
+        return content.decode("utf-8"), file.name
     except UnicodeDecodeError as error:
         raise CertificateError(f"{file.name} is not text, so it is not a certificate.") from error
     except OSError as error:
@@ -223,12 +228,19 @@ def _build(r: Reader) -> Certificate:
         seconds=r.number("seconds"),
         created=r.string("created"),
         versions={str(k): str(v) for k, v in r.mapping("versions").items()},
-        proof=r.mapping("proof") if r.has("proof") else None,
+        proof=_proof(r.at("proof")) if r.has("proof") else None,
     )
     for line, found in (("gap", certificate.gap), ("relative_gap", certificate.relative_gap)):
         if r.number(line) != found:
             raise CertificateError(f"line '{line}' says {r.number(line)!r}, and it is {found!r}.")
     return certificate
+
+
+def _proof(r: Reader) -> dict[str, Any]:
+    kept = {"summary": r.mapping("summary")} if r.has("summary") else {"summary": {}}
+    if r.has("tree"):
+        kept["tree"] = r.mapping("tree")
+    return r.all() | kept
 
 
 def _names(r: Reader, size: int) -> dict[int, str]:

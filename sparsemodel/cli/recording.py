@@ -58,10 +58,11 @@ def with_recipe(
 def is_about_a_graph(file: Path) -> bool:
     """Return whether a file says that it certifies a precision matrix."""
     from sparsemodel.certificates.precision_file import FORMAT
+    from sparsemodel.certificates.serialize import read_text
 
     try:
-        body = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        body = json.loads(read_text(file)[0])
+    except (CertificateError, ValueError, RecursionError):
         return False  # reading it as a certificate says what is wrong
     return isinstance(body, dict) and body.get("format") == FORMAT
 
@@ -74,8 +75,12 @@ def recipe_of(file: Path) -> list[str] | None:
     CertificateError
         When what it says is not a list of texts.
     """
+    from sparsemodel.certificates.serialize import read_text
+
     try:
-        body = json.loads(file.read_text(encoding="utf-8"))
+        body = json.loads(read_text(file)[0])
+    except CertificateError:
+        raise
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"{file} is not a certificate in JSON ({error}).") from error
     options = body.get(KEY) if isinstance(body, dict) else None

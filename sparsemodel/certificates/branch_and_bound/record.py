@@ -22,7 +22,7 @@ from sparsemodel.certificates.branch_and_bound.tree import Node
 from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound, nothing
 from sparsemodel.certificates.extraction import Extraction, applies, certainly_psd, hessian
 from sparsemodel.certificates.products import column_norms
-from sparsemodel.certificates.proof.tree import LIMIT
+from sparsemodel.certificates.proof.tree import LIMIT, MALFORMED
 from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.certificates.scaling import Scaling
 from sparsemodel.certificates.witness import extracted
@@ -174,7 +174,7 @@ def checked(form: SparseRegression, tree: Any) -> Checked:
     """
     try:
         return _Check(form, tree).run()
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+    except MALFORMED as error:
         raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
 
 

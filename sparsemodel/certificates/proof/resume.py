@@ -14,7 +14,7 @@ from sparsemodel.certificates.primal import Primal, primal
 from sparsemodel.certificates.proof.nodes import UNDECIDED, Node
 from sparsemodel.certificates.proof.search import Search
 from sparsemodel.certificates.proof.stage import Stage, make_stage
-from sparsemodel.certificates.proof.tree import Leaf, Recorder, checked
+from sparsemodel.certificates.proof.tree import MALFORMED, Checked, Leaf, Recorder, checked
 from sparsemodel.interfaces import CertificateError, DataError, FloatArray, SparseRegression
 
 
@@ -81,6 +81,15 @@ def resume(search: Search, form: SparseRegression, tree: Any) -> None:
     at again.
     """
     known = checked(form, tree)
+    try:
+        _continue(search, tree, known)
+    except MALFORMED as error:
+        if isinstance(error, CertificateError):
+            raise
+        raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
+
+
+def _continue(search: Search, tree: Any, known: Checked) -> None:
     q, balanced = search.q, search.balanced
     stages = []
     for entry in tree["stages"]:

@@ -92,6 +92,10 @@ class Recorder:
         return {"stages": stages, "nodes": self._records}
 
 
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError)
+"""What reading a tree raises that is not made as it should."""
+
+
 def tree_bound(form: SparseRegression, tree: Any) -> Bound:
     """Return the bound that a stored tree proves, every part evaluated again on the data.
 
@@ -145,7 +149,7 @@ def checked(form: SparseRegression, tree: Any) -> Checked:
     """
     try:
         return _Check(form, tree).run()
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+    except MALFORMED as error:
         raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
 
 
@@ -229,7 +233,11 @@ class _Check:
     ) -> tuple[float, float]:
         """Return the bound of a part, and the least bound of what its decisions cut off."""
         decided = np.concatenate([out, inside])
-        if np.unique(decided).size != decided.size or np.any(status[decided] != UNDECIDED):
+        if (
+            decided.min(initial=0) < 0
+            or np.unique(decided).size != decided.size
+            or np.any(status[decided] != UNDECIDED)
+        ):
             raise ValueError("a coordinate is decided twice")
         if record.get("enumerated") is True:
             if decided.size:
@@ -259,4 +267,4 @@ class _Check:
         return known, max(known, float(closed)) if decided.size else math.inf
 
 
-__all__ = ["LIMIT", "Checked", "Leaf", "Recorder", "checked", "tree_bound"]
+__all__ = ["LIMIT", "MALFORMED", "Checked", "Leaf", "Recorder", "checked", "tree_bound"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,6 +37,9 @@ KINDS = (
 )
 """Everything that must not happen, in the order of the report."""
 
+
+_PATIENCE = 10.0
+"""How many times its limit a process may take by the clock, on a machine that is busy."""
 
 _PRECISION = 8
 """One problem in so many is about a precision matrix."""
@@ -164,7 +168,8 @@ def run_stress(
     jobs
         Processes.
     limit
-        Seconds after which a process is ended and its problem counted as a hang; the run goes on.
+        Seconds of its own time after which a process is ended and its problem counted as a hang
+        (ten times as many by the clock, on a busy machine); the run goes on.
         None, which needs ``jobs=1``, runs everything in this process, where nothing ends a hang.
     told
         Called with every number and verdict as they come.
@@ -190,13 +195,22 @@ def _alone(numbers: range, series: Series) -> Iterator[tuple[int, Verdict]]:
         yield number, judge(series.recipe(number))
 
 
-def _work(connection: Connection, series: Series) -> None:
-    """Judge what comes, until there is nothing more."""
+def _work(connection: Connection, series: Series, limit: float) -> None:
+    """Judge what comes, until there is nothing more; the system ends what takes too long."""
     while True:
         number = connection.recv()
         if number is None:
             return
-        connection.send(judge(series.recipe(number)))
+        _alarm(limit)
+        verdict = judge(series.recipe(number))
+        _alarm(0.0)
+        connection.send(verdict)
+
+
+def _alarm(seconds: float) -> None:
+    """End this process after so many seconds of its own time, whatever it is in; 0 is never."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 @final
@@ -212,7 +226,7 @@ def _together(
     numbers: range, series: Series, jobs: int, limit: float
 ) -> Iterator[tuple[int, Verdict]]:
     todo = iter(numbers)
-    workers = [_hired(series) for _ in range(jobs)]
+    workers = [_hired(series, limit) for _ in range(jobs)]
     try:
         for worker in workers:
             _hand(worker, todo)
@@ -224,12 +238,11 @@ def _together(
                     try:
                         verdict = worker.connection.recv()
                     except EOFError:  # the process is gone: a segmentation fault, out of memory
-                        fault = f"crash: the process ended with {worker.process.exitcode}"
-                        verdict = _lost(number, series, fault, elapsed)
-                        _replace(worker, series)
-                elif elapsed > limit:
+                        verdict = _lost(number, series, _end(worker, limit), elapsed)
+                        _replace(worker, series, limit)
+                elif elapsed > _PATIENCE * limit:
                     verdict = _lost(number, series, f"hang: more than {limit:g} s", elapsed)
-                    _replace(worker, series)
+                    _replace(worker, series, limit)
                 else:
                     continue
                 _hand(worker, todo)
@@ -239,10 +252,19 @@ def _together(
             _dismiss(worker)
 
 
-def _hired(series: Series) -> _Worker:
+def _end(worker: _Worker, limit: float) -> str:
+    """Return why a process that is gone is gone."""
+    worker.process.join(timeout=10.0)
+    code = worker.process.exitcode
+    if code is not None and code == -getattr(signal, "SIGPROF", 0) != 0:
+        return f"hang: more than {limit:g} s"
+    return f"crash: the process ended with {code}"
+
+
+def _hired(series: Series, limit: float) -> _Worker:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, series), daemon=True)
+    process = context.Process(target=_work, args=(theirs, series, limit), daemon=True)
     process.start()
     theirs.close()
     return _Worker(process, ours)
@@ -256,9 +278,9 @@ def _hand(worker: _Worker, todo: Iterator[int]) -> None:
     worker.connection.send(number)
 
 
-def _replace(worker: _Worker, series: Series) -> None:
+def _replace(worker: _Worker, series: Series, limit: float) -> None:
     _dismiss(worker)
-    fresh = _hired(series)
+    fresh = _hired(series, limit)
     worker.process, worker.connection = fresh.process, fresh.connection
 
 
