@@ -123,17 +123,26 @@ def plot_ratios(path: Path, rows: list[Row]) -> None:
         return
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 0.3 * len(drawn) + 1))
+    cases = list(dict.fromkeys(row["case"] for row in drawn))
+    drawn.sort(key=lambda row: cases.index(row["case"]))
+    # A gap before each case sets the groups apart.
+    places = [number + 0.8 * cases.index(row["case"]) for number, row in enumerate(drawn)]
+    figure = Figure(figsize=(8, 0.24 * places[-1] + 1.2))
     axes = figure.subplots()
-    labels = [f"{row['case']}  {row['solver']}" for row in drawn]
-    colours = ["C0" if row["solver"].startswith("sparsemodel") else "0.7" for row in drawn]
-    bars = axes.barh(range(len(drawn)), [row["units"] for row in drawn], color=colours)
-    axes.bar_label(bars, fmt="%.3g", padding=3, fontsize=7)
-    axes.set_yticks(range(len(drawn)), labels, fontsize=7)
+    costs = [row["units"] for row in drawn]
+    colours = ["C0" if row["solver"].startswith("sparsemodel") else "0.75" for row in drawn]
+    bars = axes.barh(places, costs, color=colours)
+    axes.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
+    axes.set_yticks(places, [row["solver"] for row in drawn], fontsize=8)
+    axes.tick_params(axis="y", length=0)
     axes.set_xscale("log")
-    axes.set_xlim(left=min(1.0, *(row["units"] for row in drawn)))
-    axes.margins(x=0.12, y=0.01)
-    axes.invert_yaxis()
+    left = min(1.0, *costs)
+    axes.set_xlim(left=left)
+    for case in cases:
+        first = min(y for y, row in zip(places, drawn, strict=True) if row["case"] == case)
+        axes.text(left, first - 0.62, f" {case}", fontsize=8, fontweight="bold", va="bottom")
+    axes.margins(x=0.12)
+    axes.set_ylim(places[-1] + 0.6, -1.2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("CPU time in passes over the data (one product and one transposed product)")
     figure.savefig(path, bbox_inches="tight")
@@ -149,7 +158,8 @@ def plot_growth(path: Path, rows: list[Row]) -> None:
 
     names = list(dict.fromkeys(row["extra"]["growth"] for row in grown))
     figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+    panels = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
+    for axes, name in zip(panels, names, strict=True):
         mine = [row for row in grown if row["extra"]["growth"] == name]
         size = [row["extra"]["size"] for row in mine]
         cpu = [row["timing"]["cpu"] for row in mine]
@@ -174,20 +184,29 @@ def plot_curves(path: Path, rows: list[Row]) -> None:
 
     figure = Figure(figsize=(6, 4))
     axes = figure.subplots()
-    for row in curves:
+    for number, row in enumerate(curves):
         times, values = zip(*row["extra"]["curve"], strict=True)
         best = list(itertools.accumulate(values, min))  # what an interrupted run returns
-        axes.step(times, best, where="post", label=row["solver"])
-    for row in rows:
-        if not row["extra"].get("curve") and "loss" in row["quality"]:
-            axes.plot(row["timing"]["cpu"], row["quality"]["loss"], "x", label=row["solver"])
+        axes.step(times, best, where="post", color=f"C{number}")
+        _label(axes, times[-1], best[-1], row["solver"], color=f"C{number}", ha="right", va="top")
+    points = [row for row in rows if not row["extra"].get("curve") and "loss" in row["quality"]]
+    for number, row in enumerate(points):
+        cost, loss = row["timing"]["cpu"], row["quality"]["loss"]
+        axes.plot(cost, loss, "x", color="0.4")
+        _label(axes, cost, loss, row["solver"], color="0.4", va=("top", "bottom")[number % 2])
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.margins(x=0.12, y=0.08)
     axes.set_xlabel("CPU seconds")
     axes.set_ylabel("loss of the best coefficients so far")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7)
     figure.savefig(path, bbox_inches="tight")
+
+
+def _label(axes: Any, x: float, y: float, text: str, **style: str) -> None:
+    """Write beside the point what it is, which a legend would make the reader look up."""
+    offset = (-4 if style.get("ha") == "right" else 4, -4 if style["va"] == "top" else 4)
+    axes.annotate(text, (x, y), offset, textcoords="offset points", fontsize=8, **style)
 
 
 PLOTS = {

@@ -137,7 +137,9 @@ def _cardinality(declaration: Declaration, layout: Layout) -> Cardinality:
     if layout.is_row(first.variable):
         raise ModelError(f"{label} is an intercept row of a matrix problem and cannot be counted.")
     counted = layout.rows(first.variable, first.rows)
-    free = np.setdiff1d(everything, counted)
+    outside = np.ones(layout.size, dtype=bool)  # a set difference would sort or hash them all
+    outside[counted] = False
+    free = np.flatnonzero(outside)
     groups = None
     units = counted.size
     if first.groups is not None:

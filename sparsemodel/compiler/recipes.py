@@ -48,6 +48,7 @@ def is_recipe(text: str) -> bool:
     return any(mark in text for mark in ">|:")
 
 
+@cache
 def parse(recipe: str) -> tuple[Step, ...]:
     """Return the steps of a recipe.
 

@@ -105,7 +105,7 @@ class DenseDesign(Design):
             columns = np.take(self._a.T, support, axis=0)
             return DenseDesign(columns.astype(np.float64, copy=False).T)
         out = np.empty((support.size, self.shape[0]))
-        self._gather(support, out, np.arange(support.size))
+        self._gather(support, out, slice(None))
         return DenseDesign(out.T)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
@@ -124,16 +124,20 @@ class DenseDesign(Design):
         self._gather(support[fresh], out, fresh)
         return DenseDesign(out.T)
 
-    def _gather(self, support: IntArray, out: FloatArray, places: IntArray) -> None:
+    def _gather(self, support: IntArray, out: FloatArray, places: IntArray | slice) -> None:
         """Copy columns into the rows ``places`` of ``out``."""
         if self._a.flags.f_contiguous:
             out[places] = self._a.T[support]
             return
         # Along the contiguous axis, because reading down the columns of a row-major array misses
         # the page cache at every entry; a few rows at a time, to be turned round in the cache.
+        buffer = np.empty((_GATHER_ROWS, support.size), dtype=self._a.dtype)
         for start in range(0, self.shape[0], _GATHER_ROWS):
             rows = slice(start, start + _GATHER_ROWS)
-            out[places, rows] = np.take(self._a[rows], support, axis=1, mode="clip").T
+            block = self._a[rows]
+            some = buffer[: block.shape[0]]
+            np.take(block, support, axis=1, out=some, mode="clip")
+            out[places, rows] = some.T
 
     def restrict_rows(self, rows: IntArray) -> Design:
         if rows.size and rows[-1] - rows[0] + 1 == rows.size:  # contiguous: no copy
