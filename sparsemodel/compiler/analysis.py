@@ -112,10 +112,10 @@ class Facts(FactSheet):
             text = f"singular: {width} promising columns are linearly dependent"
         else:
             text = (
-                f"condition number {high / low:.3g} among {width} promising columns, their "
-                f"curvature between {low:.3g} and {high:.3g}"
+                f"condition number {high / low:.3g} among {width} promising columns, the "
+                f"eigenvalues of their Gram matrix between {low:.3g} and {high:.3g}"
             )
-        sheet.record("conditioning", text, "measured", "the Gram matrix that gave the correlation")
+        sheet.record("conditioning", text, "measured", "what gave the correlation")
 
     def _look_at_noise(
         self,

@@ -17,6 +17,10 @@ WIDTH = 100
 _CODE = re.compile(r"[\w.]+\([^()]*\)|\d+(\.\d+)? %")
 _JOINED = "\0"
 
+_AFTERWARDS = (
+    "problem.certify() bounds how far the result is from the best, and assumes none of that"
+)
+
 _FROM = {"zero": "afresh, ", "last": "from there, ", "best": "from the best so far, "}
 
 
@@ -30,8 +34,10 @@ def explanation(plan: Plan) -> str:
         parts.append(_section("On the way", ((text, "") for text in plan.adapters)))
     parts.append(_what_runs(plan))
     proved = {stage.label: stage.backend.guarantee for stage in plan.stages}
-    if any(proved.values()):
-        parts.append(_section("What is proved", ((k, v) for k, v in proved.items() if v)))
+    rows = [(label, text) for label, text in proved.items() if text]
+    if plan.adapters and not rows:
+        rows.append(("beforehand", "nothing, since the backends work on an easier objective"))
+    parts.append(_section("What is proved", [*rows, ("afterwards", _AFTERWARDS)]))
     parts += _not_taken(plan.rejected)
     if plan.notes:
         parts.append(_section("What would change this", (("", note) for note in plan.notes)))

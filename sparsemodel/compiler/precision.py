@@ -63,9 +63,8 @@ def precision_facts(form: SparsePrecision) -> FactSheet:
             facts.record("rank", f"at most {form.samples}", "derived", few)
     held, source = f"{bytes_words(8.0 * p * p)}", "its shape"
     facts.record("memory of the data", held, "derived", source)
-    # Per matrix: the point, its inverse, the gradient, a step; CPU caches of pairs are O(p^2), too.
-    added = f"about {bytes_words(12.0 * 8.0 * p * p)}"
-    facts.record("memory of a solve", added, "estimated", "a dozen matrices of this order")
+    added = f"about {bytes_words(50.0 * 8.0 * p * p)}"
+    facts.record("memory of a solve", added, "estimated", "fifty matrices of this order")
     curvature = f"{form.weight / form.beta**2:.3g}" if np.isfinite(form.beta) else "none known"
     source = "one over the square of the upper bound"
     facts.record("strong convexity", curvature, "derived", source)

@@ -6,7 +6,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from sparsemodel.interfaces import Access, Form, SparseRegression
+from sparsemodel.interfaces import Access, Form, IntervalConjugable, SparseRegression
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import has_kinks
 from sparsemodel.numerics.restricted import DIRECT_LIMIT
@@ -123,7 +123,28 @@ def _(form: SparseRegression) -> tuple[str, ...]:
             "a loss with kinks is smoothed in steps; a smooth one in its place (huber_loss, "
             "smoothed_hinge_loss) would take one run instead of several"
         )
+    if _has_dual_ascent(form):
+        notes.append(
+            "the dual can be climbed without smoothing, solve('sdiht'): quicker under a strong "
+            "ridge, and with a bound from every step"
+        )
     return tuple(notes)
+
+
+def _has_dual_ascent(form: SparseRegression) -> bool:
+    """Return whether a loss has kinks, and a ridge and a conjugate that make do without smoothing.
+
+    So measured on sparse hinge losses: ``docs/explanation/how-plans-are-chosen.md``.
+    """
+    counted = form.ridge[form.sparsity.counted]
+    return (
+        has_kinks(form)
+        and not form.matrix
+        and form.region is None
+        and bool(np.all(counted > 0.0))
+        and all(isinstance(term.loss, IntervalConjugable) for term in form.terms)
+        and all(Access.ROWS in term.design.access for term in form.terms)
+    )
 
 
 __all__ = ["closeness_words", "describe", "notes_for", "restricted_words"]

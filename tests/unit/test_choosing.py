@@ -191,6 +191,22 @@ def test_the_explanation_says_what_would_change_it() -> None:
             assert is_recipe(recipe) or recipe in entries()
 
 
+def test_it_says_what_is_proved_before_and_after() -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((80, 30)), sm.Variable(30)
+    hinge = sm.hinge_loss(A @ w, np.sign(A[:, 0]))
+    for goal, ridged in ((hinge, False), (hinge + sm.ridge(w, 0.1), True)):
+        problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 6)
+        text = problem.explain()
+        assert "beforehand" in text, "guarantees of the backends are not for what is smoothed"
+        assert "problem.certify()" in text
+        assert ("solve('sdiht')" in text) is ridged, "what is advised can be run"
+    assert problem.solve("sdiht").backend == "sdiht"
+    text = posed().explain()
+    assert "beforehand" not in text
+    assert "afterwards" in text
+
+
 def test_the_dictionary_is_plain_data() -> None:
     content = posed().plan().to_dict()
     assert json.loads(json.dumps(content)) == content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from importlib.resources import files
 
 import numpy as np
@@ -88,6 +89,18 @@ def test_the_explanation_has_figures_and_reasons() -> None:
             assert len(rejection.reasons) == 2, "a verdict, and the figures behind it"
     assert max(map(len, text.splitlines()[1:])) <= 100
     assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
+
+
+def test_the_memory_of_a_solve_is_about_right() -> None:
+    problem = posed(p=60, n=120, k=80)
+    problem.solve("precision_swap")  # imports are not of the solve
+    told = {fact.name: fact.value for fact in problem.plan().facts}["memory of a solve"]
+    size, unit = told.removeprefix("about ").split()
+    tracemalloc.start()
+    problem.solve("precision_swap > precision_exchange")
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert used / 3.0 <= float(size) * {"kB": 1e3, "MB": 1e6}[unit] <= 3.0 * used
 
 
 def test_an_unknown_number_of_samples_is_said() -> None:
