@@ -162,7 +162,7 @@ def run(
             on_iterate=_listener(callback, progress),
         )
         last = stage.backend.solve(objective, context)
-        _check_contract(stage.label, last.point, objective)
+        _check_contract(stage.label, last, objective)
         history += last.history
         notes += last.notes
         iterations += last.iterations
@@ -346,10 +346,15 @@ def _original(
     return x, value
 
 
-def _check_contract(name: str, point: Point, objective: Objective) -> None:
+def _check_contract(name: str, result: Result, objective: Objective) -> None:
     """Recompute feasibility; a backend that breaks it is named."""
+    if not (isinstance(result, Result) and isinstance(result.point, Point)):
+        raise BackendContractError(
+            f"The backend {name!r} returned no Result with a Point, but {repr(result)[:80]}. "
+            "This is a bug in the backend."
+        )
     sparsity = objective.cardinality
-    x = point.x
+    x = result.point.x
     if x.shape != objective.shape or not np.all(np.isfinite(x)):
         raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
     count = sparsity.count(x)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from sparsemodel.interfaces import Backend, BackendUnavailableError
+from sparsemodel.interfaces import Backend, BackendUnavailableError, Capabilities
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -103,7 +103,20 @@ def _import(entry: EntryPoint) -> type[Backend] | str:
         return f"{type(error).__name__}: {error}"
     if not (isinstance(cls, type) and issubclass(cls, Backend)):
         return f"{entry.value} is not a subclass of sparsemodel.interfaces.Backend"
-    return cls
+    return _misfit(cls) or cls
+
+
+def _misfit(cls: type[Backend]) -> str:
+    """Return why planning with a class could fail, "" where nothing speaks against it."""
+    from inspect import signature
+
+    try:
+        backend = cls()
+        signature(backend.solve).bind(None, None)
+        known = isinstance(backend.name, str) and isinstance(backend.capabilities, Capabilities)
+    except Exception as error:  # noqa: BLE001 - a stranger's code
+        return f"{cls.__name__} is not made as this release needs it: {error!r}"
+    return "" if known else f"{cls.__name__} has no name or no Capabilities"
 
 
 def available_backends() -> tuple[BackendInfo, ...]:

@@ -132,7 +132,12 @@ class Backend(ABC):
     def objections(self, form: Form) -> tuple[str, ...]:
         """Return the reasons why this backend cannot solve ``form``; ``()`` when it can."""
         reasons = _objections(self.capabilities, form)
-        return reasons + (self.extra_objections(form) if not reasons else ())
+        if reasons:
+            return reasons
+        try:
+            return tuple(str(reason) for reason in self.extra_objections(form))
+        except Exception as error:  # noqa: BLE001 - one backend's mistake must not end all planning
+            return (f"cannot say whether it can: {error!r}",)
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         """Return reasons that capabilities cannot express; called when they raise none."""

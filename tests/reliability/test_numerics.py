@@ -115,12 +115,38 @@ def test_more_entries_than_32_bits_count_are_described():
     assert "sparse" in design.describe()
 
 
-def test_indices_of_64_bits_solve_as_those_of_32():
-    A, y = data_of("squared", 8)
-    short = sp.csc_array(A)
-    long = sp.csc_array(
-        (short.data, short.indices.astype(np.int64), short.indptr.astype(np.int64)), shape=A.shape
-    )
-    assert solved("squared", [(long, y)], 0.3)[0] == pytest.approx(
-        solved("squared", [(short, y)], 0.3)[0], rel=1e-13
-    )
+def _with_long_indices(short):
+    kind = type(short)
+    parts = (short.data, short.indices.astype(np.int64), short.indptr.astype(np.int64))
+    long = kind(parts, shape=short.shape)
+    # SciPy narrows what fits into 32 bits; matrices of more than 2^31 entries come like this.
+    long.indices, long.indptr = parts[1], parts[2]
+    return long
+
+
+@pytest.mark.parametrize("kind", [sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_indices_of_64_bits_solve_as_those_of_32(kind, loss):
+    A, y = data_of(loss, 8)
+    A = np.where(np.abs(A) < 0.3, 0.0, A)
+    short = kind(A)
+    long = _with_long_indices(short)
+    assert long.indices.dtype == long.indptr.dtype == np.int64
+    one, two = (solved(loss, [(matrix, y)], 0.3) for matrix in (long, short))
+    assert one[0] == pytest.approx(two[0], rel=1e-13)
+    np.testing.assert_allclose(one[1], two[1], rtol=1e-9)
+    assert one[2] == pytest.approx(two[2], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [sp.csc_array, sp.csr_array])
+def test_every_operation_of_a_design_with_64_bit_indices(kind, rng):
+    dense = np.where(rng.random((9, 6)) < 0.5, rng.standard_normal((9, 6)), 0.0)
+    design = sm.as_design(_with_long_indices(kind(dense)))
+    x, r, support = rng.standard_normal(6), rng.standard_normal(9), np.array([1, 4, 5])
+    np.testing.assert_allclose(design.matvec(x), dense @ x, rtol=1e-13)
+    np.testing.assert_allclose(design.rmatvec(r), dense.T @ r, rtol=1e-12, atol=1e-14)
+    part = design.restrict(support)
+    np.testing.assert_allclose(part.matvec(x[:3]), dense[:, support] @ x[:3], rtol=1e-12)
+    weights = rng.random(9)
+    gram = dense[:, support].T @ (weights[:, None] * dense[:, support])
+    np.testing.assert_allclose(part.gram(weights), gram, rtol=1e-12, atol=1e-14)

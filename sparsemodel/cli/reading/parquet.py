@@ -16,15 +16,15 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         import pandas as pd
     except ImportError as error:
         raise MissingDependencyError(
-            "Parquet files are read with pandas and pyarrow; pip install pandas pyarrow, or "
-            "save the data as CSV or npz."
+            "Parquet files are read with pandas and pyarrow; pip install "
+            "'sparsemodel[parquet]', or save the data as CSV or npz."
         ) from error
     try:
         frame = pd.read_parquet(file)
     except ImportError as error:
         raise MissingDependencyError(
-            "pandas reads Parquet files with pyarrow; pip install pyarrow, or save the data as "
-            "CSV or npz."
+            "pandas reads Parquet files with pyarrow; pip install 'sparsemodel[parquet]', or save "
+            "the data as CSV or npz."
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's errors derive from these
         raise DataError(f"{file} is not a Parquet file: {error}") from error

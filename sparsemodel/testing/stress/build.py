@@ -169,6 +169,8 @@ class Trial:
                 )
                 one, two = self._loss(u, block), self._spread(u, reach, block)
                 total, error = total + one, error + two + np.abs(one) * _EPS * (len(u) + 64)
+                if self.recipe.loss in ("multinomial", "cox"):  # differences of logarithms
+                    error += np.sum(block.factors) * _EPS
         return total, error
 
     def slopes(self, x: FloatArray, c: Any) -> tuple[Any, Long, Long]:
