@@ -27,6 +27,9 @@ from sparsemodel.numerics import RegressionObjective
 _DEPENDENT = 1e-12
 """Least eigenvalue, as a share of the largest, from which columns count as independent."""
 
+_SEEN = 0.5
+"""Share of the observations that a guess must leave unfitted to tell anything about the noise."""
+
 _PRICES = 2**21
 """Exchanges that are priced at a time, by those backends that price all of them."""
 
@@ -129,11 +132,11 @@ class Facts(FactSheet):
         if not (stored and squared) or form.region is not None or form.box is not None:
             return
         guess = self.guess(form, gradient)
-        n = sum(term.design.shape[0] for term in user.terms)
+        n = sum(int(np.count_nonzero(term.weights)) for term in user.terms)
         weight = sum(float(term.weights.sum()) for term in user.terms) * user.outputs
         free = 1.0 - guess.size / max(n, 1)
         spread = 2.0 * (guess.value - user.constant)
-        if free <= 0.0 or not weight > 0.0 or not np.isfinite(spread):
+        if free < _SEEN or not weight > 0.0 or not np.isfinite(spread):
             return
         sigma = np.sqrt(max(spread, 0.0) / (weight * free))
         text = (

@@ -170,6 +170,20 @@ def test_the_noise_is_that_of_the_data_whatever_was_reduced() -> None:
     assert float(noise.split("deviation ")[1].split(" ")[0]) == pytest.approx(2.0, rel=0.05)
 
 
+def test_noise_is_not_told_where_it_cannot_be_seen() -> None:
+    """Where the guess could fit most observations, what it leaves says nothing."""
+    A, b = data()
+    weights = np.zeros(N)
+    weights[: 2 * K - 1] = 1.0
+    w = sm.Variable(P)
+    for fit, told in (
+        (sm.squared_loss(A @ w, b, weights=weights), False),
+        (sm.squared_loss(A @ w, b), True),
+    ):
+        names = facts_of(sm.Problem(sm.minimize(fit), sm.card(w) <= K))
+        assert ("noise" in names) is told
+
+
 def test_the_share_left_is_that_of_least_squares() -> None:
     A, b = data()
     form = posed(A, b).form
