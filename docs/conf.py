@@ -64,6 +64,9 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 
+# Pages that are not part of a section have no section navigation.
+html_sidebars = {page: [] for page in ("benchmarks/index", "getting-started", "reliability")}
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
