@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates import Certificate
 
 
 def problem_of(rng: np.random.Generator, p: int = 60, k: int = 6) -> sm.Problem:
@@ -140,3 +141,42 @@ def test_too_little_memory_is_an_error_and_the_problem_survives(extra: int):
     first, second = done.stdout.split("\n")[:2]
     assert first in ("solved 5", "refused MemoryError")
     assert second == "again 5"
+
+
+FULL = """
+import errno, resource, sys
+import numpy as np
+import sparsemodel as sm
+from pathlib import Path
+from sparsemodel.cli import main
+
+A = np.random.default_rng(0).standard_normal((80, 60))
+w = sm.Variable(60, name="w")
+loss = sm.squared_loss(A @ w, A[:, 0])
+problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 3)
+certificate = problem.certify()
+certificate.save("old.json")
+np.savez("data.npz", X=A, y=A[:, 0])
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
+for name in ("old.json", "new.json", "new.html"):
+    try:
+        certificate.save(name)
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+print(main(["solve", "data.npz", "--k", "3", "--certificate", "shell.json"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of files as Linux has them")
+def test_a_file_that_cannot_grow_is_whole_or_absent(tmp_path: Path):
+    """The system stops the writing itself, after some hundred bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL], capture_output=True, text=True, timeout=100, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.strip().split("\n")
+    assert lines[:3] == ["EFBIG"] * 3
+    assert lines[-1] == "6"
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.npz", "old.json"]
+    Certificate.load(tmp_path / "old.json")

@@ -237,7 +237,7 @@ def _together(
                 if worker.connection in ready:
                     try:
                         verdict = worker.connection.recv()
-                    except EOFError:  # the process is gone: a segmentation fault, out of memory
+                    except (EOFError, OSError):  # the process is gone: a fault, out of memory
                         verdict = _lost(number, series, _end(worker, limit), elapsed)
                         _replace(worker, series, limit)
                 elif elapsed > _PATIENCE * limit:
