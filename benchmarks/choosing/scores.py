@@ -71,6 +71,11 @@ class Verdict:
     def fast(self) -> bool:
         return self.ratio is not None and self.ratio <= TIMES
 
+    @property
+    def fast_or_better(self) -> bool:
+        """Whether no backend of the same quality takes less than half the time."""
+        return self.fast or self.better
+
 
 def verdict(record: dict[str, Any]) -> Verdict:
     """Compare ``solve()`` with the single backends."""
@@ -100,6 +105,7 @@ class Line:
     fixed_mean_excess: float
     median_ratio: float
     fast: float
+    fast_or_better: float
 
 
 def line(label: str, verdicts: list[Verdict]) -> Line:
@@ -118,6 +124,7 @@ def line(label: str, verdicts: list[Verdict]) -> Line:
         fixed_mean_excess=mean(v.excess[fixed] for v in verdicts),
         median_ratio=median(ratios) if ratios else float("nan"),
         fast=mean(v.fast for v in verdicts),
+        fast_or_better=mean(v.fast_or_better for v in verdicts),
     )
 
 
