@@ -2,7 +2,7 @@
 
 Keeps, for every problem that is not held out, its features and for every recipe worth choosing
 its regret, its passes and its CPU seconds beside them; drops recipes that no problem needs; fits
-how passes and seconds grow with k and n by least squares on logarithms.
+how passes and seconds grow with k, n and p by least squares on logarithms.
 """
 
 from __future__ import annotations
@@ -81,23 +81,23 @@ def rows(folder: Path, names: frozenset[str] | None = None) -> list[Row]:
 
 
 def growth(data: list[Row], recipe: str) -> list[Any]:
-    """Return how passes and other seconds grow, and what a pass costs: two pairs and a number.
+    """Return how passes and other seconds grow, and what a pass costs: two triples and a number.
 
-    The pairs are exponents of k and n, by least squares on logarithms, shrunk towards none by a
-    ridge. Passes that are made as products of matrices take less than a unit each: their price
+    The triples are exponents of k, n and p, by least squares on logarithms, shrunk towards none
+    by a ridge. Passes that are made as products of matrices take less than a unit each: their price
     is the lowest of the measured times over the passes' own.
     """
     mine = [row for row in data if recipe in row["runs"]]
     shares = [row["runs"][recipe][2] / max(_own(row, recipe), 1e-9) for row in mine]
     price = float(np.clip(min(shares), 0.1, 1.0))
-    sizes = np.array([[row["features"]["k"], row["features"]["n"]] for row in mine], dtype=float)
+    sizes = np.array([[row["features"][s] for s in ("k", "n", "units")] for row in mine], float)
     X = np.log(np.maximum(sizes, 1.0))
     X = X - X.mean(axis=0)
     Y = np.log([[max(row["runs"][recipe][1], 0.1), _other(row, recipe, price)] for row in mine])
     Y = Y - Y.mean(axis=0)
-    exponents = np.linalg.solve(X.T @ X + np.eye(2), X.T @ Y).T
-    pairs = [[round(float(v), 2) for v in np.clip(line, 0.0, 2.0)] for line in exponents]
-    return [*pairs, round(price, 2)]
+    exponents = np.linalg.solve(X.T @ X + np.eye(3), X.T @ Y).T
+    triples = [[round(float(v), 2) for v in np.clip(line, 0.0, 2.0)] for line in exponents]
+    return [*triples, round(price, 2)]
 
 
 def _own(row: Row, recipe: str) -> float:

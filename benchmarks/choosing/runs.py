@@ -102,23 +102,13 @@ RECIPES_WITH_KINKS = (
 """Fewer where every stage is run on smoothed losses in turn."""
 
 RECIPES_OF_LARGE = (
-    _NEWTON,
-    f"{_NEWTON} | gomp",
-    f"{_NEWTON} | gomp | omp",
     f"gomp > {_SWAPS}",
-    f"omp > {_SWAPS}",
-    f"{_NEWTON} > {_SWAPS}",
-    f"gomp | {_NEWTON} | best {_SWAPS}",
-    f"gomp > {_PRICED}",
-    f"gomp | {_NEWTON} | best {_PRICED}",
-    f"{_SHORT} > {_ALL}",
-    f"gomp > {_ALL}",
-    f"{_SHORT} > {_ALL} | {_ALL}",
+    f"{_SHORT} > {_SWAPS}",
     "fgrahtp > nhtp",
     f"fgrahtp > {_NEWTON} > {_PRICED}",
     "sdiht > nhtp",
 )
-"""What is tried on large problems."""
+"""What is tried on large problems, too."""
 
 
 def reduced_form(problem: sm.Problem) -> Any:
@@ -138,7 +128,7 @@ def candidates(problem: sm.Problem, *, large: bool = False) -> list[str]:
     elif "newton_swaps" not in kept:
         recipes = RECIPES_OF_STRUCTURE
     if large:
-        recipes = RECIPES_OF_LARGE
+        recipes += tuple(recipe for recipe in RECIPES_OF_LARGE if recipe not in recipes)
     return [*sorted(kept), *(recipe for recipe in recipes if backends_of(recipe) <= kept)]
 
 

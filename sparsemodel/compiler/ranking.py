@@ -94,10 +94,10 @@ class Table:
         self._features = SideBySide(features)
         self._names = np.array([row["name"] for row in rows], dtype=object)
         self._alphabetical = np.argsort(np.argsort(self._names.astype(str)))
-        self._sizes = np.log([[max(f.k, 1), f.n] for f in features]).reshape(-1, 2)
+        self._sizes = np.array([_growing(f) for f in features]).reshape(-1, 3)
         growth = content["recipes"].values()
-        self._pass_growth = np.array([grown[0] for grown in growth]).reshape(-1, 2)
-        self._other_growth = np.array([grown[1] for grown in growth]).reshape(-1, 2)
+        self._pass_growth = np.array([grown[0] for grown in growth]).reshape(-1, 3)
+        self._other_growth = np.array([grown[1] for grown in growth]).reshape(-1, 3)
         self._price = np.array([grown[2] for grown in growth])
         # By problem and recipe; nan where it was not run. Times on a logarithmic scale.
         nothing = [np.nan] * 3
@@ -138,7 +138,7 @@ class Table:
         def mean(values: FloatArray) -> FloatArray:
             return np.asarray((share * np.where(known, values, 0.0)).sum(axis=0))
 
-        larger = np.log([max(features.k, 1), features.n]) - self._sizes[near]
+        larger = _growing(features) - self._sizes[near]
         passes = np.exp(mean(self._passes[near] + larger @ self._pass_growth.T))
         other = np.exp(mean(self._other[near] + larger @ self._other_growth.T))
         pass_seconds = _SECONDS_PER_ENTRY * (entries or features.n * features.units)
@@ -164,6 +164,11 @@ class Table:
             if recipe in recipes and measured[r]
         ]
         return sorted(found, key=lambda f: (f.cost, f.recipe))
+
+
+def _growing(of: Features) -> FloatArray:
+    """Return the logarithms of the sizes that costs grow with: k, n and p."""
+    return np.log([max(of.k, 1), max(of.n, 1), max(of.units, 1)])
 
 
 def _percent(share: float) -> str:

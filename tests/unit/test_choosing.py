@@ -31,7 +31,7 @@ def posed(loss: str = "squared", n: int = 120, p: int = 200, k: int = 8) -> sm.P
 def toy(*rows: tuple[int, dict[str, list[float]]]) -> Table:
     """Return a table of squared problems that differ in ``k``."""
     recipes = sorted({recipe for _, runs in rows for recipe in runs})
-    still = [[0.0, 0.0], [0.0, 0.0], 1.0]
+    still = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 1.0]
     return Table(
         {
             "settings": SETTINGS,
