@@ -105,10 +105,13 @@ class Regulariser:
             lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
             upper = np.broadcast_to(form.box.upper, form.shape)[coordinates]
             self.box = Box(lower, upper)
+        # Limits are of counted coordinates; those of free ones only clip.
         self.limited: bool = self.box is not None and bool(
             np.any(
-                (np.isfinite(self.box.lower) & (self.box.lower < 0.0))
-                | (np.isfinite(self.box.upper) & (self.box.upper > 0.0))
+                (
+                    (np.isfinite(self.box.lower) & (self.box.lower < 0.0))
+                    | (np.isfinite(self.box.upper) & (self.box.upper > 0.0))
+                )[self.counted]
             )
         )
 
