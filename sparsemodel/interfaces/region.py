@@ -11,6 +11,11 @@ import numpy as np
 from sparsemodel.interfaces.arrays import FloatArray, IntArray
 from sparsemodel.interfaces.design import Design
 
+_BLOCK = 64
+"""Rows that are read at a time."""
+_UNIT = 2.0**-53
+"""Unit roundoff of float64."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,13 +30,35 @@ class Linear:
     """Shape ``(m,)``; ``inf`` for no bound."""
 
     def violation(self, x: FloatArray) -> float:
-        """Return the largest violation of a row, relative to one plus the size of its terms."""
+        """Return the largest violation of a row, see :meth:`relative`.
+
+        One product; rows that are off are read again at the nonzero entries of ``x``, for the
+        sizes of their terms.
+        """
         value = self.design.matvec(x)
-        lower = np.where(np.isfinite(self.lower), self.lower, value)
-        upper = np.where(np.isfinite(self.upper), self.upper, value)
-        size = 1.0 + np.abs(value) + np.maximum(np.abs(lower), np.abs(upper))
-        over = np.maximum(np.maximum(value - upper, lower - value), 0.0)
-        return float(np.max(over / size, initial=0.0))
+        over = np.maximum(np.maximum(value - self.upper, self.lower - value), 0.0)
+        rows, support = np.flatnonzero(over), np.flatnonzero(x)
+        reach = np.zeros_like(over)
+        if rows.size and support.size:
+            part = self.design.restrict(support).restrict_rows(rows)
+            with np.errstate(over="ignore"):
+                for block, entries in part.row_blocks(_BLOCK):
+                    reach[rows[block]] = np.abs(entries) @ np.abs(x[support])
+        return self.relative(over, value, reach, int(support.size))
+
+    def relative(self, over: FloatArray, value: FloatArray, reach: FloatArray, terms: int) -> float:
+        r"""Return the largest of ``over``, relative to one plus the sizes of row and bounds.
+
+        What rounding explains does not count: a row of ``terms`` products, of sizes that add up to
+        ``reach`` :math:`= |C| |x|`, cannot be computed, or met by entries of float64, to better
+        than :math:`\gamma_{q+1} |C| |x|` (Higham, *Accuracy and Stability of Numerical
+        Algorithms*, section 3.1). It matters where large entries cancel.
+        """
+        lower = np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0)
+        upper = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
+        size = 1.0 + np.abs(value) + np.maximum(lower, upper)
+        rounding = (terms + 1) * _UNIT * np.minimum(reach, np.finfo(np.float64).max)
+        return float(np.max(np.maximum(over - rounding, 0.0) / size, initial=0.0))
 
 
 @final

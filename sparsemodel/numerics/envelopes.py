@@ -199,11 +199,12 @@ class RowsEnvelope(ConstraintEnvelope):
         squares = np.einsum("ij,ij->i", self.matrix, self.matrix)
         self._sigma = 10.0 * curvature / np.where(squares > 0.0, squares, 1.0)
         self._y = np.zeros(rows.lower.size)
+        self._v = np.zeros(support.size)
         self._value: FloatArray = self._y
         self._excess: FloatArray = self._y
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
-        self._value = self.matrix @ v
+        self._v, self._value = v, self.matrix @ v
         z = self._value + self._y / self._sigma
         self._excess = z - np.clip(z, self._rows.lower, self._rows.upper)
         pull = self._sigma * self._excess
@@ -223,10 +224,8 @@ class RowsEnvelope(ConstraintEnvelope):
         return self._relative(np.abs(self._excess - self._y / self._sigma))
 
     def _relative(self, over: FloatArray) -> float:
-        rows, value = self._rows, self._value
-        finite = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
-        finite = np.maximum(finite, np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0))
-        return float(np.max(over / (1.0 + np.abs(value) + finite), initial=0.0))
+        reach = np.abs(self.matrix) @ np.abs(self._v)
+        return self._rows.relative(over, self._value, reach, self._v.size)
 
     def update(self) -> None:
         self._y = self._sigma * self._excess

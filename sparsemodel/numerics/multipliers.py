@@ -41,6 +41,7 @@ from sparsemodel.numerics.envelopes import (
     SmoothTerm,
     TermEnvelope,
 )
+from sparsemodel.numerics.feasible import satisfied
 from sparsemodel.numerics.objective import RegressionObjective
 from sparsemodel.numerics.restricted import FAR
 
@@ -67,7 +68,8 @@ class Solved:
 def minimise_with_multipliers(objective: Objective, support: IntArray, start: Point) -> Solved:
     """Return ``argmin f(x)`` over the ``x`` on ``support`` in the form's box and region.
 
-    The point's value is ``inf`` when the support admits no feasible point. Its ``normal`` is what
+    The point's value is ``inf`` when the support admits no feasible point that is found; a
+    feasible start on the support is one. Its ``normal`` is what
     the constraints' multipliers add to the gradient.
 
     Parameters
@@ -122,7 +124,9 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     point = objective.point(support, v)
     violation = max((part.violation() for part in constraints), default=0.0)
     feasible = possible and violation <= _FEASIBLE
-    if not feasible:
+    if not feasible and _stands(form, support, start):
+        feasible, point = True, objective.point(support, start.x[support])
+    elif not feasible:
         point.value = np.inf
     if constraints:
         point.normal = sum((c.normal(form.sparsity.size) for c in constraints), np.zeros(1))
@@ -195,6 +199,13 @@ def _constraints(
     rows = [RowsEnvelope(part, support, curvature) for part in form.region.linear]
     balls = [BallEnvelope(part, support, curvature) for part in form.region.balls]
     return [*rows, *balls]
+
+
+def _stands(form: SparseRegression, support: IntArray, start: Point) -> bool:
+    """Return whether the start vanishes outside ``support`` and is feasible: then it is kept."""
+    inside = np.zeros(start.x.shape, dtype=bool)
+    inside[support] = True
+    return not np.any(start.x[~inside]) and satisfied(form, start.x)
 
 
 def _bounds(form: SparseRegression, support: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -52,6 +52,42 @@ def test_what_once_hung():
     assert verdict.seconds < 5.0
 
 
+def test_what_once_crashed():
+    """No row of a matrix can vanish: none is counted, and bounds limit none that is."""
+    recipe = Recipe(
+        loss="multinomial",
+        shape=(1, 1),
+        target="outlier",
+        matrix_scale=1e30,
+        constraint="box away from zero",
+        cardinality="price",
+        seed=577209689,
+    )
+    verdict = judge(recipe)
+    assert verdict.faults == ()
+    assert verdict.bounded
+
+
+@pytest.mark.slow
+def test_what_once_broke_a_contract():
+    """Entries of 4e8 with the sum one: rounding was taken for a violation."""
+    recipe = Recipe(
+        loss="quantile",
+        shape=(30, 40),
+        columns="nearly equal",
+        target="zero",
+        matrix_scale=1e4,
+        storage="repeated entries",
+        ridge=0.0,
+        ridge_shape="each its own",
+        constraint="sum",
+        seed=2247218,
+    )
+    verdict = judge(recipe)
+    assert verdict.faults == ()
+    assert verdict.outcome == "solved"
+
+
 @given(recipe=recipes(small=True))
 @settings(max_examples=10)
 def test_whatever_is_drawn(recipe: Recipe):

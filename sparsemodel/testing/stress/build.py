@@ -155,6 +155,12 @@ class Trial:
             worst = max(worst, float((exact.sum(axis=0) - 0.5).max()))
         return worst
 
+    def rounding(self, x: FloatArray) -> float:
+        """Return by how much the sum of the entries may be off where they are float64 numbers."""
+        if self.recipe.constraint not in ("sum", "inequality"):
+            return 0.0
+        return float(np.abs(long(x)).sum(axis=0).max()) * (np.count_nonzero(x) + 1) * 2.0**-53
+
     def value(self, x: FloatArray, c: Any) -> tuple[Any, Any]:
         """Return the exact objective at a point up to an error, and the error."""
         with np.errstate(all="ignore"):

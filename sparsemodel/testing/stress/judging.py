@@ -195,7 +195,8 @@ def _check(trial: Trial, run: Run, faults: list[str]) -> tuple[bool, int]:
 def _check_point(trial: Trial, run: Run, faults: list[str]) -> tuple[Any, Any]:
     solution = run.solution
     convex = trial.recipe.constraint in ("norm", "sum", "inequality")
-    if (broken := trial.violation(run.x)) > (_FEASIBLE_CONVEX if convex else _FEASIBLE):
+    allowed = trial.rounding(run.x) + (_FEASIBLE_CONVEX if convex else _FEASIBLE)
+    if (broken := trial.violation(run.x)) > allowed:
         faults.append(f"infeasible: by {broken:.1e}")
     value, error = trial.value(run.x, run.shift)
     single = trial.recipe.storage == "float32"

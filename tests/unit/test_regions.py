@@ -1,0 +1,82 @@
+"""Rows of linear constraints: what is violated, and what is rounding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
+from sparsemodel.interfaces import Cardinality, Linear, Region, SparseRegression, Term
+from sparsemodel.losses import QuantileLoss
+from sparsemodel.numerics import RegressionObjective, minimise_with_multipliers
+
+SIZES = st.integers(-9, 9).map(lambda e: 10.0**e)
+
+
+def exactly(row, x):
+    return sum((Fraction(c) * Fraction(v) for c, v in zip(row, x, strict=True)), Fraction(0))
+
+
+@given(seed=st.integers(0, 10**6), size=SIZES, terms=st.integers(1, 12))
+@settings(max_examples=60)
+def test_a_row_met_as_well_as_float64_can_is_not_violated(seed, size, terms):
+    rng = np.random.default_rng(seed)
+    x = np.zeros(20)
+    x[rng.choice(20, terms, replace=False)] = size * rng.standard_normal(terms)
+    row = rng.standard_normal((1, 20))
+    bound = np.array([float(exactly(row[0], x))])  # terms cancel, the bound can be far smaller
+    rows = Linear(DenseDesign(row), bound, bound)
+    assert rows.violation(x) <= 1e-15
+    reach = float(np.abs(row[0]) @ np.abs(x))
+    off = 3e-9 * (1.0 + abs(bound[0])) + 40.0 * 2.0**-53 * reach
+    for lower, upper in ((bound + off, np.array([np.inf])), (np.array([-np.inf]), bound - off)):
+        assert Linear(DenseDesign(row), lower, upper).violation(x) > 1e-9
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse", "operator"])
+def test_large_entries_that_cancel(storage):
+    ones = np.ones((70, 3))
+    design = {
+        "dense": lambda: DenseDesign(ones),
+        "sparse": lambda: SparseDesign(sparse.csr_array(ones)),
+        "operator": lambda: OperatorDesign(sparse.linalg.aslinearoperator(ones)),
+    }[storage]()
+    rows = Linear(design, np.ones(70), np.ones(70))
+    x = np.array([-369869707.3, 0.0, 369869708.3])
+    below = np.nextafter(x, -np.inf)
+    assert rows.violation(x) == rows.violation(below) == 0.0
+    assert rows.violation(x + np.array([0.0, 0.0, 1e-5])) > 1e-6
+    assert np.isnan(rows.violation(np.array([np.nan, 0.0, 1.0])))
+
+
+def test_a_feasible_start_is_kept_where_the_search_ends_outside(monkeypatch):
+    rng = np.random.default_rng(0)
+    term = Term(
+        DenseDesign(rng.standard_normal((9, 3))),
+        QuantileLoss(0.5),
+        rng.standard_normal(9),
+        np.full(9, 1 / 9),
+    )
+    one = np.ones(1)
+    region = Region((Linear(DenseDesign(np.ones((1, 3))), one, one),))
+    sparsity = Cardinality(3, 2)
+    form = SparseRegression((term,), np.zeros(3), sparsity, region=region)
+    objective = RegressionObjective(form)
+    support = np.array([0, 2])
+    monkeypatch.setattr("sparsemodel.numerics.multipliers._ROUNDS", 0)
+    start = objective.point(support, np.array([3.0, -2.0]))
+    kept = minimise_with_multipliers(objective, support, start)
+    assert kept.feasible
+    assert kept.point.value == start.value
+    assert kept.point.x.tolist() == [3.0, 0.0, -2.0]
+    for other in (np.array([3.0, 3.0]), np.array([0.0, 0.0])):
+        lost = minimise_with_multipliers(objective, support, objective.point(support, other))
+        assert not lost.feasible
+        assert lost.point.value == np.inf
+    outside = objective.point(np.array([0, 1]), np.array([3.0, -2.0]))
+    assert not minimise_with_multipliers(objective, support, outside).feasible
