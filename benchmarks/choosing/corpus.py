@@ -84,6 +84,11 @@ def _compressed() -> Iterator[Case]:
             for snr in (np.inf, 1e4) if (n, k) == (128, 34) else (np.inf,):
                 name = f"recover-{kind}-n{n}-p{p}-k{k}" + ("" if np.isinf(snr) else "-noisy")
                 yield Case(name, "compressed sensing", planted(design, n, p, k, snr))
+    # At the edge of what can be recovered, where patience decides.
+    for kind in ("gaussian", "cosines"):
+        for k in (20, 22, 24):
+            name = f"recover-{kind}-n64-p256-k{k}"
+            yield Case(name, "compressed sensing", planted(kinds[kind], 64, 256, k, np.inf))
     # A few larger ones, where passes and factorisations cost more than the interpreter.
     for k in (40, 200):
         name = f"recover-cosines-n1000-p4000-k{k}"
@@ -192,10 +197,12 @@ def _logistic() -> Iterator[Case]:
     yield Case("logistic-operator-n256-p512-k10", "logistic, sparse", operator)
 
 
-def _one_against_rest(loss: Any, ridge: float, k: int, *slice_: Any, positive: int = 0) -> Any:
+def _one_against_rest(
+    loss: Any, ridge: float, k: int, *slice_: Any, positive: int = 0, intercept: bool = True
+) -> Any:
     def build(rng: Generator) -> sm.Problem:
         X, y = real.table(*slice_)
-        return posed(loss, X, real.signs(y, positive), k, ridge, intercept=True)
+        return posed(loss, X, real.signs(y, positive), k, ridge, intercept=intercept)
 
     return build
 
@@ -212,6 +219,9 @@ def _logistic_real() -> Iterator[Case]:
         yield Case(f"logistic-adult-k{k}", "logistic, real", build)
         build = _one_against_rest(sm.logistic_loss, 1e-4, k, "spam_text", 1500, 3000)
         yield Case(f"logistic-spam-k{k}", "logistic, real", build)
+    for k in (4, 8):  # without an intercept some columns must stand in for it
+        build = _one_against_rest(sm.logistic_loss, 0.0, k, "adult", 6000, 104, intercept=False)
+        yield Case(f"logistic-adult-bare-k{k}", "logistic, real", build)
     build = _one_against_rest(sm.logistic_loss, 1e-4, 6, "letter", 3000, 16, positive=3)
     yield Case("logistic-letter-k6", "logistic, real", build)
     build = _one_against_rest(sm.logistic_loss, 1e-2, 8, "bladder22k", 0, 4000, positive=1)
