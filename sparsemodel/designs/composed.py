@@ -128,14 +128,13 @@ class StackedDesign(Design):
         return StackedDesign(int(rows.size), self._p, blocks)
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
-        if len(self._blocks) == 1:
-            index, design = self._blocks[0]
-            out = np.zeros((self._p, self._p))
-            out[np.ix_(index, index)] = design.gram(h)
-            return out
         out = np.zeros((self._p, self._p))
         for number, (index, design) in enumerate(self._blocks):
-            out[np.ix_(index, index)] += design.gram(h)
+            if index.size and index[-1] - index[0] == index.size - 1 and _increases(index):
+                place = slice(int(index[0]), int(index[-1]) + 1)
+                out[place, place] += design.gram(h)  # most often: a view, not a copy
+            else:
+                out[np.ix_(index, index)] += design.gram(h)
             for other, second in self._blocks[:number]:
                 # Of each pair only the narrower one is made dense (the column of ones, often).
                 narrow, wide = sorted(((index, design), (other, second)), key=lambda b: b[0].size)
@@ -299,9 +298,14 @@ class TransformedDesign(Design):
         if self._means is not None:
             # Mostly zeros: what cancels is a fraction of the order of the density.
             weights = np.ones(self.shape[0]) if h is None else h
-            shift = np.outer(self._means, self._design.rmatvec(weights))
-            out = out - shift - shift.T + weights.sum() * np.outer(self._means, self._means)
-        return out if self._scale is None else np.outer(self._scale, self._scale) * out
+            sums = self._design.rmatvec(weights)
+            shift = np.outer(self._means, sums - 0.5 * weights.sum() * self._means)
+            out -= shift
+            out -= shift.T
+        if self._scale is not None:
+            out *= self._scale[:, None]
+            out *= self._scale
+        return out
 
     def to_array(self) -> FloatArray:
         if self._select is not None:
@@ -353,6 +357,10 @@ def _stored_sparse(design: Design) -> bool:
 
 def _scale_rows(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
+
+
+def _increases(index: IntArray) -> bool:
+    return bool(np.all(np.diff(index) == 1))
 
 
 __all__ = ["OnesDesign", "StackedDesign", "TransformedDesign"]

@@ -1,0 +1,62 @@
+"""Gram matrices of sparse designs: compiled or SciPy's, whatever the order of the entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsemodel.designs import sparse
+from sparsemodel.designs.composed import StackedDesign, TransformedDesign
+from sparsemodel.designs.sparse import SparseDesign
+
+
+@st.composite
+def scattered(draw: st.DrawFn) -> Any:
+    """Entries in any order, some of them twice, in CSR or CSC with either width of indices."""
+    n, p = draw(st.integers(1, 9)), draw(st.integers(1, 7))
+    count = draw(st.integers(0, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rows = np.sort(rng.integers(0, n, count))
+    indptr = np.searchsorted(rows, np.arange(n + 1))
+    width = draw(st.sampled_from([np.int32, np.int64]))
+    parts = rng.standard_normal(count), rng.integers(0, p, count).astype(width)
+    array = sp.csr_array((n, p))
+    array.data, array.indices, array.indptr = *parts, indptr.astype(width)
+    return array if draw(st.booleans()) else array.tocsc()
+
+
+@pytest.mark.parametrize("from_products", [0, 10**9], ids=["compiled", "scipy"])
+@given(array=scattered(), weighted=st.booleans())
+@settings(deadline=None)
+def test_it_is_that_of_the_dense_columns(from_products: int, array: Any, weighted: bool) -> None:
+    n = array.shape[0]
+    h = np.linspace(0.0, 2.0, n) if weighted else None
+    dense = np.asarray(array.todense())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "_COMPILED", from_products)
+        got = SparseDesign(array).gram(h)
+    expected = dense.T @ (dense if h is None else h[:, None] * dense)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(array=scattered(), apart=st.booleans())
+@settings(deadline=None)
+def test_centred_scaled_and_stacked(array: Any, apart: bool) -> None:
+    n, p = array.shape
+    means, scale = np.linspace(-1.0, 1.0, p), np.linspace(1.0, 2.0, p)
+    h = np.linspace(0.5, 2.0, n)
+    moved = TransformedDesign(SparseDesign(array), means=means, scale=scale)
+    ones = SparseDesign(sp.csr_array(np.ones((n, 1))))
+    place = np.delete(np.arange(p + 1), p // 2) if apart else np.arange(p)
+    last = np.array([p // 2 if apart else p])
+    stacked = StackedDesign(n, p + 1, ((place, moved), (last, ones)))
+    dense = np.empty((n, p + 1))
+    dense[:, place] = (np.asarray(array.todense()) - means) * scale
+    dense[:, last] = 1.0
+    got = stacked.gram(h)
+    np.testing.assert_allclose(got, dense.T @ (h[:, None] * dense), rtol=1e-11, atol=1e-11)
