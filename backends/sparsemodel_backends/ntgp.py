@@ -133,7 +133,7 @@ class NTGP(IterativeBackend[NTGPState]):
                 moved = np.flatnonzero(d if d.ndim == 1 else np.any(d != 0.0, axis=1))
                 bend = objective.full_hessian_product(point, moved, d[moved])
                 step = float(np.vdot(d, d))
-                if float(np.vdot(d, bend)) <= step / eta * (1.0 + 1e-12):
+                if eta * float(np.vdot(d, bend)) <= step * (1.0 + 1e-12):  # eta may underflow
                     break
                 eta *= 0.5
             y, slope = z, slope + bend

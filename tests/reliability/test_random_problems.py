@@ -68,6 +68,24 @@ def test_what_once_crashed():
     assert verdict.bounded
 
 
+def test_what_once_divided_by_zero():
+    """Curvature of 1e300: the step length of Newton greedy pursuit underflows to zero."""
+    recipe = Recipe(
+        loss="squared_hinge",
+        shape=(9, 1),
+        matrix_scale=1e150,
+        target_scale=1e-310,
+        storage="CSC",
+        ridge_shape="each its own",
+        constraint="box",
+        reduction="sum",
+        start="random",
+        backend="any",
+        seed=714892159,
+    )
+    assert judge(recipe).faults == ()
+
+
 @pytest.mark.slow
 def test_what_once_broke_a_contract():
     """Entries of 4e8 with the sum one: rounding was taken for a violation."""
