@@ -104,7 +104,7 @@ def working_set(
     squares = Squares(smoothed) if _squared(smoothed) else None
     while True:
         regulariser = Regulariser(form, work, form.ridge)
-        smooth = smooth_part(smoothed, work, free, b, squares, eliminated)
+        smooth = smooth_part(smoothed, work, free, b, x[work], squares, eliminated)
         complete = work.size == rest.size
 
         def goal(
@@ -122,9 +122,13 @@ def working_set(
         x = np.zeros(form.shape)
         x[work] = state.x
         point = state.bound_point if complete and state.bound_point is not None else state.x
-        at, gradients = _complete(smoothed, point, work, free, eliminated, x)
+        at, gradients = _complete(smoothed, point, work, free, eliminated)
         if eliminated.size:
-            b = at[eliminated]
+            # The bound's point may have another mean than the state's, and so another intercept.
+            own = at
+            if point is not state.x:
+                own, _ = _complete(smoothed, state.x, work, free, eliminated)
+            b = own[eliminated]
             x[eliminated] = b
         v = np.zeros(form.shape)
         for term, g in zip(form.terms, gradients, strict=True):
@@ -163,7 +167,7 @@ def _first_set(
 ) -> IntArray:
     """Return the columns to begin with: those with the largest gains, and the start's own."""
     nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-    _, gradients = _complete(smoothed, x[rest], rest, (), np.empty(0, dtype=np.intp), x)
+    _, gradients = _complete(smoothed, x[rest], rest, (), np.empty(0, dtype=np.intp))
     v = np.zeros(form.shape)
     for term, g in zip(form.terms, gradients, strict=True):
         v += term.design.rmatvec(g)
@@ -212,17 +216,16 @@ def _complete(
     work: IntArray,
     free: tuple[FloatArray, ...],
     eliminated: IntArray,
-    x: FloatArray,
 ) -> tuple[FloatArray, tuple[FloatArray, ...]]:
     """Return the full point with the eliminated coordinates at their best, and the gradients."""
     nonzero = point != 0.0 if point.ndim == 1 else np.any(point != 0.0, axis=1)
     on = np.flatnonzero(nonzero)
-    smooth = LossSmooth(form, work[on], free if eliminated.size else (), x[eliminated])
+    smooth = LossSmooth(form, work[on], free if eliminated.size else ())
     smooth.gradient(point[on], smooth.image(point[on]))
     at = np.zeros(form.shape)
     at[work] = point
     if eliminated.size:
-        at[eliminated] = smooth.b
+        at[eliminated] = smooth.best_free(point[on])
     return at, smooth.gradients
 
 

@@ -43,6 +43,11 @@ _FIRST, _SHRINK, _LEAST = 0.3, 0.3, 1e-3
 """Smoothing in units of the residuals over the slopes: first, its change, last."""
 
 _ROUNDS = 30
+_STUCK, _PROGRESS = 4, 0.9
+"""So many rounds in a row that leave more than this share of the gap are the last."""
+
+_NOTHING = 1e-8
+"""Share of the start's loss below which a relaxation is as good as the losses' infimum."""
 
 
 def relax(
@@ -76,7 +81,10 @@ def _kinked(
     regulariser = Regulariser(form, rest, form.ridge)
     best = Relaxed(start, math.inf, -math.inf, None, np.zeros(regulariser.shape.units), 0)
     centre: Witness | None = None
-    mu, before = _FIRST, math.inf
+    mu, before, stuck = _FIRST, math.inf, 0
+    lowest = form.constant + sum(t.loss.infimum(t.target, t.weights) for t in form.terms)
+    points = (start, np.zeros(form.shape))
+    typical = min(_value(form, regulariser, rest, point) for point in points) - lowest
     for _ in range(_ROUNDS):
         smoothed = replace(
             form,
@@ -107,6 +115,11 @@ def _kinked(
         if best.exhausted_to(tolerance) or (
             deadline is not None and time.perf_counter() >= deadline
         ):
+            break
+        if math.isfinite(typical) and best.value - lowest <= _NOTHING * typical:
+            break
+        stuck = stuck + 1 if gap > _PROGRESS * before else 0
+        if stuck == _STUCK:
             break
         if gap > 0.3 * before:
             if mu <= _LEAST * 1e-2:

@@ -18,6 +18,9 @@ Predictions = list[FloatArray]
 _STEPS, _TRIES = 50, 80
 _EXACT = 1e-13
 """Share of the gradients' sizes that may be left unbalanced."""
+_ULP = 4e-16
+_LEAP = 64.0
+"""Newton's steps outside a bracket may be so many times longer than the growing ones."""
 
 
 def minimised(
@@ -36,11 +39,17 @@ def minimised(
     b
         Where to start.
     """
+    if not free:
+        return _total(terms, z), _gradients(terms, z), b
+    if b.size == 1:
+        return _along_one(terms, free, z, b)
     gradients = _gradients(terms, z)
-    for _ in range(_STEPS if free else 0):
+    value, before = _total(terms, z), np.inf
+    for _ in range(_STEPS):
         residual = _sum([f.T @ g for f, g in zip(free, gradients, strict=True)])
         scale = sum(float(np.abs(g).sum()) for g in gradients)
-        if float(np.abs(residual).max(initial=0.0)) <= _EXACT * scale:
+        left = float(np.abs(residual).max(initial=0.0))
+        if left <= _EXACT * scale:
             break
         step = -_solve(_hessian(terms, free, z, b), residual)
         if not np.all(np.isfinite(step)):
@@ -49,27 +58,78 @@ def minimised(
         slope = float(np.vdot(residual, step))
         if not slope < 0.0:
             break
-        length = _line(terms, z, moves, slope, exact=b.size == 1)
+        length = _line(terms, z, moves, slope)
         if length == 0.0:
             break
-        z = [u + length * move for u, move in zip(z, moves, strict=True)]
-        b = b + length * step
+        ahead = [u + length * move for u, move in zip(z, moves, strict=True)]
+        following, value = value, _total(terms, ahead)
+        if not value < following and left >= before:
+            break  # rounding leaves nothing to gain
+        before = min(before, left)
+        z, b = ahead, b + length * step
         gradients = _gradients(terms, z)
     return _total(terms, z), gradients, b
 
 
-def _line(terms: Terms, z: Predictions, moves: Predictions, slope: float, *, exact: bool) -> float:
-    """Return a length at which the derivative along ``moves`` vanishes, or is much smaller.
+def _along_one(
+    terms: Terms, free: tuple[FloatArray, ...], z: Predictions, b: FloatArray
+) -> tuple[float, tuple[FloatArray, ...], FloatArray]:
+    """Find the root of the derivative in the only coordinate, which grows with it.
+
+    Newton's steps while they stay inside the bracket and halve the derivative, bisections where
+    they do not. It ends at the latest where the bracket is within the rounding of ``z``.
+    """
+    unit = np.ones_like(b)
+    moves = [f @ unit for f in free]
+    reach = max(float(np.abs(move).max(initial=0.0)) for move in moves)
+    size = max(float(np.abs(u).max(initial=0.0)) for u in z)
+    fine = _ULP * size / reach if reach > 0.0 else np.inf
+    low, high, t, last = -np.inf, np.inf, 0.0, np.inf
+    best, found, ahead = np.inf, (0.0, _gradients(terms, z)), z
+    for _ in range(_TRIES):
+        gradients = _gradients(terms, ahead) if t != 0.0 else found[1]
+        slope = _dot(gradients, moves)
+        if not np.isfinite(slope):
+            if t == 0.0:
+                break
+            t = 0.5 * (t + found[0])  # predictions beyond all floats
+            ahead = [u + t * move for u, move in zip(z, moves, strict=True)]
+            continue
+        if abs(slope) < best:
+            best, found = abs(slope), (t, gradients)
+        scale = sum(float(np.abs(g).sum()) for g in gradients) * reach
+        if abs(slope) <= _EXACT * scale:
+            break
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        if high - low <= fine + _ULP * abs(t):
+            break
+        second = _along(terms, ahead, moves)
+        newton = t - slope / second if second > 0.0 else np.inf
+        if np.isfinite(high - low):
+            inside = low < newton < high and abs(slope) <= 0.5 * last
+            t = newton if inside else 0.5 * (low + high)
+        else:  # a curvature of almost nothing asks for steps beyond all floats
+            width = 4.0 * abs(t) if t != 0.0 else (size / (1024.0 * reach) if size > 0.0 else 1.0)
+            leap = width if slope < 0.0 else -width
+            t = newton if abs(newton - t) <= _LEAP * width else t + leap
+        last = abs(slope)
+        ahead = [u + t * move for u, move in zip(z, moves, strict=True)]
+    t, gradients = found
+    ahead = [u + t * move for u, move in zip(z, moves, strict=True)]
+    return _total(terms, ahead), gradients, b + t
+
+
+def _line(terms: Terms, z: Predictions, moves: Predictions, slope: float) -> float:
+    """Return a length at which the derivative along ``moves`` is much smaller.
 
     The derivative grows with the length. Newton's step is taken while it stays inside the bracket,
     otherwise the bracket is doubled or halved.
     """
     low, high, length, left = 0.0, np.inf, 1.0, slope
-    enough = (_EXACT if exact else 0.1) * abs(slope)
     for _ in range(_TRIES):
         ahead = [u + length * move for u, move in zip(z, moves, strict=True)]
         along = _dot(_gradients(terms, ahead), moves)
-        if abs(along) <= enough:
+        if abs(along) <= 0.1 * abs(slope):
             return length
         if along < 0.0:
             low, left = length, along
@@ -77,8 +137,8 @@ def _line(terms: Terms, z: Predictions, moves: Predictions, slope: float, *, exa
             high = length
         else:  # not a number: predictions beyond all floats
             return low
-        if high - low <= 4e-16 * high:
-            return low if low > 0.0 or not exact else high
+        if high - low <= _ULP * high:
+            return low
         second = _along(terms, ahead, moves)
         newton = length - along / second if second > 0.0 else np.inf
         if low < newton < high and np.isfinite(newton):

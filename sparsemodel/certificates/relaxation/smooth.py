@@ -165,7 +165,13 @@ class QuadraticSmooth(Smooth):
 
 @final
 class LossSmooth(Smooth):
-    """Losses of the predictions on a working set, the unbounded coordinates minimised out."""
+    r"""Losses of the predictions on a working set, the unbounded coordinates minimised out.
+
+    What columns have in common with the free ones, ``F``, changes nothing but the best ``b``:
+    :math:`A x + F b = (A - F M) x + F (b + M x)`. With the weighted projection
+    :math:`M = (F^T C F)^+ F^T C A` (for an intercept, the means) steps are as long as centred
+    columns allow. The shift stays implicit.
+    """
 
     def __init__(
         self,
@@ -173,7 +179,9 @@ class LossSmooth(Smooth):
         coordinates: IntArray,
         free: tuple[FloatArray, ...],
         start: FloatArray | None = None,
+        at: FloatArray | None = None,
     ) -> None:
+        """``start`` are the free coordinates to begin with, best for the point ``at``."""
         self._form = form
         self._designs: tuple[Design, ...] = tuple(
             t.design if coordinates.size == t.design.shape[1] else t.design.restrict(coordinates)
@@ -181,13 +189,24 @@ class LossSmooth(Smooth):
         )
         self._free = free
         width = free[0].shape[1] if free else 0
-        self.b = np.zeros((width, *form.shape[1:])) if start is None else start
+        self._shift = self._projection() if free else np.zeros((0, coordinates.size))
+        self._b = np.zeros((width, *form.shape[1:])) if start is None else start
+        if at is not None and free:
+            self._b = self._b + self._shift @ at
         self.size: tuple[int, ...] = (coordinates.size, *form.shape[1:])
         self.gradients: tuple[FloatArray, ...] = ()
         """Gradients of the terms in their predictions at the last point asked for."""
 
     def image(self, x: FloatArray) -> Image:
-        return tuple(design.matvec(x) for design in self._designs)
+        products = tuple(design.matvec(x) for design in self._designs)
+        if not self._free:
+            return products
+        shift = self._shift @ x
+        return tuple(u - f @ shift for u, f in zip(products, self._free, strict=True))
+
+    def best_free(self, x: FloatArray) -> FloatArray:
+        """Return the free coordinates at ``x``, where the value was asked for last."""
+        return self._b - self._shift @ x
 
     def value(self, x: FloatArray, image: Image) -> float:
         return self._profile(image)[0]
@@ -198,6 +217,10 @@ class LossSmooth(Smooth):
         out = np.zeros(self.size)
         for design, g in zip(self._designs, gradients, strict=True):
             out += design.rmatvec(g)
+        if self._free:
+            out -= self._shift.T @ _sum(
+                [f.T @ g for f, g in zip(self._free, gradients, strict=True)]
+            )
         return value, out
 
     def model(self, x: FloatArray, image: Image) -> Model | None:
@@ -212,7 +235,7 @@ class LossSmooth(Smooth):
 
     def curvature_guess(self) -> float:
         total = 0.0
-        for term, design in zip(self._form.terms, self._designs, strict=True):
+        for i, (term, design) in enumerate(zip(self._form.terms, self._designs, strict=True)):
             upper = term.loss.curvature()[1]
             v = np.random.default_rng(0).standard_normal(design.shape[1])
             norm = 0.0
@@ -220,22 +243,36 @@ class LossSmooth(Smooth):
                 size = float(np.linalg.norm(v))
                 if size == 0.0:
                     break
-                v = design.rmatvec(term.weights * design.matvec(v / size))
+                v = v / size
+                moved = design.matvec(v)
+                if self._free:
+                    moved = moved - self._free[i] @ (self._shift @ v)
+                moved = term.weights * moved
+                v = design.rmatvec(moved)
+                if self._free:
+                    v = v - self._shift.T @ (self._free[i].T @ moved)
                 norm = float(np.linalg.norm(v))
             total += norm * (upper if np.isfinite(upper) else 1.0)
         return 0.5 * total
+
+    def _projection(self) -> FloatArray:
+        weights = [term.weights[:, None] for term in self._form.terms]
+        weighted = [c * f for c, f in zip(weights, self._free, strict=True)]
+        own = _sum([f.T @ w for f, w in zip(self._free, weighted, strict=True)])
+        cross = _sum([d.rmatvec(w).T for d, w in zip(self._designs, weighted, strict=True)])
+        return np.linalg.pinv(own, hermitian=True, rcond=1e-13) @ cross
 
     def _margins(self, image: Image) -> list[FloatArray]:
         out = []
         for i, (term, z) in enumerate(zip(self._form.terms, image, strict=True)):
             u = z if term.offset is None else z + term.offset
-            out.append(u + self._free[i] @ self.b if self._free else u)
+            out.append(u + self._free[i] @ self._b if self._free else u)
         return out
 
     def _profile(self, image: Image) -> tuple[float, tuple[FloatArray, ...]]:
         """Minimise over the unbounded coordinates, from the last ones."""
-        found = minimised(self._form.terms, self._free, self._margins(image), self.b)
-        value, gradients, self.b = found
+        found = minimised(self._form.terms, self._free, self._margins(image), self._b)
+        value, gradients, self._b = found
         return value + self._form.constant, gradients
 
 

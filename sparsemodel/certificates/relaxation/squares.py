@@ -72,20 +72,21 @@ def smooth_part(
     work: IntArray,
     free: tuple[FloatArray, ...],
     b: FloatArray | None,
+    at: FloatArray,
     squares: Squares | None,
     eliminated: IntArray,
 ) -> Smooth:
     """Return the losses on a working set: by Gram matrix where that is cheap, else by products."""
     rows = sum(t.design.shape[0] for t in form.terms)
     if squares is None or work.size > max(4000, rows) or work.size > LIMIT:
-        return LossSmooth(form, work, free if eliminated.size else (), b)
+        return LossSmooth(form, work, free if eliminated.size else (), b, at)
     index = np.union1d(work, eliminated)
     h = squares.gram(index)
     keep, out = np.searchsorted(index, work), np.searchsorted(index, eliminated)
     try:
         q, r, extra, _, _ = schur(h, squares.linear[index], keep, out)
     except np.linalg.LinAlgError:
-        return LossSmooth(form, work, free if eliminated.size else (), b)
+        return LossSmooth(form, work, free if eliminated.size else (), b, at)
     return QuadraticSmooth(q, r, squares.constant + float(extra[0]))
 
 
