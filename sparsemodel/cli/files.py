@@ -10,17 +10,34 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sparsemodel.cli.exits import OutputError
+from sparsemodel.cli.exits import OutputError, UsageError
 
 
-def check_free(path: Path, *, overwrite: bool) -> None:
-    """Raise :class:`OutputError` if ``path`` cannot be written; meant for before the work."""
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder; give the name of a file.")
-    if not path.parent.is_dir():
-        raise OutputError(f"There is no folder {path.parent}; create it first.")
-    if path.exists() and not overwrite:
+def check_free(path: Path, *, overwrite: bool, data: str | None = None) -> None:
+    """Raise :class:`OutputError` if ``path`` cannot be written; meant for before the work.
+
+    A link is a file of its own here, wherever it leads: without ``overwrite`` it is in the way.
+    The file ``data``, by whatever name, is never replaced (:class:`UsageError`).
+    """
+    try:
+        if path.is_dir():
+            raise OutputError(f"{path} is a folder; give the name of a file.")
+        if not path.parent.is_dir():
+            raise OutputError(f"There is no folder {path.parent}; create it first.")
+        path.lstat()
+        taken = True
+    except FileNotFoundError:
+        taken = False
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from error
+    if taken and not overwrite:
         raise OutputError(f"{path} exists already; choose another name or add --overwrite.")
+    if taken and data is not None and os.path.realpath(path) == os.path.realpath(data):
+        raise UsageError(f"{path} would replace the data.")
+    if not os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise OutputError(f"{path} cannot be written: files may not be made in {path.parent}.")
 
 
 @contextmanager
@@ -28,7 +45,8 @@ def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Give a temporary file beside ``path`` to write to, and move it to ``path`` at the end.
 
     ``path`` is either complete or untouched, whatever happens in between. Without ``overwrite``
-    a file that appeared in the meantime is kept, and :class:`OutputError` raised.
+    a file that appeared in the meantime is kept, and :class:`OutputError` raised. With it, a
+    symbolic or hard link is replaced by a file of its own; what it led to is not touched.
     """
     check_free(path, overwrite=overwrite)
     try:

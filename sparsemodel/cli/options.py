@@ -178,6 +178,8 @@ def output_file(text: str) -> Path:
     """Return a path; the type of options that name outputs."""
     if not text:
         raise argparse.ArgumentTypeError("the name of a file is empty")
+    if "\0" in text:
+        raise argparse.ArgumentTypeError("the name of a file has a null character")
     return Path(text)
 
 

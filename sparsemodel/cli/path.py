@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     if output is not None:
         if output.suffix.lower() != ".csv":
             raise UsageError(f"--table {output}: the name must end in .csv.")
-        check_free(output, overwrite=arguments.overwrite)
+        check_free(output, overwrite=arguments.overwrite, data=arguments.data)
     data = read(arguments.data, arguments)
     declared = declare(data, arguments, arguments.ks[-1])
     path = declared.problem.path(arguments.ks)

@@ -190,7 +190,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
             raise UsageError(f"{name} {path}: the name must end in {' or '.join(endings)}.")
         if option != "edge_list" and arguments.no_certificate:
             raise UsageError(f"{name} needs the certificate that --no-certificate leaves out.")
-        check_free(path, overwrite=arguments.overwrite)
+        check_free(path, overwrite=arguments.overwrite, data=arguments.data)
 
 
 def _save(certificate: Any, arguments: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse before the work what would fail after it."""
-    wanted: dict[Path, str] = {}
+    wanted: dict[str, str] = {}
     for option, endings in (
         ("report", (".html", ".htm", ".md", ".txt")),
         ("certificate", (".json",)),
@@ -118,13 +119,11 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--{option} {path}: the name must end in {' or '.join(endings)}.")
         if option != "coefficients" and arguments.no_certificate:
             raise UsageError(f"--{option} needs the certificate that --no-certificate leaves out.")
-        if path.resolve() in wanted:
-            raise UsageError(f"--{option} and --{wanted[path.resolve()]} name the same file.")
-        wanted[path.resolve()] = option
-        check_free(path, overwrite=arguments.overwrite)
-    source = None if arguments.data == "-" else Path(arguments.data).resolve()
-    if source in wanted:
-        raise UsageError(f"--{wanted[source]} would replace the data.")
+        check_free(path, overwrite=arguments.overwrite, data=arguments.data)
+        real = os.path.realpath(path)
+        if real in wanted:
+            raise UsageError(f"--{option} and --{wanted[real]} name the same file.")
+        wanted[real] = option
 
 
 def _save(certificate: Any, arguments: argparse.Namespace) -> None:

@@ -11,9 +11,17 @@ from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
-from sparsemodel.interfaces import DataError, DataTypeError, Design
+from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
 
 _REAL = "biuf"
+
+_MOST = 2**31 - 1
+"""Rows and columns at most: LAPACK counts them in 32 bits. Entries may be more."""
+
+_FEWER = (
+    ("rows", "Add up equal rows and give them weights, or solve on a sample of the rows."),
+    ("columns", "Screen the columns, or hash the features into fewer."),
+)
 
 
 def as_design(matrix: Any, *, where: str = "A") -> Design:
@@ -32,13 +40,17 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     Raises
     ------
     DataError
-        When it is empty or not two-dimensional.
+        When it is empty, not two-dimensional, has 2^31 rows or columns, or is a sparse matrix
+        whose indices lead out of its arrays.
     DataTypeError
         When its entries are not real numbers.
+    MissingDependencyError
+        When it belongs to a package that cannot be imported whole.
 
     Notes
     -----
-    Whether the entries are finite is checked later, for free, in the first product.
+    Whether the entries are finite is checked later, for free, in the first product. The indices
+    of a sparse matrix are read once: a product with wrong ones would end the process.
     """
     if isinstance(matrix, Design):
         return matrix
@@ -74,6 +86,7 @@ def _sparse(matrix: Any, where: str) -> Design:
     _check_kind(matrix.dtype, where)
     if matrix.format not in ("csr", "csc"):
         matrix = matrix.tocsr()
+    _check_indices(matrix, where)
     if matrix.dtype not in (np.float64, np.float32):
         matrix = matrix.astype(np.float64)
     return SparseDesign(matrix)
@@ -85,6 +98,11 @@ def _is_dask(matrix: Any) -> bool:
 
 
 def _distributed(array: Any, where: str) -> Design:
+    try:
+        import dask.base
+        import dask.delayed  # noqa: F401
+    except ImportError as error:
+        raise _dask_is_missing(where, error) from error
     from sparsemodel.designs.distributed import DistributedDesign
 
     _check_shape(array.shape, where)
@@ -117,6 +135,10 @@ def _dense(matrix: Any, where: str) -> Design:
             f"{where} is not a matrix: its rows have different lengths. "
             "Pass a two-dimensional array with one row per observation."
         ) from error
+    except ImportError as error:
+        if type(matrix).__module__.partition(".")[0] != "dask":
+            raise
+        raise _dask_is_missing(where, error) from error
     if isinstance(matrix, np.ma.MaskedArray):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     _check_shape(array.shape, where)
@@ -147,6 +169,34 @@ def _check_shape(shape: tuple[int, ...], where: str) -> None:
         )
     if shape[0] == 0 or shape[1] == 0:
         raise DataError(f"{where} is empty: its shape is {tuple(shape)}.")
+    for size, (kind, advice) in zip(shape, _FEWER, strict=True):
+        if size > _MOST:
+            raise DataError(
+                f"{where} has {size:,} {kind}; at most 2^31 - 1 = {_MOST:,} can be solved. {advice}"
+            )
+
+
+def _check_indices(matrix: Any, where: str) -> None:
+    lines, width = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    starts = matrix.indptr
+    sound = starts.size == lines + 1 and starts[0] == 0 and not np.any(starts[1:] < starts[:-1])
+    if sound:
+        used = matrix.indices[: starts[-1]]
+        sound = used.size == starts[-1] <= matrix.data.size
+        sound = sound and (not used.size or (used.min() >= 0 and used.max() < width))
+    if not sound:
+        raise DataError(
+            f"{where} is a damaged sparse matrix: its indices do not fit its shape {matrix.shape}. "
+            "Make it again from rows, columns and values; from 2^31 entries on, "
+            "indptr and indices must be int64."
+        )
+
+
+def _dask_is_missing(where: str, error: ImportError) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"{where} is a Dask array, but Dask cannot be imported whole ({error}); "
+        "pip install 'sparsemodel[distributed]', or pass the computed NumPy array."
+    )
 
 
 def _check_kind(dtype: Any, where: str) -> None:

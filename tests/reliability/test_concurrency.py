@@ -74,6 +74,88 @@ def test_problems_solutions_plans_and_certificates_travel():
             assert str(certificate)
 
 
+def graph_of(number: int) -> sm.Problem:
+    X = np.random.default_rng(number).standard_normal((25, 5))
+    X[:, 1] += X[:, 0]
+    X[:, 3] -= X[:, 2]
+    omega = sm.Variable((5, 5), symmetric=True, name="Omega")
+    goal = sm.minimize(sm.gaussian_nll(omega, data=X))
+    return sm.Problem(goal, sm.card(sm.offdiag(omega)) <= 6)
+
+
+def told(path: object) -> tuple:
+    """Return all that a path says, its choice included, as plain values."""
+    chosen = path.select("bic")
+    return (
+        list(path.k),
+        [float(value) for value in path.objective],
+        [[str(name) for name in support] for support in path.support],
+        float(path.passes),
+        chosen.k,
+        float(chosen.value),
+        str(chosen.support),
+        {name: np.asarray(value).tolist() for name, value in chosen.values.items()},
+        str(path),
+    )
+
+
+def path_of(kind: str) -> object:
+    return (graph_of(1) if kind == "graph" else problem_of(0)).path(range(4))
+
+
+def path_and_problem(kind: str) -> tuple:
+    problem = graph_of(2) if kind == "graph" else problem_of(1)
+    certificate = problem.certify() if problem.solve() else None
+    return told(path_of(kind)), problem.value, certificate.bound, certificate.upper
+
+
+def proof_of(kind: str) -> tuple[sm.Problem, object]:
+    problem = graph_of(3) if kind == "graph" else problem_of(4)
+    problem.solve()
+    return problem, problem.certify() if kind == "graph" else problem.prove()
+
+
+def opened_elsewhere(content: bytes) -> tuple:
+    """Return what another process makes of a path, a certificate and its problem."""
+    from sparsemodel.certificates import verify
+
+    path, problem, certificate = pickle.loads(content)
+    verify(certificate, problem.form)
+    again = path_of("graph" if "Omega" in str(problem) else "regression")
+    return told(path), told(again), certificate.bound, str(certificate), pickle.dumps(path)
+
+
+@pytest.mark.parametrize("kind", ["regression", "graph"])
+def test_threads_follow_paths_and_solve_graphs_at_once(kind: str):
+    alone = path_and_problem(kind)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(path_and_problem, [kind] * 4)) == [alone] * 4
+
+
+@pytest.mark.slow
+def test_paths_certificates_and_proofs_travel():
+    """To processes that start from nothing, two at once, and back."""
+    kinds = ("regression", "graph")
+    sent = [(path_of(kind), *proof_of(kind)) for kind in kinds]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        back = list(pool.map(opened_elsewhere, [pickle.dumps(things) for things in sent]))
+        at_once = list(pool.map(path_and_problem, kinds))
+    for (path, _, certificate), (there, again, bound, text, returned) in zip(
+        sent, back, strict=True
+    ):
+        assert there == told(path) == told(pickle.loads(returned))
+        assert again == there
+        assert bound == certificate.bound
+        assert text == str(certificate)
+    assert at_once == [path_and_problem(kind) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", ["regression", "graph"])
+def test_a_path_is_pickled_with_its_choice(kind: str):
+    path = path_of(kind)
+    assert told(pickle.loads(pickle.dumps(path))) == told(path)
+
+
 @pytest.mark.parametrize("number", range(4))
 def test_a_solved_problem_is_pickled_with_its_state(number: int):
     problem = problem_of(number)

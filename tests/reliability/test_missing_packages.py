@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import sparsemodel as sm
 
 ABSENT = """
 import importlib.abc, sys
@@ -77,3 +80,83 @@ def test_what_needs_one_says_which_extra_to_install(name, tmp_path):
     names = {name, "pyarrow"} if name == "pandas" else {name}
     done = run(names, code, tmp_path)
     assert f"sparsemodel{extra}" in done.stderr, done.stderr[-3000:]
+
+
+NO_NUMBA = """
+import importlib.abc, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "numba":
+            raise ImportError("Numba needs another NumPy")
+
+sys.meta_path.insert(0, Absent())
+import numpy as np
+import pytest
+import sparsemodel as sm
+
+rng = np.random.default_rng(0)
+A = rng.standard_normal((40, 12))
+b = A[:, [1, 3]].sum(axis=1) + rng.standard_normal(40)
+
+for loss, target in ((sm.squared_loss, b), (sm.logistic_loss, b > 0.0)):
+    w = sm.Variable(12, name="w")
+    problem = sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 0.1)), sm.card(w) <= 6)
+    solution = problem.solve("nhtp")
+    assert problem.certify().bound <= problem.value
+    if loss is sm.squared_loss:
+        with pytest.raises(sm.MissingDependencyError, match=r"Numba.*another NumPy.*pip install"):
+            problem.prove()
+        assert problem.value == solution.value
+omega = sm.Variable((12, 12), symmetric=True, name="Omega")
+graph = sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=A)), sm.card(sm.offdiag(omega)) <= 8)
+graph.solve()
+assert graph.certify().bound <= graph.value
+"""
+
+
+def test_without_a_numba_that_works_only_proofs_are_missing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NUMBA],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=str(tmp_path),
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("part", ["dask.base", "dask.delayed"])
+def test_a_dask_array_without_all_of_dask(part: str, monkeypatch: pytest.MonkeyPatch):
+    """As after an upgrade that was broken off: the array is there, what computes it is not."""
+    da = pytest.importorskip("dask.array")
+    array = da.from_array(np.ones((6, 2)), chunks=(3, 2))
+    monkeypatch.setitem(sys.modules, part, None)
+    with pytest.raises(sm.MissingDependencyError, match=r"A is a Dask array.*\[distributed\]"):
+        sm.as_design(array)
+
+
+def test_a_dask_array_without_distributed(monkeypatch: pytest.MonkeyPatch):
+    """Only clusters need it; the threads of the machine do not."""
+    da = pytest.importorskip("dask.array")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 8))
+    values = []
+    for matrix in (A, da.from_array(A, chunks=(20, 8))):
+        w = sm.Variable(8, name="w")
+        loss = sm.squared_loss(sm.as_design(matrix) @ w, A[:, 1] - A[:, 5])
+        problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 2)
+        values.append(problem.solve("nhtp").value)
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_an_array_whose_package_is_gone():
+    class Array:
+        __module__ = "dask.array.core"
+
+        def __array__(self, *_: object, **__: object) -> np.ndarray:
+            raise ModuleNotFoundError("No module named 'dask'", name="dask")
+
+    with pytest.raises(sm.MissingDependencyError, match=r"Dask cannot be imported whole"):
+        sm.as_design(Array())

@@ -7,9 +7,9 @@ For a quadratic :math:`\frac12 x^T M x - g^T x` a set ``S`` gains :math:`g_S^T M
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from sparsemodel.certificates.proof.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
 
 

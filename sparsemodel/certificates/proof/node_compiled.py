@@ -14,10 +14,10 @@ Plain loops on purpose: they compile in a quarter of the time that array express
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from sparsemodel.certificates.proof.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray
 
 

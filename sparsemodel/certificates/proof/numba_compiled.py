@@ -1,0 +1,15 @@
+"""Numba, which compiles the nodes of branch and bound, or what to install."""
+
+from __future__ import annotations
+
+from sparsemodel.interfaces import MissingDependencyError
+
+try:
+    import numba
+except ImportError as error:  # also raised where Numba does not go with the version of NumPy
+    raise MissingDependencyError(
+        f"Proofs by branch and bound need Numba, which cannot be imported ({error}): "
+        "pip install --upgrade numba. Solutions and certificates do without it."
+    ) from error
+
+__all__ = ["numba"]
