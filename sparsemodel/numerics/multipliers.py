@@ -86,7 +86,10 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     :math:`O(n q^2 + q^3)` for each Newton step in ``q`` unknowns, a few dozen steps in all.
     """
     if not isinstance(objective, RegressionObjective) or len(objective.shape) > 1:
-        raise UnsupportedProblemError("The method of multipliers is for vector regressions.")
+        raise UnsupportedProblemError(
+            "Linear constraints and bounds on a norm are kept for vector variables, and this "
+            "variable is a matrix. Leave them out and add a ridge, or bound the entries."
+        )
     form = objective.form
     v = start.x[support].copy()
     terms = _terms(form, objective, support, v)
