@@ -27,6 +27,17 @@ def table(name: str, rows: int = 0, columns: int = 0) -> tuple[Any, Any]:
     return (_dense if isinstance(X, np.ndarray) else _sparse)(X, columns), y
 
 
+@cache
+def bare(name: str, rows: int) -> tuple[Any, Any]:
+    """Return ``(X, y)`` with dense unit columns, one of ones among them, not centred."""
+    data = load(name)
+    kept = np.sort(np.random.default_rng(0).choice(data.X.shape[0], rows, replace=False))
+    X = np.asarray(data.X[kept].todense() if hasattr(data.X, "todense") else data.X[kept], float)
+    X = np.column_stack([X, np.ones(rows)])
+    size = np.linalg.norm(X, axis=0)
+    return X[:, size > 0.0] / size[size > 0.0], np.asarray(data.y)[kept]
+
+
 def _dense(X: Any, columns: int) -> Any:
     X = np.asarray(X, dtype=np.float64)
     spread = X.std(axis=0)

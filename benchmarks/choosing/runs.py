@@ -57,7 +57,6 @@ RECIPES = (
     f"nhtp > {_ALL} | {_PRICED} | omp > {_ALL} | grahtp > {_ALL}",
     f"nhtp > {_ALL} | {_PRICED} | {_ALL} | gomp > {_ALL} | sp > {_ALL}",
     f"{_NEWTON} | gomp",
-    f"{_NEWTON} | gp | omp | best {_ALL}",
     f"gomp | {_NEWTON} | best {_SWAPS}",
 )
 """Plans of several stages that are tried on squared losses beside the single backends."""
@@ -76,6 +75,10 @@ RECIPES_OF_OTHERS = (
     f"gp > {_PRICED} | {_NEWTON} > {_PRICED} | sp > {_PRICED} | {_PRICED} | omp > {_SWAPS}",
     f"gp | gomp | sp | best {_PRICED}",
     f"gomp | {_NEWTON} | best {_PRICED}",
+    f"gp > {_PRICED} | {_SWAPS}",
+    f"gp > {_PRICED} | chtp > {_PRICED} | {_SWAPS}",
+    f"{_NEWTON} > {_PRICED} | sp > {_PRICED} | {_SWAPS}",
+    f"gp > {_PRICED} | {_NEWTON} > {_PRICED} | gomp > {_PRICED} | sp > {_PRICED} | {_SWAPS}",
 )
 """The same for other losses, where swaps are priced by the second-order model."""
 

@@ -89,7 +89,9 @@ class Cardinality:
 
     def active_units(self, x: FloatArray) -> IntArray:
         """Return the sorted counted units in which ``x`` is not zero."""
-        return np.flatnonzero(self.unit_scores((coordinate_scores(x) != 0.0).astype(np.float64)))
+        # Not by squares, which are zero for entries below 1e-162.
+        nonzero = (x != 0.0) if x.ndim == 1 else (x != 0.0).any(axis=1)
+        return np.flatnonzero(self.unit_scores(nonzero.astype(np.float64)))
 
     def count(self, x: FloatArray) -> int:
         """Return the number of counted units in which ``x`` is not zero."""

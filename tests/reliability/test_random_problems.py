@@ -198,3 +198,20 @@ def test_a_crash_and_a_warning_are_faults(monkeypatch: pytest.MonkeyPatch):
     assert verdict.outcome == "crashed"
     kinds = sorted(fault.partition(":")[0] for fault in verdict.faults)
     assert kinds == ["crash", "warning"]
+
+
+def test_what_once_had_no_price():
+    recipe = Recipe(
+        loss="huber",
+        shape=(5, 6),
+        target="constant",
+        matrix_scale=1e150,
+        target_scale=1e-30,
+        k="all",
+        constraint="box",
+        cardinality="price",
+        reduction="sum",
+        terms=2,
+        seed=1620331441,
+    )
+    assert not judge(recipe).faults

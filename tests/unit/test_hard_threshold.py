@@ -90,3 +90,12 @@ def test_the_expansion_factor_is_attained(size, k, sparsity):
     b[: k + m] = 1.0  # ties go to the lower index, so the entries of x beyond k are lost
     ratio = np.linalg.norm(hard_threshold(b, k) - x) / np.linalg.norm(b - x)
     assert ratio == pytest.approx(expansion_factor(size, k, sparsity), rel=1e-8)
+
+
+@pytest.mark.parametrize("tiny", [1e-170, 5e-324])
+def test_entries_whose_squares_underflow_are_counted(tiny):
+    x = np.array([0.0, tiny, 1.0])
+    assert Cardinality(3, 2).count(x) == 2
+    assert Cardinality(3, 1, free=np.array([2])).count(x) == 1
+    assert Cardinality(3, 1, groups=np.array([0, 1, 1])).count(x) == 1
+    assert Cardinality(3, 2).count(np.outer(x, [0.0, 1.0])) == 2
