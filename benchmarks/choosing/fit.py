@@ -58,9 +58,10 @@ def rows(folder: Path, names: frozenset[str] | None = None) -> list[Row]:
         if not file.exists() or (names is not None and case.name not in names):
             continue
         record = json.loads(file.read_text())
-        found = scores(record)
         problem = case.problem()
         current = set(candidates(problem, large=case.large))
+        record["runs"] = {r: run for r, run in record["runs"].items() if r in current}
+        found = scores(record)
         out.append(
             {
                 "name": case.name,
@@ -74,7 +75,6 @@ def rows(folder: Path, names: frozenset[str] | None = None) -> list[Row]:
                         s.cpu,
                     ]
                     for r, s in found.items()
-                    if r in current
                 },
             }
         )

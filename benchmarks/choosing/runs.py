@@ -204,12 +204,10 @@ def run_case(case: Case, folder: Path, *, again: frozenset[str] = frozenset()) -
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     if not kept:
         kept = {"case": case.name, "family": case.family, "runs": {}, **_about(case)}
-    runs = kept["runs"]
-    missing = [
-        r
-        for r in (*candidates(case.problem(), large=case.large), CHOSEN)
-        if r not in runs or r in again
-    ]
+    wanted = (*candidates(case.problem(), large=case.large), CHOSEN)
+    # Recipes that are no longer tried are forgotten: they could be the best known of a problem.
+    kept["runs"] = runs = {r: run for r, run in kept["runs"].items() if r in wanted}
+    missing = [r for r in wanted if r not in runs or r in again]
     if missing:
         runs |= {recipe: measure(case, recipe) for recipe in missing}
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.compiler.features import Features, SideBySide
-from sparsemodel.compiler.ranking import Table, table
+from sparsemodel.compiler.ranking import CLOSE, Table, table
 from sparsemodel.compiler.recipes import backends_of, is_recipe
 from sparsemodel.compiler.together import together
 from sparsemodel.registry import entries
@@ -62,11 +62,14 @@ def test_the_shipped_table_is_whole() -> None:
     assert content["about"]["problems"] == len(content["problems"])
     for recipe in known.recipes:
         assert backends_of(recipe) <= set(entries()), recipe
+    best = []
     for row in content["problems"]:
         assert len(row["runs"]) == len(known.recipes)
         runs = [run for run in row["runs"] if run is not None]
         assert all(0.0 <= run[0] <= 1.0 and run[1] >= 0.0 < run[2] for run in runs)
-        assert min(run[0] for run in runs) < 1.0
+        best.append(min(run[0] for run in runs))
+    # Recipes that win on a single problem are left out, so it is not every problem.
+    assert np.mean(np.array(best) <= CLOSE) > 0.9
 
 
 def test_quality_comes_before_time() -> None:
@@ -170,7 +173,8 @@ def test_the_explanation_has_numbers_and_reasons(loss: str) -> None:
     assert "Not taken" in text
     assert "as good as the best known on" in text
     assert all(name in text for name in plan.forecast.similar[:3])
-    assert max(map(len, text.splitlines())) <= 100
+    # A long plan is left in one piece, to be copied.
+    assert all(len(line) <= 100 for line in text.splitlines() if "solve('" not in line)
     for rejection in plan.rejected:
         assert rejection.reasons
         assert rejection.backend in text
