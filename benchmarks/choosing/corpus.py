@@ -60,11 +60,11 @@ def held_out(all_cases: list[Case]) -> frozenset[str]:
 
     Of the small problems, and of the large ones.
     """
-    small = [case for case in all_cases if not case.large and "p10000" not in case.name]
+    small = [case for case in all_cases if not case.large]
     rng = np.random.default_rng(HELD_OUT_SEED)
     chosen = rng.choice(len(small), len(small) // 10, replace=False)
     away = {small[i].name for i in chosen if "p4000" not in small[i].name}
-    large = [case for case in all_cases if case.large]
+    large = [case for case in all_cases if case.family == "large"]
     away |= {large[i].name for i in rng.choice(len(large), len(large) // 10, replace=False)}
     return frozenset(away)
 
@@ -192,7 +192,7 @@ def _logistic() -> Iterator[Case]:
     large = drawn(sm.logistic_loss, design, 800, 4000, 40, 1e-6, _strongly)
     yield Case("logistic-ar.5-n800-p4000-k40", "logistic, correlated", large)
     large = drawn(sm.logistic_loss, design, 2000, 10000, 100, 5e-10, _strongly)
-    yield Case("logistic-ar.5-n2000-p10000-k100", "logistic, correlated", large)
+    yield Case("logistic-ar.5-n2000-p10000-k100", "logistic, correlated", large, large=True)
     operator = drawn(sm.logistic_loss, syn.cosine_operator, 256, 512, 10, 1e-4, syn.labels)
     yield Case("logistic-operator-n256-p512-k10", "logistic, sparse", operator)
 
