@@ -208,6 +208,7 @@ def run(
     if isinstance(objective, RegressionObjective):
         check_attained(objective, point)
         check_range(objective, point)
+        objective.bound_at(point)
         if objective.best_bound_point is not None:
             duals.append(_dual(form, reduced, objective, objective.best_bound_point))
     x, value = _original(form, reduced, objective, point)

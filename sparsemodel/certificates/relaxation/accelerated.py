@@ -25,7 +25,7 @@ _FIRST = 25
 _STUCK = 50
 """Steps that change neither the value nor the bound: rounding leaves nothing to gain."""
 
-_ROUND = 500
+_ROUND = 100
 _PROGRESS = 0.01
 """A gap that does not shrink by this share in a round of steps will not close in all of them."""
 
