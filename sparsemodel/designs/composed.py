@@ -130,7 +130,7 @@ class StackedDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         out = np.zeros((self._p, self._p))
         for number, (index, design) in enumerate(self._blocks):
-            if index.size and index[-1] - index[0] == index.size - 1 and _increases(index):
+            if index.size and np.all(np.diff(index) == 1):
                 place = slice(int(index[0]), int(index[-1]) + 1)
                 out[place, place] += design.gram(h)  # most often: a view, not a copy
             else:
@@ -357,10 +357,6 @@ def _stored_sparse(design: Design) -> bool:
 
 def _scale_rows(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
-
-
-def _increases(index: IntArray) -> bool:
-    return bool(np.all(np.diff(index) == 1))
 
 
 __all__ = ["OnesDesign", "StackedDesign", "TransformedDesign"]

@@ -66,23 +66,25 @@ class SparseDesign(Design):
         return SparseDesign(self._columns[:, support].astype(np.float64))
 
     def restrict_rows(self, rows: IntArray) -> Design:
-        if self._rows is None:
-            self._rows = self._a.tocsr()
-        return SparseDesign(self._rows[rows])
+        return SparseDesign(self._by_rows()[rows])
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         a = self._a.astype(np.float64, copy=False)
         if self._products() >= _COMPILED:
             from sparsemodel.designs.sparse_gram_compiled import gram_of_rows
 
-            if self._rows is None:
-                self._rows = self._a.tocsr()
-            rows = self._rows.astype(np.float64, copy=False)
+            rows = self._by_rows().astype(np.float64, copy=False)
             weights = np.ones(self.shape[0]) if h is None else np.ascontiguousarray(h)
             return gram_of_rows(rows.indptr, rows.indices, rows.data, weights, self.shape[1])
         scaled = a if h is None else a.multiply(h[:, None]).tocsr()
         # The product over a support is small and usually full.
         return np.asarray((a.T @ scaled).todense())
+
+    def _by_rows(self) -> Any:
+        """Return the CSR copy, made when it is first needed."""
+        if self._rows is None:
+            self._rows = self._a.tocsr()
+        return self._rows
 
     def _products(self) -> int:
         """Return how many pairs of entries share a row; not counted where they are few."""
