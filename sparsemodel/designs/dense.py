@@ -35,6 +35,7 @@ class DenseDesign(Design):
     def __init__(self, array: NDArray[Any], names: tuple[str, ...] | None = None) -> None:
         self._a = array
         self._names = names
+        self._whole = False  # whether every entry has been in a product
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,13 +71,17 @@ class DenseDesign(Design):
         v = r.astype(self._a.dtype, copy=False)
         if v.ndim == 1 and (rows := self._few(v)) is not None:
             return self._sum_of_rows(rows, lambda some, block: v[some] @ block)
+        self._whole = True
         # Several vectors on a row-major array: the other order of the factors is twice as fast.
         turned = v.ndim == 2 and self._a.flags.c_contiguous
         return np.asarray((v.T @ self._a).T if turned else self._a.T @ v, dtype=np.float64)
 
     def _few(self, weights: FloatArray) -> IntArray | None:
-        """Return the rows of nonzero weight where they are few and rows are cheap to read."""
-        if not self._a.flags.c_contiguous or self._a.size < _BLOCK_BYTES // 8:
+        """Return the rows of nonzero weight where they are few and rows are cheap to read.
+
+        Not before all rows were multiplied once: that product is what tells of NaN and infinity.
+        """
+        if not self._whole or not self._a.flags.c_contiguous or self._a.size < _BLOCK_BYTES // 8:
             return None
         if np.count_nonzero(weights) > _FEW * weights.size:
             return None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+import sparsemodel as sm
 from sparsemodel.designs import (
     DenseDesign,
     OnesDesign,
@@ -237,3 +238,14 @@ def test_faint_weights_change_a_gram_matrix_by_rounding_alone(seed, spread, outl
     expected = A.T @ (h[:, None] * A)
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     assert np.all(np.abs(DenseDesign(A).gram(h) - expected) <= 1e-13 * scale)
+
+
+def test_a_nan_in_a_row_without_residual_is_found():
+    A = np.random.default_rng(0).standard_normal((1500, 500))
+    b = np.zeros(1500)
+    b[:200] = 1.0
+    A[900, 7] = np.nan
+    w = sm.Variable(500)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 5)
+    with pytest.raises(sm.DataError, match="row 900, column 7"):
+        problem.solve(time_limit=5.0)
