@@ -26,7 +26,7 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.compiler.precision_plans import RECIPES
-from sparsemodel.driver import run
+from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import FloatArray
 
 ORDERS = (20, 40, 80, 160, 320)
@@ -97,7 +97,7 @@ def measure(of: Case, recipe: str) -> tuple[float, float]:
     plan = replace(problem.plan(recipe), until_agreement=True)
     _, reduced = problem._compiled().analysis()
     began = time.process_time()
-    outcome = run(problem.form, reduced, plan, time_limit=LIMIT)
+    outcome = run(problem.form, reduced, plan, RunOptions(time_limit=LIMIT))
     return outcome.value, time.process_time() - began
 
 

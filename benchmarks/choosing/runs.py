@@ -21,7 +21,7 @@ from sparsemodel.compiler.plan import Plan, Stage
 from sparsemodel.compiler.portfolios import can_stand_out
 from sparsemodel.compiler.recipes import backends_of, parse
 from sparsemodel.compiler.services import objective_of
-from sparsemodel.driver import run
+from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import Quadratic, SparseModelError, SparseRegression
 from sparsemodel.numerics import has_kinks
 from sparsemodel.registry import backend_class, usable_backends
@@ -158,8 +158,10 @@ def _once(problem: sm.Problem, recipe: str, limit: float) -> dict[str, Any]:
             compiled.form,
             reduced,
             plan,
-            time_limit=4.0 * limit,
-            callback=lambda _: time.process_time() - began > limit,
+            RunOptions(
+                time_limit=4.0 * limit,
+                callback=lambda _: time.process_time() - began > limit,
+            ),
         )
     except SparseModelError as error:
         return {"failure": str(error)[:200], "cpu": time.process_time() - began}

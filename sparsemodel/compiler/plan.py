@@ -64,7 +64,7 @@ class Plan:
     until_agreement: bool = False
     """Whether fresh starts end when two of them have come to the same objective."""
     until_clear: bool = False
-    """Whether stages end when the support stands out: see :data:`sparsemodel.driver.CLEAR`."""
+    """Whether stages end when the support stands out, as ``sparsemodel.driver`` judges it."""
 
     @property
     def facts(self) -> tuple[Fact, ...]:

@@ -25,9 +25,19 @@ class Stop(Enum):
     """The iteration produced NaN or infinity; the best point before that is returned."""
 
     @property
-    def early(self) -> bool:
-        """Return whether the backend was ended before its own rule held."""
-        return self is not Stop.CONVERGED
+    def requested(self) -> bool:
+        """Return whether somebody asked for the end: a time limit, a callback, Ctrl-C."""
+        return self in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED)
+
+    @property
+    def breaks_off(self) -> bool:
+        """Return whether nothing should follow: the end was requested, or the numbers broke."""
+        return self.requested or self is Stop.NON_FINITE
+
+    @property
+    def unfinished(self) -> bool:
+        """Return whether further iterations could have gone on."""
+        return self not in (Stop.CONVERGED, Stop.STALLED)
 
 
 @final

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Layout, Plan, make_plan
 from sparsemodel.compiler.precision import PrecisionLayout
-from sparsemodel.driver import Outcome, run
+from sparsemodel.driver import Outcome, RunOptions, run
 from sparsemodel.interfaces import (
     Backend,
     Callback,
@@ -205,13 +205,15 @@ class Problem:
                 compiled.form,
                 reduced,
                 plan,
-                start=first,
-                seed=seed,
-                time_limit=time_limit,
-                max_iter=max_iter,
-                callback=callback,
-                progress=None if log is None else log.iteration,
-                on_stage=None if log is None else log.stage,
+                RunOptions(
+                    start=first,
+                    seed=seed,
+                    time_limit=time_limit,
+                    max_iter=max_iter,
+                    callback=callback,
+                    progress=None if log is None else log.iteration,
+                    on_stage=None if log is None else log.stage,
+                ),
             )
         timings = {
             "compile": ready - began,

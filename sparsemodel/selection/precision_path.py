@@ -10,7 +10,7 @@ import numpy as np
 from sparsemodel.compiler import Reduced, make_plan
 from sparsemodel.compiler.precision import precision_facts
 from sparsemodel.compiler.services import objective_of
-from sparsemodel.driver import run
+from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
@@ -72,7 +72,7 @@ class _Search:
         form = replace(self._form, sparsity=replace(self._form.sparsity, k=k))
         reduced = Reduced(form, ())
         plan = make_plan(form, reduced, precision_facts(form), _SEARCH)
-        outcome = run(form, reduced, plan, start=start)
+        outcome = run(form, reduced, plan, RunOptions(start=start))
         self.passes += outcome.passes
         return PathPoint(k, outcome.x, outcome.value)
 

@@ -19,15 +19,12 @@ from sparsemodel.interfaces import (
     BoolArray,
     DataFit,
     FloatArray,
-    Stop,
     UnsupportedProblemError,
 )
 from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
-
-_CUT_SHORT = frozenset({Stop.TIME_LIMIT, Stop.MAX_ITERATIONS, Stop.NON_FINITE, Stop.INTERRUPTED})
 
 _QUICK = ("grahtp", "gomp", "iht")
 """Backends for comparing candidates: a few passes each from the start that a smaller k gives."""
@@ -123,7 +120,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             self.certificate_ = declared.problem.certify()
         elif hasattr(self, "certificate_"):
             del self.certificate_  # of an earlier fit
-        if solution.stop in _CUT_SHORT:
+        if solution.stop.unfinished:
             warnings.warn(
                 f"The fit was cut short ({solution.stop.value}); the best model so far is kept.",
                 ConvergenceWarning,

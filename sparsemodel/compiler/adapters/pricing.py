@@ -87,10 +87,6 @@ class _Search:
         self._notes: list[str] = []
         self._dual: tuple[FloatArray, ...] | None = None
 
-    @property
-    def ended(self) -> bool:
-        return self.stop in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED, Stop.NON_FINITE)
-
     def affordable(self) -> int:
         """Return a limit on k: what the objective can fall, over the price."""
         floor = self._objective.infimum()
@@ -132,7 +128,7 @@ class _Search:
 
     def run(self, k: int) -> bool:
         """Solve with the limit ``k``; return whether that gave a better point."""
-        if k in self.tried or self.ended:
+        if k in self.tried or self.stop.breaks_off:
             return False
         self.tried.add(k)
         form = cast("SparseRegression", self._objective.form)
@@ -177,7 +173,7 @@ class _Search:
     def result(self) -> Result:
         return Result(
             self.best,
-            self.stop if self.ended else Stop.CONVERGED,
+            self.stop if self.stop.breaks_off else Stop.CONVERGED,
             self._iterations,
             tuple(self._retelling.history),
             self._dual,

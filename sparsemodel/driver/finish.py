@@ -1,0 +1,85 @@
+"""From the best point of a run to the user's coordinates: debias, restore, evaluate afresh."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from sparsemodel.compiler import Reduced
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.interfaces import (
+    DataError,
+    FloatArray,
+    Form,
+    Objective,
+    Point,
+    RestrictedSolver,
+    Result,
+    SparseRegression,
+)
+from sparsemodel.numerics import RegressionObjective, feasible_start, satisfied
+
+_EXACT = 1e-28
+"""Share of the objective at zero below which a squared residual is rounding."""
+
+
+def first_point(
+    objective: Objective, restricted: RestrictedSolver, start: FloatArray | None
+) -> FloatArray | None:
+    """Return a feasible start, None where zero is one; a start that is not is fitted first."""
+    form = objective.form
+    if start is not None and isinstance(form, SparseRegression) and not satisfied(form, start):
+        at = objective.point_from(start)
+        fitted = restricted(objective, at.support, at)
+        start = fitted.x if np.isfinite(fitted.value) else None
+    if start is not None:
+        return start
+    first = feasible_start(objective, restricted)
+    return None if first is None else first.x
+
+
+def debiased_point(objective: Objective, restricted: RestrictedSolver, result: Result) -> Point:
+    """Minimise on the final support to full accuracy, where that can be done."""
+    point = result.point
+    if result.stop.requested or not objective.twice_differentiable:
+        return point
+    floor = objective.infimum()
+    if np.isfinite(floor) and point.value - floor <= _EXACT * (objective.origin().value - floor):
+        return point  # the residual is rounding
+    refitted = restricted(objective, point.support, point)
+    return refitted if refitted.value <= point.value else point
+
+
+def restored_dual(
+    form: Form, reduced: Reduced, objective: RegressionObjective, at: Point
+) -> tuple[FloatArray, ...]:
+    """Return the gradients in the predictions at ``at``, those of the unreduced form."""
+    if reduced.keeps_predictions:
+        return objective.prediction_gradients(at)
+    fresh = cast("RegressionObjective", objective_of(form))
+    return fresh.prediction_gradients(fresh.point_from(reduced.restore(at.x)))
+
+
+def restored(
+    form: Form, reduced: Reduced, objective: Objective, point: Point
+) -> tuple[FloatArray, float]:
+    """Return the point and its value on the unreduced form, evaluated afresh if it changed."""
+    sparsity = form.cardinality
+    x = point.x.copy() if not reduced.reductions else reduced.restore(point.x)
+    value = point.value
+    if isinstance(form, SparseRegression) and form.box is not None:
+        x = np.where(x == 0.0, x, np.clip(x, form.box.lower, form.box.upper))
+    if reduced.reductions:
+        fresh = objective_of(form)
+        value = fresh.point_from(x).value
+    if sparsity.price > 0.0:
+        value += sparsity.price * sparsity.count(x)
+    if not np.isfinite(value):
+        raise DataError(
+            "The objective overflows at the solution; rescale the data matrix or the target."
+        )
+    return x, value
+
+
+__all__ = ["debiased_point", "first_point", "restored", "restored_dual"]

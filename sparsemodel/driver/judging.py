@@ -1,0 +1,82 @@
+"""Judging what a stage returned: is it allowed, is it better, is anything left to gain?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    BackendContractError,
+    Objective,
+    Point,
+    Result,
+    SparseRegression,
+    Stop,
+    priced,
+)
+from sparsemodel.numerics import RegressionObjective, satisfied, separation
+
+_FEASIBLE = 1e-9
+"""How far a point may be outside a bound, relative to the bound's size."""
+_FEASIBLE_CVXPY = 1e-6
+"""The same where CVXPY keeps the constraints, whose solvers stop at such an accuracy."""
+
+CLEAR = 5.0
+"""Times that every chosen unit is worth what another would gain, from which the rest of a plan is
+left out where promising columns are hardly correlated. A wrong unit in the support is worth about
+what the right one outside would gain."""
+
+
+def better(objective: Objective, last: Result, best: Result) -> bool:
+    """Return whether ``last`` replaces ``best``: lower, or as low and come to its own end."""
+    new, old = priced(objective, last.point), priced(objective, best.point)
+    if last.stop is Stop.CONVERGED and best.stop is not Stop.CONVERGED:
+        return new <= old + 1e-12 * abs(old)
+    return new < old
+
+
+def closed(objective: Objective, point: Point) -> bool:
+    """Return whether the free bound leaves nothing to gain beyond rounding."""
+    floor = objective.infimum()
+    if isinstance(objective, RegressionObjective):
+        floor = max(floor, objective.best_bound)
+    if not np.isfinite(floor):
+        return False
+    return point.value - floor <= 1e-14 * max(abs(objective.origin().value - floor), abs(floor))
+
+
+def stands_out(objective: Objective, point: Point) -> bool:
+    """Return whether every chosen unit is worth far more than any other would gain."""
+    return separation(objective, point) > CLEAR
+
+
+def check_contract(name: str, result: Result, objective: Objective) -> None:
+    """Recompute feasibility; a backend that breaks it is named."""
+    if not (isinstance(result, Result) and isinstance(result.point, Point)):
+        raise BackendContractError(
+            f"The backend {name!r} returned no Result with a Point, but {repr(result)[:80]}. "
+            "This is a bug in the backend."
+        )
+    sparsity = objective.cardinality
+    x = result.point.x
+    if x.shape != objective.shape or not np.all(np.isfinite(x)):
+        raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
+    count = sparsity.count(x)
+    if count > sparsity.k:
+        raise BackendContractError(
+            f"The backend {name!r} returned {count} nonzero units, more than k = {sparsity.k}. "
+            "This is a bug in the backend."
+        )
+    form = objective.form
+    if isinstance(form, SparseRegression):
+        if not satisfied(replace(form, region=None), x, _FEASIBLE):
+            raise BackendContractError(f"The backend {name!r} returned a point outside the bounds.")
+        loose = form.region is not None and form.region.others
+        if not satisfied(form, x, _FEASIBLE_CVXPY if loose else 10.0 * _FEASIBLE):
+            raise BackendContractError(
+                f"The backend {name!r} returned a point that violates a constraint."
+            )
+
+
+__all__ = ["CLEAR", "better", "check_contract", "closed", "stands_out"]

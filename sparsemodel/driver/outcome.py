@@ -1,0 +1,88 @@
+"""What a run is given and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import Callback, FloatArray, Iteration, Stop
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StageEnd:
+    """What a stage of the plan did."""
+
+    number: int
+    label: str
+    value: float = np.nan
+    """Objective it ended with, price included."""
+    improved: bool = False
+    """Whether that is the best so far."""
+    iterations: int = 0
+    passes: float = 0.0
+    seconds: float = 0.0
+    stop: Stop = Stop.CONVERGED
+    skipped: str = ""
+    """Why it was not run; empty when it was."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """A finished run, in the coordinates of the unreduced form."""
+
+    x: FloatArray
+    value: float
+    """Objective on the original data, price included."""
+    stop: Stop
+    iterations: int
+    history: tuple[Iteration, ...]
+    passes: float
+    factorizations: int
+    seconds: float
+    notes: tuple[str, ...]
+    duals: tuple[tuple[FloatArray, ...], ...]
+    """Dual points worth trying as bounds, a loss gradient per term each."""
+    stages: tuple[StageEnd, ...] = ()
+    """What each stage did."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RunOptions:
+    """What holds for all stages of a run together."""
+
+    start: FloatArray | None = None
+    """Where to begin, in the coordinates of the unreduced form; None for zero."""
+    seed: int = 0
+    """The seed that each stage gets."""
+    time_limit: float | None = None
+    """Seconds for all stages together."""
+    max_iter: int | None = None
+    """Iteration limit of each stage, in place of the backend's own."""
+    callback: Callback | None = None
+    """Called after each iteration; returning True ends the plan."""
+    progress: Callable[[Iteration], None] | None = None
+    """Called after each iteration as well; it ends nothing."""
+    on_stage: Callable[[StageEnd], None] | None = None
+    """Called after each stage, run or skipped."""
+
+    def listener(self) -> Callable[[Iteration], bool] | None:
+        """Return what a backend calls after each iteration, None where nobody listens."""
+        callback, progress = self.callback, self.progress
+        if callback is None and progress is None:
+            return None
+
+        def listen(event: Iteration) -> bool:
+            if progress is not None:
+                progress(event)
+            return callback is not None and callback(event) is True
+
+        return listen
+
+
+__all__ = ["Outcome", "RunOptions", "StageEnd"]

@@ -1,0 +1,212 @@
+"""Run a plan: solve the reduced form stage by stage, keep the best point, finish it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from sparsemodel.compiler import Plan, Reduced, Stage
+from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
+from sparsemodel.driver.judging import better, check_contract, closed, stands_out
+from sparsemodel.driver.outcome import Outcome, RunOptions, StageEnd
+from sparsemodel.interfaces import (
+    BackendContractError,
+    Context,
+    FloatArray,
+    Form,
+    Limits,
+    Result,
+    SparseRegression,
+    priced,
+)
+from sparsemodel.numerics import (
+    RegressionObjective,
+    check_attained,
+    check_bounded,
+    check_range,
+    satisfied,
+)
+
+_SAME = 1e-8
+"""Relative difference up to which two starts have come to the same objective."""
+
+
+@np.errstate(all="ignore")  # the result shows what overflowed
+def run(form: Form, reduced: Reduced, plan: Plan, options: RunOptions | None = None) -> Outcome:
+    """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``."""
+    options = RunOptions() if options is None else options
+    began = time.perf_counter()
+    limit = options.time_limit
+    deadline = None if limit is None else began + limit
+    current = _Run(form, reduced, plan, options, deadline)
+    current.run_stages()
+    if current.diverged_from_start():
+        left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
+        again = run(form, reduced, plan, replace(options, start=None, time_limit=left))
+        note = "the start led to a point worse than zero, so the run began again there"
+        return replace(again, notes=(note, *again.notes))
+    return current.outcome(began)
+
+
+@final
+class _Run:
+    """One run of a plan: what its stages found so far."""
+
+    def __init__(
+        self,
+        form: Form,
+        reduced: Reduced,
+        plan: Plan,
+        options: RunOptions,
+        deadline: float | None,
+    ) -> None:
+        self._form, self._reduced, self._plan = form, reduced, plan
+        self._options, self._deadline = options, deadline
+        self._objective = objective_of(reduced.form, reduced.gradient)
+        self._restricted = restricted_of(reduced.form)
+        start = None if options.start is None else reduced.carry(options.start)
+        self._first = first_point(self._objective, self._restricted, start)
+        if isinstance(self._objective, RegressionObjective):
+            check_bounded(self._objective, self._restricted)
+        self._results: list[Result] = []
+        self._best: Result | None = None
+        self._before: Result | None = None  # the best when the last fresh start was made
+        self._improved = False  # by the last stage: a point is judged once
+        self._ends: list[StageEnd] = []
+        self._notes: list[str] = []
+        self._duals: list[tuple[FloatArray, ...]] = []
+
+    def run_stages(self) -> None:
+        """Run the stages in order, until one of them leaves nothing to do."""
+        for number, stage in enumerate(self._plan.stages, start=1):
+            needless = self._needless(stage)
+            if needless:
+                self._report(StageEnd(number, stage.label, skipped=needless))
+                return
+            if stage.start == "zero":
+                self._before = self._best
+            if self._run_stage(number, stage).stop.requested:
+                return
+
+    def _needless(self, stage: Stage) -> str:
+        """Return why ``stage`` and those after it are not run; empty where it is."""
+        if self._best is None:
+            return ""
+        if closed(self._objective, self._best.point):
+            self._notes.append(f"{stage.label} was not needed: nothing is left to gain")
+            return "nothing is left to gain"
+        if (
+            self._improved
+            and self._plan.until_clear
+            and stands_out(self._objective, self._best.point)
+        ):
+            return "the support stands out"
+        fresh = stage.start == "zero"
+        if fresh and self._plan.until_agreement and self._starts_agree():
+            return "two starts came to the same point"
+        return ""
+
+    def _starts_agree(self) -> bool:
+        """Return whether the last start ended as low as the best before it, and no lower."""
+        if not self._results or self._before is None:
+            return False
+        new = priced(self._objective, self._results[-1].point)
+        old = priced(self._objective, self._before.point)
+        return abs(new - old) <= _SAME * abs(old)
+
+    def _run_stage(self, number: int, stage: Stage) -> Result:
+        """Run one stage from where it starts, check what it returned, keep the best."""
+        objective, options = self._objective, self._options
+        clock, passes = time.perf_counter(), objective.passes
+        last = self._results[-1] if self._results else None
+        source = {"zero": None, "last": last, "best": self._best}[stage.start]
+        context = Context(
+            restricted=self._restricted,
+            limits=Limits(
+                stage.max_iter if options.max_iter is None else options.max_iter, self._deadline
+            ),
+            rng=np.random.default_rng(options.seed),
+            start=self._first if source is None else source.point.x,
+            on_iterate=options.listener(),
+        )
+        result = stage.backend.solve(objective, context)
+        check_contract(stage.label, result, objective)
+        self._take(result)
+        self._report(
+            StageEnd(
+                number,
+                stage.label,
+                value=priced(objective, result.point),
+                improved=self._improved,
+                iterations=result.iterations,
+                passes=(objective.passes - passes) * self._reduced.shrinkage,
+                seconds=time.perf_counter() - clock,
+                stop=result.stop,
+            )
+        )
+        return result
+
+    def _take(self, result: Result) -> None:
+        self._results.append(result)
+        self._notes += result.notes
+        if result.dual is not None and self._reduced.keeps_predictions:
+            self._duals.append(result.dual)
+        self._improved = self._best is None or better(self._objective, result, self._best)
+        if self._best is None or self._improved:
+            self._best = result
+        if result.stop.requested:
+            self._best = replace(self._best, stop=result.stop)
+
+    def _report(self, end: StageEnd) -> None:
+        self._ends.append(end)
+        if self._options.on_stage is not None:
+            self._options.on_stage(end)
+
+    def diverged_from_start(self) -> bool:
+        """Return whether a given start led to a point worse than zero, which is feasible."""
+        best, objective = self._found(), self._objective
+        if self._options.start is None or best.stop.requested:
+            return False
+        form, origin = objective.form, objective.origin()
+        if isinstance(form, SparseRegression) and not satisfied(form, origin.x):
+            return False
+        return not priced(objective, best.point) <= priced(objective, origin)
+
+    def _found(self) -> Result:
+        if self._best is None:
+            raise BackendContractError("The plan has no stages.")
+        return self._best
+
+    def outcome(self, began: float) -> Outcome:
+        """Return the best point, debiased and evaluated on the unreduced form."""
+        best, objective, reduced = self._found(), self._objective, self._reduced
+        point = debiased_point(objective, self._restricted, best)
+        if isinstance(objective, RegressionObjective):
+            check_attained(objective, point)
+            check_range(objective, point)
+            objective.bound_at(point)
+            if objective.best_bound_point is not None:
+                self._duals.append(
+                    restored_dual(self._form, reduced, objective, objective.best_bound_point)
+                )
+        x, value = restored(self._form, reduced, objective, point)
+        return Outcome(
+            x=x,
+            value=value,
+            stop=best.stop,
+            iterations=sum(result.iterations for result in self._results),
+            history=tuple(event for result in self._results for event in result.history),
+            passes=objective.passes * reduced.shrinkage,
+            factorizations=objective.factorizations,
+            seconds=time.perf_counter() - began,
+            notes=tuple(self._notes),
+            duals=tuple(self._duals),
+            stages=tuple(self._ends),
+        )
+
+
+__all__ = ["run"]
