@@ -46,13 +46,6 @@ class Forecast:
     similar: tuple[str, ...]
     """The measured problems, most similar first."""
 
-    def describe(self) -> str:
-        """Return the forecast in words."""
-        return (
-            f"about {_count(self.passes)} passes; as good as the best known on {self.close:.0%} of "
-            f"similar problems, {_percent(self.excess)} above it on average"
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
@@ -169,16 +162,6 @@ class Table:
 def _growing(of: Features) -> FloatArray:
     """Return the logarithms of the sizes that costs grow with: k, n and p."""
     return np.log([max(of.k, 1), max(of.n, 1), max(of.units, 1)])
-
-
-def _percent(share: float) -> str:
-    """Return a share in per cent, short."""
-    return "less than 0.01 %" if share < 1e-4 else f"{100.0 * share:.2g} %"
-
-
-def _count(passes: float) -> str:
-    """Return a number of passes, rounded as forecasts deserve."""
-    return f"{passes:.1f}" if passes < 10.0 else f"{passes:.0f}"
 
 
 @cache

@@ -45,7 +45,6 @@ from sparsemodel.numerics.steps import mean_curvature, normalised_step
 from sparsemodel.numerics.swaps import (
     first_improvement,
     insertions,
-    polish_by_swaps,
     removal_order,
 )
 from sparsemodel.numerics.units import (
@@ -96,7 +95,6 @@ __all__ = [
     "minimise_with_multipliers",
     "newton_solver",
     "normalised_step",
-    "polish_by_swaps",
     "primal_of",
     "project",
     "project_dual",

@@ -106,20 +106,6 @@ class RegressionObjective(Objective):
             total += term.loss.total(margins(term, z), term.target, term.weights)
         return total + 0.5 * float(np.dot(self._ridge[support], coordinate_scores(values)))
 
-    def along(self, at: Point, direction: Point, t: float) -> Point:
-        """Return the point ``at + t direction`` without a product (their predictions add up)."""
-        x = at.x + t * direction.x
-        support = np.union1d(at.support, direction.support)
-        predictions = tuple(
-            z + t * d
-            for z, d in zip(
-                cast("tuple[FloatArray, ...]", at.state),
-                cast("tuple[FloatArray, ...]", direction.state),
-                strict=True,
-            )
-        )
-        return Point(x, support, self._value(x[support], support, predictions), predictions)
-
     # ---- gradients ---------------------------------------------------------------------------
 
     def prediction_gradients(self, at: Point) -> tuple[FloatArray, ...]:

@@ -1,8 +1,7 @@
-"""Local search by swaps: a polish for the result of any backend."""
+"""Steps of a local search: the next improving exchange, insertions to try, removals in order."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,136 +13,19 @@ from sparsemodel.interfaces import (
     Point,
     RestrictedSolver,
     coordinate_scores,
-    priced,
 )
-from sparsemodel.numerics.curvature import cheap_columns, full_diagonal
+from sparsemodel.numerics.curvature import cheap_columns
 from sparsemodel.numerics.hard_threshold import top_k
 from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.restricted import DIRECT_LIMIT, factored
-from sparsemodel.numerics.units import insertion_scores, support_units
+from sparsemodel.numerics.units import insertion_scores
 
-_NEGLIGIBLE = 1e-11
-"""A decrease below this fraction of the objective's range is rounding."""
 _SCREENED = 4
 """Insertions that are priced by a model for each that is re-solved."""
 _INDEPENDENT = 1e-9
 """Fraction of its square norm that a column must keep to be worth adding."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
-
-
-def polish_by_swaps(
-    objective: Objective,
-    point: Point,
-    *,
-    restricted: RestrictedSolver,
-    max_swaps: int | None = None,
-    deadline: float | None = None,
-    candidates: int = 3,
-) -> Point:
-    r"""Exchange one unit of the support for one outside while that lowers the objective.
-
-    Where the cardinality leaves room, units are added first; where it has a price, units that
-    are not worth it leave. For a quadratic objective of stored
-    columns the result is optimal under all single swaps (up to rounding), unless a limit ended
-    the search. For other objectives, and for groups, bounds and matrix-free designs, a swap is
-    tried with each unit of the support and the ``candidates`` best scored ones outside.
-
-    Parameters
-    ----------
-    objective
-        Any objective; with a Hessian the scores are Newton decreases, else squared gradients.
-    point
-        Feasible. It need not be the minimiser over its support.
-    restricted
-        Minimises on a support (``Context.restricted``).
-    max_swaps
-        Exchanges and additions at most; None for no limit.
-    deadline
-        Ends the search, in the clock of :func:`time.perf_counter`.
-    candidates
-        Insertions that are re-solved for each removal, when there is no closed form.
-
-    Returns
-    -------
-    Point
-        Minimised over its support, never worse than ``point``.
-
-    Notes
-    -----
-    Quadratic case, ``k`` units: half a pass over the data per removal that is looked at (in
-    blocks, at the speed of a matrix product), half a pass per swap carried out, ``k / 2`` passes
-    at the start in one product of matrices. A search that ends at a local optimum looks at all
-    ``k`` removals once more. Other cases: per removal one restricted minimisation and half a
-    pass, and ``candidates`` restricted minimisations.
-    """
-    search = _Limits(max_swaps, deadline)
-    best = _better(objective, restricted(objective, point.support, point), point)
-    threshold = _NEGLIGIBLE * max(abs(best.value), abs(objective.origin().value - best.value))
-    engine = QuadraticSwaps.start(objective, best)
-    if engine is None:
-        return _general(objective, best, restricted, search, threshold, candidates)
-    return _quadratic(objective, best, restricted, search, threshold, engine)
-
-
-class _Limits:
-    def __init__(self, max_swaps: int | None, deadline: float | None) -> None:
-        self._left = max_swaps
-        self._deadline = deadline
-
-    def spend(self) -> None:
-        if self._left is not None:
-            self._left -= 1
-
-    def over(self) -> bool:
-        if self._left is not None and self._left <= 0:
-            return True
-        return self._deadline is not None and time.perf_counter() >= self._deadline
-
-
-# ---- quadratic objectives --------------------------------------------------------------------
-
-
-def _quadratic(
-    objective: Objective,
-    point: Point,
-    restricted: RestrictedSolver,
-    search: _Limits,
-    threshold: float,
-    engine: QuadraticSwaps,
-) -> Point:
-    best, intact = point, True
-    while intact and not search.over():
-        if engine.worn:
-            following = restricted(objective, engine.support, engine.point())
-            if following.value > best.value - threshold:
-                break
-            best, intact = following, engine.reset(following)
-            continue
-        addition = _addition(objective, engine, threshold)
-        price = objective.cardinality.price
-        worthless = engine.worthless(price - threshold) if price else None
-        if addition is not None:
-            intact = engine.insert(addition)
-        elif worthless is not None:
-            engine.remove(worthless)
-        else:
-            swap = first_improvement(engine, threshold, search.over)
-            if swap is None:
-                break
-            intact = engine.exchange(swap)
-        search.spend()
-    return _better(objective, restricted(objective, engine.support, engine.point()), best)
-
-
-def _addition(objective: Objective, engine: QuadraticSwaps, threshold: float) -> int | None:
-    sparsity = objective.cardinality
-    if support_units(sparsity, engine.support).size >= sparsity.k:
-        return None
-    found = engine.best_insertion()
-    if found is None or found[1] <= max(threshold, sparsity.price):
-        return None
-    return found[0]
 
 
 def first_improvement(
@@ -167,59 +49,6 @@ def first_improvement(
         start += width
         width = min(max(16, 2 * width), engine.block_width)
     return None
-
-
-# ---- everything else -------------------------------------------------------------------------
-
-
-def _general(
-    objective: Objective,
-    point: Point,
-    restricted: RestrictedSolver,
-    search: _Limits,
-    threshold: float,
-    candidates: int,
-) -> Point:
-    while not search.over():
-        diagonal = full_diagonal(objective, point) if objective.twice_differentiable else None
-        following = None
-        for trial in _neighbours(objective, point, restricted, diagonal, candidates):
-            if priced(objective, trial) < priced(objective, point) - threshold:
-                full = restricted(objective, trial.support, trial)
-                if priced(objective, full) < priced(objective, point) - threshold:
-                    following = full
-                    break
-            if search.over():
-                return point
-        if following is None:
-            break
-        point = following
-        search.spend()
-    return point
-
-
-def _neighbours(
-    objective: Objective,
-    point: Point,
-    restricted: RestrictedSolver,
-    diagonal: FloatArray | None,
-    candidates: int,
-) -> Iterator[Point]:
-    """Yield roughly minimised points one exchange (or one addition) away, most promising first."""
-    sparsity = objective.cardinality
-    units = support_units(sparsity, point.support)
-    if units.size < sparsity.k:
-        yield from insertions(objective, point, units, restricted, diagonal, candidates)
-        if units.size == sparsity.units:
-            return
-    for unit in removal_order(objective, point, units, diagonal):
-        kept = units[units != unit]
-        without = restricted(objective, sparsity.coordinates(kept), point, tol=_ROUGH)
-        if sparsity.price > 0.0:
-            yield without
-        yield from insertions(
-            objective, without, kept, restricted, diagonal, candidates, excluded=unit
-        )
 
 
 def insertions(
@@ -299,8 +128,4 @@ def removal_order(
     return units[np.argsort(objective.cardinality.unit_scores(scores)[units], kind="stable")]
 
 
-def _better(objective: Objective, new: Point, old: Point) -> Point:
-    return new if priced(objective, new) <= priced(objective, old) else old
-
-
-__all__ = ["first_improvement", "insertions", "polish_by_swaps", "removal_order"]
+__all__ = ["first_improvement", "insertions", "removal_order"]

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemodel.interfaces import Cardinality, Objective, Point
+from sparsemodel.interfaces import (
+    Cardinality,
+    Context,
+    Limits,
+    Objective,
+    Point,
+    RestrictedSolver,
+)
 from sparsemodel.losses import LogisticLoss, SquaredLoss
 from sparsemodel.numerics import (
     QuadraticSwaps,
@@ -17,11 +24,11 @@ from sparsemodel.numerics import (
     full_diagonal,
     hessian_columns,
     minimise_on_support,
-    polish_by_swaps,
 )
 from sparsemodel.testing.catalogue import planted
 from sparsemodel.testing.problems import EXACT_STORAGES, Data, Instance
 from sparsemodel.testing.reference import brute_force, minimise_in_box
+from sparsemodel_backends.local_search import LocalSearch
 
 
 def badly_scaled(seed: int, *, n: int = 25, p: int = 12, k: int = 3, outputs: int = 0) -> Instance:
@@ -163,56 +170,67 @@ def test_the_price_of_a_swap_is_what_it_changes(seed: int, outputs: int) -> None
     assert before - engine.point().value == pytest.approx(addition[1], rel=1e-6)
 
 
-# ---- the polish ------------------------------------------------------------------------------
+# ---- the local search ------------------------------------------------------------------------
+
+
+def searched(
+    objective: Objective,
+    start: Point,
+    restricted: RestrictedSolver = minimise_on_support,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+) -> Point:
+    """Return where the local search over all removals ends from ``start``."""
+    context = Context(restricted, limits, start=start.x)
+    return LocalSearch(removal="all").solve(objective, context).point
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0, 2]))
 @settings(max_examples=15, deadline=None)
-def test_no_single_swap_improves_a_polished_least_squares_point(seed: int, outputs: int) -> None:
+def test_no_single_swap_improves_a_searched_least_squares_point(seed: int, outputs: int) -> None:
     objective = badly_scaled(seed, outputs=outputs).objective()
     start = minimise_on_support(objective, np.arange(3), objective.origin())
-    point = polish_by_swaps(objective, start, restricted=minimise_on_support)
+    point = searched(objective, start)
     assert point.value <= start.value
     assert point.support.size == 3
     assert best_neighbour(objective, point) >= point.value - 1e-9 * objective.origin().value
 
 
 @pytest.mark.parametrize("storage", EXACT_STORAGES)
-def test_the_polish_works_in_every_storage(storage: str) -> None:
+def test_the_search_works_in_every_storage(storage: str) -> None:
     instance = planted("storages", SquaredLoss(), n=40, p=15, k=4)
     objective = instance.objective(EXACT_STORAGES[storage])
     wrong = minimise_on_support(objective, np.array([0, 1, 2, 3]), objective.origin())
-    point = polish_by_swaps(objective, wrong, restricted=minimise_on_support)
+    point = searched(objective, wrong)
     assert instance.planted is not None
     assert list(point.support) == list(instance.planted)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_polish_of_a_logistic_point(seed: int) -> None:
-    instance = planted(f"logistic polish {seed}", LogisticLoss(), n=60, p=9, k=3, ridge=1e-2)
+def test_the_search_from_a_logistic_point(seed: int) -> None:
+    instance = planted(f"logistic search {seed}", LogisticLoss(), n=60, p=9, k=3, ridge=1e-2)
     objective = instance.objective()
     start = minimise_on_support(objective, np.array([0, 1, 2]), objective.origin())
-    point = polish_by_swaps(objective, start, restricted=minimise_on_support)
+    point = searched(objective, start)
     assert point.value == pytest.approx(brute_force(instance).value, rel=1e-6)
 
 
-def test_the_polish_fills_the_support_and_keeps_free_coordinates() -> None:
+def test_the_search_fills_the_support_and_keeps_free_coordinates() -> None:
     instance = planted("fill", SquaredLoss(), n=40, p=10, k=3)
     free = np.array([4], dtype=np.intp)
     instance = replace(instance, sparsity=Cardinality(10, 3, free))
     objective = instance.objective()
-    point = polish_by_swaps(objective, objective.origin(), restricted=minimise_on_support)
+    point = searched(objective, objective.origin())
     assert point.support.size == 4
     assert 4 in point.support
     assert point.value == pytest.approx(brute_force(instance).value, rel=1e-9)
 
 
-def test_the_polish_of_groups_and_of_bounds() -> None:
+def test_the_search_over_groups_and_of_bounds() -> None:
     plain = planted("groups and bounds", SquaredLoss(), n=40, p=10, k=2)
     grouped = replace(plain, sparsity=Cardinality(10, 2, groups=np.arange(10) // 2))
     objective = grouped.objective()
     start = minimise_on_support(objective, np.arange(4), objective.origin())
-    point = polish_by_swaps(objective, start, restricted=minimise_on_support)
+    point = searched(objective, start)
     assert objective.cardinality.count(point.x) <= 2
     assert point.value == pytest.approx(brute_force(grouped).value, rel=1e-9)
 
@@ -220,19 +238,19 @@ def test_the_polish_of_groups_and_of_bounds() -> None:
 
     boxed = replace(plain, box=Box(np.zeros(10), np.full(10, 1.2)))
     objective = boxed.objective()
-    point = polish_by_swaps(objective, objective.origin(), restricted=minimise_in_box)
+    point = searched(objective, objective.origin(), minimise_in_box)
     assert np.all(point.x >= 0.0)
     assert point.value == pytest.approx(brute_force(boxed).value, rel=1e-6)
 
 
-def test_limits_of_the_polish() -> None:
+def test_limits_of_the_search() -> None:
     objective = badly_scaled(8).objective()
     start = minimise_on_support(objective, np.arange(3), objective.origin())
-    untouched = polish_by_swaps(objective, start, restricted=minimise_on_support, max_swaps=0)
+    untouched = searched(objective, start, limits=Limits(max_iter=0))
     assert list(untouched.support) == [0, 1, 2]
-    expired = polish_by_swaps(objective, start, restricted=minimise_on_support, deadline=0.0)
+    expired = searched(objective, start, limits=Limits(deadline=0.0))
     assert list(expired.support) == [0, 1, 2]
-    once = polish_by_swaps(objective, start, restricted=minimise_on_support, max_swaps=1)
+    once = searched(objective, start, limits=Limits(max_iter=1))
     assert np.setdiff1d(once.support, start.support).size == 1
     assert once.value < start.value
 
