@@ -1,14 +1,15 @@
 """What each canonical form needs to be solved: its objective and its restricted solver.
 
-A new form registers both here; driver, dispatch and backends stay as they are.
+A new form registers both here; driver, dispatch and backends stay as they are. Nobody else decides
+how the objective is minimised on a support: backends, adapters, paths and proofs are given it.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import singledispatch
 
 from sparsemodel.interfaces import (
+    Access,
     FloatArray,
     Form,
     Objective,
@@ -43,14 +44,16 @@ def _(form: SparseRegression, gradient_at_zero: FloatArray | None = None) -> Obj
 
 
 def distributed(form: SparseRegression) -> bool:
-    """Return whether Dask arrays are among the data (without importing anything for it)."""
-    return "sparsemodel.designs.distributed" in sys.modules and any(
-        "distributed" in term.design.describe() for term in form.terms
-    )
+    """Return whether some of the data are on workers."""
+    return any(Access.DISTRIBUTED in term.design.access for term in form.terms)
 
 
 @restricted_of.register
 def _(form: SparseRegression) -> RestrictedSolver:
+    if form.region is not None and form.region.others:  # constraints that no kernel knows
+        from sparsemodel.cvx import minimise_with_cvxpy
+
+        return minimise_with_cvxpy
     return minimise_restricted
 
 

@@ -79,10 +79,11 @@ class StackedDesign(Design):
 
     @property
     def access(self) -> Access:
-        access = Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        cheap, held = Access.PRODUCTS | Access.COLUMNS | Access.ROWS, Access(0)
         for _, design in self._blocks:
-            access &= design.access
-        return access
+            cheap &= design.access
+            held |= design.access & Access.DISTRIBUTED
+        return cheap | held
 
     @property
     def entries(self) -> int:

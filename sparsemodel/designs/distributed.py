@@ -64,7 +64,7 @@ class DistributedDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.ROWS
+        return Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED
 
     def describe(self) -> str:
         n, p = self.shape

@@ -26,6 +26,8 @@ class Access(Flag):
     """A few columns cost a few columns, not a full product each."""
     ROWS = auto()
     """A block of rows costs a block of rows (stochastic methods need it)."""
+    DISTRIBUTED = auto()
+    """Some of its rows are held by workers, next to which products are computed."""
 
 
 @final

@@ -36,6 +36,9 @@ class Point:
     normal: FloatArray | None = field(default=None, repr=False)
     """What the multipliers of constraints beside bounds add to the gradient, full shape; filled by
     restricted solvers. ``gradient + normal`` is what counts for optimality then."""
+    duals: tuple[FloatArray, ...] | None = field(default=None, repr=False)
+    """For each term a slope of its loss (weights inside) that proves the point a minimiser on its
+    support; filled by restricted solvers that find one, as they do for nonsmooth losses."""
 
 
 class Objective(ABC):

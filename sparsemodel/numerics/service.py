@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparsemodel.interfaces import (
     IntArray,
     Objective,
@@ -27,7 +29,8 @@ def minimise_restricted(
     if not isinstance(form, SparseRegression):
         return minimise_on_support(objective, support, start, tol=tol)
     if form.region is not None or has_kinks(form):
-        return minimise_with_multipliers(objective, support, start).point
+        solved = minimise_with_multipliers(objective, support, start)
+        return replace(solved.point, duals=solved.duals)
     if form.box is not None:
         return minimise_in_box(objective, support, start, tol=tol)
     return minimise_on_support(objective, support, start, tol=tol)

@@ -10,8 +10,7 @@ import numpy as np
 
 from sparsemodel.compiler import Reduced
 from sparsemodel.compiler.adapters import climb_form, smoothable
-from sparsemodel.compiler.services import objective_of
-from sparsemodel.driver import restricted_solver
+from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import (
     FloatArray,
     InfeasibleError,
@@ -59,7 +58,7 @@ def solve_path(
     most = max(ks)
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
-    restricted = restricted_solver(free)
+    restricted = restricted_of(free)
     points = climb_form(free, objective, restricted, _summit(free), sweeps=sweeps)
     chosen: list[PathPoint] = []
     best: Point | None = None
@@ -94,7 +93,7 @@ def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
     limited = replace(form, sparsity=replace(form.sparsity, k=k))
     objective = objective_of(limited, reduced.gradient)
     try:
-        found = feasible_start(objective, restricted_solver(limited))
+        found = feasible_start(objective, restricted_of(limited))
     except InfeasibleError as error:
         raise InfeasibleError(f"The path begins at k = {k}: {error}") from error
     return objective.origin() if found is None else found

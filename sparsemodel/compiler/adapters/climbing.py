@@ -9,7 +9,6 @@ import numpy as np
 
 from sparsemodel.compiler.adapters.smoothing import smoothed_form, typical_widths
 from sparsemodel.interfaces import (
-    FloatArray,
     IntArray,
     Objective,
     Point,
@@ -21,8 +20,6 @@ from sparsemodel.numerics import (
     cheap_columns,
     climb,
     has_kinks,
-    minimise_restricted,
-    minimise_with_multipliers,
 )
 
 _MODEL = 0.1
@@ -48,21 +45,16 @@ def climb_form(
         return climb(objective, restricted, most, sweeps=sweeps, enough=enough)
     exact = cast("RegressionObjective", objective)
     model = RegressionObjective(smoothed_form(form, _MODEL * typical_widths(form)))
-    duals: dict[int, tuple[Point, tuple[FloatArray, ...]]] = {}
 
     def exactly(
         objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
     ) -> Point:
-        if restricted is not minimise_restricted:  # constraints that CVXPY keeps
-            return restricted(exact, support, start, tol=tol)
-        solved = minimise_with_multipliers(exact, support, start)
-        duals[id(solved.point)] = (solved.point, solved.duals)
-        return solved.point
+        return restricted(exact, support, start, tol=tol)
 
     def prepare(point: Point) -> None:
-        if id(point) in duals and point.gradient is None:
+        if point.duals is not None and point.gradient is None:
             gradient = form.ridge * point.x
-            for term, dual in zip(form.terms, duals[id(point)][1], strict=True):
+            for term, dual in zip(form.terms, point.duals, strict=True):
                 gradient += term.design.rmatvec(dual)
             exact.passes += 0.5
             point.gradient = gradient

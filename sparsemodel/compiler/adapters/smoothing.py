@@ -16,7 +16,6 @@ from sparsemodel.interfaces import (
     Form,
     Loss,
     Objective,
-    Point,
     Result,
     Smoothable,
     SparseRegression,
@@ -25,12 +24,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     priced,
 )
-from sparsemodel.numerics import (
-    RegressionObjective,
-    margins,
-    minimise_restricted,
-    minimise_with_multipliers,
-)
+from sparsemodel.numerics import RegressionObjective, margins
 
 LEVELS = (1.0, 0.1, 0.01)
 """Smoothing of the problems in a row, in units of the typical distance from the kinks."""
@@ -84,11 +78,11 @@ class Smoothed(Backend):
             objective.factorizations += smooth.factorizations
             iterations += result.iterations
             notes += [note for note in result.notes if note not in notes]
-            exact, proof = _exact(objective, result.point, context)
+            exact = context.restricted(objective, result.point.support, result.point)
             if best is None or priced(objective, exact) < priced(objective, best):
-                best, dual = exact, proof
+                best, dual = exact, exact.duals
             start, stop = exact.x if np.isfinite(exact.value) else result.point.x, result.stop
-            if stop in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED, Stop.NON_FINITE):
+            if stop.breaks_off:
                 break
         point = objective.origin() if best is None else best
         return Result(point, stop, iterations, tuple(retelling.history), dual, tuple(notes))
@@ -126,15 +120,6 @@ def _width(term: Term) -> float:
     slope = float(np.dot(term.weights, np.square(loss.derivative(u, term.target))))
     value = float(np.dot(term.weights, loss.value(u, term.target)))
     return value / slope if value > 0.0 and slope > 0.0 else 1.0
-
-
-def _exact(
-    objective: Objective, found: Point, context: Context
-) -> tuple[Point, tuple[FloatArray, ...] | None]:
-    if context.restricted is not minimise_restricted:
-        return context.restricted(objective, found.support, found), None
-    solved = minimise_with_multipliers(objective, found.support, found)
-    return solved.point, solved.duals
 
 
 __all__ = ["LEVELS", "Smoothed", "smoothable", "smoothed_form", "typical_widths"]
