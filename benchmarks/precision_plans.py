@@ -25,7 +25,6 @@ import networkx as nx
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.compiler.precision_plans import RECIPES
 from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import FloatArray
 
@@ -34,6 +33,21 @@ KINDS = ("chain", "grid", "hubs", "scale-free", "random")
 SAMPLES = (0.5, 2.0, 10.0)
 LIMIT = 20.0
 """Seconds for one run; what it has found by then counts."""
+
+_TWO_STARTS = "precision_swap > precision_exchange | precision_grasp > precision_exchange"
+
+RECIPES = (
+    "precision_swap",
+    "precision_exchange",
+    "precision_grahtp",
+    "precision_grasp",
+    "precision_foba",
+    "precision_fbs",
+    "precision_swap > precision_exchange",
+    _TWO_STARTS,
+    f"{_TWO_STARTS} | precision_fbs > precision_exchange",
+)
+"""What was measured."""
 
 TABLE = Path(sm.__file__).parent / "compiler" / "data" / "precision.json"
 

@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     coordinate_scores,
 )
+from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import (
     GreedySupport,
     RidgedObjective,
@@ -27,6 +28,7 @@ from sparsemodel.numerics import (
     restricted_smoothness,
     support_units,
 )
+from sparsemodel_backends.theorems.arht import THEOREM_3_1
 
 _SMALL = 500
 """Coordinates up to which the minimum without a cardinality constraint is computed."""
@@ -133,6 +135,9 @@ class ARHT(IterativeBackend[ARHTState]):
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_3_1,)
 
     def __post_init__(self) -> None:
         if not self.progress > 0.0:

@@ -23,6 +23,7 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
+from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import (
     Dual,
     conjugate_slope,
@@ -35,6 +36,7 @@ from sparsemodel.numerics import (
     unpenalised_free,
     weighted,
 )
+from sparsemodel_backends.theorems.diht import THEOREM_13, THEOREM_15, THEOREM_17
 
 _SMALL = 64
 """Coordinates up to which the minimiser on every new support is worth its cost."""
@@ -128,6 +130,9 @@ class DIHT(IterativeBackend[DIHTState]):
         box=True,
         price=True,
     )
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_13, THEOREM_15, THEOREM_17)
 
     def __post_init__(self) -> None:
         check_options(self.tol, self.patience)

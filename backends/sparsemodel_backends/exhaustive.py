@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Result,
+    Role,
     Stop,
     priced,
 )
@@ -50,6 +51,7 @@ class Exhaustive(Backend):
     name: ClassVar[str] = "exhaustive"
     reference: ClassVar[str] = "enumeration"
     guarantee: ClassVar[str] = "the global minimum, by enumeration of all supports"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
         smooth=False, price=True, box=True, region=True
     )

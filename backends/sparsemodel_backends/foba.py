@@ -74,6 +74,7 @@ class FoBa(IterativeBackend[FoBaState]):
         "finds the support of a sparse x* from O(s* log p) observations when restricted "
         "eigenvalues and the smallest coefficient are bounded below (Zhang 2011, Theorem 1)"
     )
+    purpose: ClassVar[str] = "adds coordinates one by one and drops those that stop paying"
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

@@ -15,6 +15,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Role,
     Stop,
     TwiceDifferentiable,
     coordinate_scores,
@@ -64,6 +65,8 @@ class GOMP(IterativeBackend[GOMPState]):
         "of order k N is below sqrt(N) / (sqrt(k) + 3 sqrt(N)), N the block (Wang, Kwon and Shim "
         "2012, Theorem 3.1)"
     )
+    purpose: ClassVar[str] = "adds several coordinates a pass, so that many are in after few passes"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON})
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
     default_max_iter: ClassVar[int] = 2**62
 

@@ -68,6 +68,7 @@ class GP(IterativeBackend[GPState]):
     guarantee: ClassVar[str] = (
         "selects as orthogonal matching pursuit does, up to the error of one gradient step"
     )
+    purpose: ClassVar[str] = "adds coordinates along gradients, without a full refit each"
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def __post_init__(self) -> None:

@@ -14,9 +14,12 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import (
     mean_curvature,
     normalised_step,
@@ -24,6 +27,7 @@ from sparsemodel.numerics import (
     restricted_smoothness,
     select,
 )
+from sparsemodel_backends.theorems.grahtp import THEOREM_2A, THEOREM_5A
 
 
 @final
@@ -85,7 +89,13 @@ class GraHTP(IterativeBackend[GraHTPState]):
         "with step 1/(2 M_2k), linear convergence to every kbar-sparse point, up to its gradient, "
         "when k >= (2 + 16 (M_2k / m_2k)^2) kbar (Yuan, Li and Zhang 2018, Theorem 5(a))"
     )
+    purpose: ClassVar[str] = "the loss is smooth, and debiasing on the support is cheap"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON, Role.REFINEMENT})
+    prior: ClassVar[Prior | None] = Prior(close=0.23, excess=0.21, passes=4.0)
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_2A, THEOREM_5A)
 
     def __post_init__(self) -> None:
         if isinstance(self.step_size, str):

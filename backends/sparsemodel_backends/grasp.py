@@ -17,7 +17,9 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import GreedySupport, support_units, top_k
+from sparsemodel_backends.theorems.tight import THEOREM_7
 
 
 @final
@@ -80,6 +82,9 @@ class GraSP(IterativeBackend[GraSPState]):
         "(Bahmani, Raj and Boufounos 2013, Theorem 1)"
     )
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_7,)
 
     def __post_init__(self) -> None:
         if not self.tol >= 0.0:

@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import (
     batch_count,
     epoch,
@@ -31,6 +32,7 @@ from sparsemodel.numerics import (
     rowwise,
     select,
 )
+from sparsemodel_backends.theorems.tight import THEOREM_10
 
 
 @final
@@ -113,6 +115,9 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, TwiceDifferentiable), access=Access.PRODUCTS | Access.ROWS, box=True
     )
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_10,)
 
     def __post_init__(self) -> None:
         if self.inner_epochs < 1 or (self.batches is not None and self.batches < 1):

@@ -14,10 +14,15 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import normalised_step, project
+from sparsemodel_backends.theorems.grahtp import THEOREM_2B
+from sparsemodel_backends.theorems.tight import THEOREM_6
 
 
 @final
@@ -68,7 +73,13 @@ class IHT(IterativeBackend[IHTState]):
         "linear convergence to the statistical error when the restricted condition number at "
         "level 3k is below 1.26 (Yuan, Li and Zhang 2018, Theorem 2(b))"
     )
+    purpose: ClassVar[str] = "plain gradient steps give a cheap first support"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON})
+    prior: ClassVar[Prior | None] = Prior(close=0.16, excess=0.21, passes=68.0)
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_2B, THEOREM_6)
 
     def __post_init__(self) -> None:
         if self.step_size is not None and not self.step_size > 0.0:

@@ -112,6 +112,9 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         "never worse than OMPR from the same point in one step; with removal='all' and the "
         "squared loss the result is optimal under all exchanges of one coordinate"
     )
+    purpose: ClassVar[str] = (
+        "fills the support one by one, then exchanges coordinates while that helps"
+    )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, region=True, price=True
     )

@@ -72,6 +72,9 @@ class OMP(IterativeBackend[OMPState]):
         "reaches f(x*) + eps for an s*-sparse x* with O(s* kappa log((f(0) - f(x*)) / eps)) "
         "coordinates, kappa the restricted condition number (Shalev-Shwartz, Srebro, Zhang 2010)"
     )
+    purpose: ClassVar[str] = (
+        "adds the best coordinate a pass: slow, and careful where columns are correlated"
+    )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

@@ -75,6 +75,7 @@ class OMPR(IterativeBackend[OMPRState]):
         "and up to a multiple of f(x*) - min f when k > s* kappa^2 / 4 (Axiotis and Sviridenko "
         "2020, Theorem 4.2)"
     )
+    purpose: ClassVar[str] = "adds coordinates one by one, then exchanges them by gradients"
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

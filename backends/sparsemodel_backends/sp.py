@@ -63,6 +63,7 @@ class SP(IterativeBackend[SPState]):
         "recovers every k-sparse x exactly from noiseless linear measurements when the restricted "
         "isometry constant delta_3k is below 0.165 (Dai and Milenkovic 2009, Theorem 1)"
     )
+    purpose: ClassVar[str] = "exchanges many coordinates at once and settles in a few passes"
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def init(self, objective: Objective, context: Context) -> SPState:

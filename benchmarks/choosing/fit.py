@@ -28,6 +28,9 @@ from sparsemodel.interfaces import SparseRegression
 
 TARGET = Path(sparsemodel.compiler.__file__).parent / "data" / "choices.json"
 
+BRIEF = "nhtp:patience=10 | gomp"
+"""What is run where the best plan would take long; neither depends on swaps."""
+
 SETTINGS = {"neighbours": 40, "reach": 1.0, "failure": 8.0, "excess": 30.0, "unnoticed": 0.003}
 """Chosen with ``--tune``: quality first, then time."""
 
@@ -124,6 +127,7 @@ def table(data: list[Row], recipes: list[str], about: Row) -> Row:
 
     return {
         "about": about,
+        "brief": BRIEF,
         "settings": SETTINGS,
         "recipes": grown,
         "problems": [

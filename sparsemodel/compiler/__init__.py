@@ -14,7 +14,7 @@ from sparsemodel.compiler.declaration import (
     RidgeSpec,
     VariableSpec,
 )
-from sparsemodel.compiler.dispatch import make_plan
+from sparsemodel.compiler.dispatch import backend_for, make_plan
 from sparsemodel.compiler.fact_sheet import Fact
 from sparsemodel.compiler.layout import Layout
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
@@ -38,6 +38,7 @@ __all__ = [
     "RidgeSpec",
     "Stage",
     "VariableSpec",
+    "backend_for",
     "canonicalize",
     "make_plan",
     "reduce_form",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sparsemodel.compiler.adapters import adapt, adapter_words
 from sparsemodel.compiler.fact_sheet import FactSheet
 from sparsemodel.compiler.plan import Plan, Rejection, Stage
-from sparsemodel.compiler.portfolios import PATIENCE, Choice, choose, stages_of
+from sparsemodel.compiler.portfolios import PATIENCE, Choice, choose, stages_of, with_role
 from sparsemodel.compiler.precision_plans import choose_precision
 from sparsemodel.compiler.reasons import figures, seconds_words, tradeoffs, why_not
 from sparsemodel.compiler.recipes import is_recipe, parse
@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     Backend,
     BackendUnavailableError,
     Form,
+    Role,
     UnsupportedProblemError,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -74,6 +75,12 @@ def resolve(backend: str | Backend) -> tuple[str, Backend]:
             f"not {type(backend).__name__}."
         )
     return backend, backend_class(backend)()
+
+
+def backend_for(role: Role, form: Form) -> str | None:
+    """Return the name of the backend that does a job for ``form``; None where none can."""
+    names = [name for name, cls in usable_backends() if role in cls.roles]
+    return with_role(role, [n for n in names if not adapt(backend_class(n)(), form).objections])
 
 
 def _explicit(form: Form, backend: str | Backend) -> Stage:
@@ -141,4 +148,4 @@ def _impatience(choice: Choice, time_limit: float | None) -> tuple[str, ...]:
     return (note,)
 
 
-__all__ = ["make_plan", "resolve"]
+__all__ = ["backend_for", "make_plan", "resolve"]

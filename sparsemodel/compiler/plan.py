@@ -97,6 +97,8 @@ class Plan:
             rows.append(("expected", expectation(self.forecast)))
             text = f"the {len(similar)} measured problems most like this one, among them "
             text += f"{', '.join(similar[:3])}; {self.closeness}"
+            if not similar:
+                text = f"what the author of {self.stages[0].label} expects; {self.closeness}"
             rows.append(("judged from", text))
         ends = []
         if self.until_agreement and sum(stage.start == "zero" for stage in self.stages) > 2:

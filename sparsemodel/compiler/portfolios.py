@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import singledispatch
 from math import comb
 from typing import final
+
+import numpy as np
 
 from sparsemodel.compiler.adapters import adapt
 from sparsemodel.compiler.analysis import Facts
@@ -21,6 +24,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     Form,
     Quadratic,
+    Role,
     SparseRegression,
 )
 from sparsemodel.numerics import has_kinks
@@ -31,16 +35,11 @@ SMALL = 2000
 
 PATIENCE = 5.0
 """Forecast seconds up to which a thorough plan is taken unasked. The table holds small problems:
-where its best plan would take longer, forecasts are far from what was measured."""
-
-BRIEF = "nhtp:patience=10 | gomp"
-"""What is run instead: a few passes each, and neither depends on swaps."""
+where its best plan would take longer, forecasts are far from what was measured, and the table's
+brief plan is run instead."""
 
 INCOHERENT = 0.5
 """Correlation among promising columns up to which one cannot stand for two others."""
-
-PREFERENCE = ("nhtp", "grahtp", "iht")
-"""Order among those that can where nothing like the problem was measured."""
 
 
 @final
@@ -67,7 +66,7 @@ def choose(
 
     ``gradient`` is its gradient at zero. ``facts`` are asked for what the choice depends on.
     """
-    return _preferred(able, PREFERENCE)
+    return _by_prior(able)
 
 
 @choose.register
@@ -84,25 +83,28 @@ def _(
     slow = form.region is not None or has_kinks(form) or (form.outputs > 1 and not quadratic)
     # The exhaustive backend refuses astronomical numbers, which would be slow to compute.
     limit = SMALL // 10 if slow else SMALL
-    if "exhaustive" in able and (supports := _enumerated(sparsity, k)) <= limit:
+    enumerating = with_role(Role.ENUMERATION, able)
+    if enumerating is not None and (supports := _enumerated(sparsity, k)) <= limit:
         why = f"there are only {supports} supports; all are tried"
-        return Choice((Stage(able["exhaustive"], why, "exhaustive"),))
-    if sparsity.price > 0.0 and "grahtp" in able:  # others would climb the same path again
+        return Choice((Stage(able[enumerating], why, enumerating),))
+    refining = with_role(Role.REFINEMENT, able)
+    if sparsity.price > 0.0 and refining is not None:  # others would follow the same path again
         why = "a path along k finds the best number of units; gradient steps refine it there"
-        return Choice((Stage(able["grahtp"], why, "grahtp"),))
+        return Choice((Stage(able[refining], why, refining),))
     known = table()
     recipes = frozenset(r for r in known.recipes if backends_of(r) <= able.keys())
     entries = sum(term.design.entries for term in form.terms)
     features = facts.features(form, gradient) if isinstance(facts, Facts) else Features.of(form)
-    ranked = known.rank(features, recipes, entries)
+    ranked = [*known.rank(features, recipes, entries), *_declared(able, features, entries)]
+    ranked.sort(key=lambda f: (f.cost, f.recipe))
     if not ranked:
-        return _preferred(able, PREFERENCE)
+        return _by_prior(able)
     best = ranked[0]
     if time_limit is not None and best.seconds > time_limit:
         best = min(ranked, key=lambda f: (max(f.seconds - time_limit, 0.0), f.cost, f.recipe))
-    elif time_limit is None and best.seconds > PATIENCE and backends_of(BRIEF) <= able.keys():
-        brief = together(BRIEF, ranked)
-        return Choice(stages_of(BRIEF, form), () if brief is None else (brief, *ranked))
+    elif time_limit is None and best.seconds > PATIENCE and backends_of(known.brief) <= able.keys():
+        brief = together(known.brief, ranked)
+        return Choice(stages_of(known.brief, form), () if brief is None else (brief, *ranked))
     others = tuple(forecast for forecast in ranked if forecast is not best)
     return Choice(stages_of(best.recipe, form), (best, *others), can_stand_out(features))
 
@@ -123,7 +125,7 @@ def stages_of(recipe: str, form: Form) -> tuple[Stage, ...]:
     return tuple(
         Stage(
             adapt(step.apply(backend_class(step.backend)()), form).backend,
-            _why(step.backend, step.start),
+            _purpose(backend_class(step.backend)),
             step.backend,
             start=step.start,
         )
@@ -131,20 +133,41 @@ def stages_of(recipe: str, form: Form) -> tuple[Stage, ...]:
     )
 
 
-def _preferred(able: dict[str, Backend], names: tuple[str, ...]) -> Choice:
-    name = next((name for name in names if name in able), min(able))
-    return Choice((Stage(able[name], _why(name, "zero"), name),))
+def with_role(role: Role, names: Iterable[str]) -> str | None:
+    """Return the backend among ``names`` that is given a job, None where none takes it.
+
+    Of several the one whose author expects most of it; the first by name of equals.
+    """
+    taking = [name for name in names if role in backend_class(name).roles]
+    return min(taking, key=_expected, default=None)
 
 
-def _why(name: str, start: str) -> str:
-    if name == "local_search":
-        return {
-            "zero": "adds the coordinate that lowers the objective most, then swaps while that "
-            "helps",
-            "last": "swaps lower the objective further",
-            "best": "swaps from the best so far",
-        }[start]
-    return _REASONS.get(name, "the first that can")
+def _declared(able: dict[str, Backend], features: Features, entries: int) -> list[Forecast]:
+    """Return the forecasts of backends that were never measured and declare what they expect."""
+    known = table()
+    measured = {name for recipe in known.recipes for name in backends_of(recipe)}
+    found = []
+    for name in able:
+        prior = backend_class(name).prior
+        if prior is not None and name not in measured:
+            found.append(known.declared(name, prior, features, entries))
+    return found
+
+
+def _by_prior(able: dict[str, Backend]) -> Choice:
+    """Return the backend that its author expects most of, where nothing was measured."""
+    name = min(able, key=_expected)
+    return Choice((Stage(able[name], _purpose(backend_class(name)), name),))
+
+
+def _expected(name: str) -> tuple[float, float, str]:
+    """Return what sorts backends by their priors, those without one last."""
+    prior = backend_class(name).prior
+    return (np.inf, np.inf, name) if prior is None else (-prior.close, prior.excess, name)
+
+
+def _purpose(backend: type[Backend]) -> str:
+    return backend.purpose or "the first that can"
 
 
 def _enumerated(sparsity: Cardinality, k: int) -> int:
@@ -153,26 +176,4 @@ def _enumerated(sparsity: Cardinality, k: int) -> int:
     return sum(comb(sparsity.units, size) for size in sizes)
 
 
-_REASONS = {
-    "nhtp": "Newton steps on the support take few passes, and recover exactly without noise",
-    "newton_swaps": "swaps priced by a second-order model lower the objective further",
-    "omp": "adds the best coordinate a pass: slow, and careful where columns are correlated",
-    "gomp": "adds several coordinates a pass, so that many are in after few passes",
-    "ompr": "adds coordinates one by one, then exchanges them by gradients",
-    "foba": "adds coordinates one by one and drops those that stop paying",
-    "gp": "adds coordinates along gradients, without a full refit each",
-    "sp": "exchanges many coordinates at once and settles in a few passes",
-    "chtp": "its steps stay within the constraints",
-    "grahtp": "the loss is smooth, and debiasing on the support is cheap",
-    "fgrahtp": "plain gradient steps give a cheap first support",
-    "iht": "the loss is smooth",
-    "precision_exchange": "adds edges, fits again and drops as many, while that helps",
-    "precision_swap": "exchanges shrinking blocks of edges by exact one-edge gains",
-    "precision_grasp": "exchanges many edges at once by the gradient: another start",
-    "precision_fbs": "adds edges one by one by exact gains: another start",
-    "precision_foba": "adds edges one by one and drops those that stop paying",
-    "precision_grahtp": "gradient steps on the edges with a restricted likelihood fit",
-}
-
-
-__all__ = ["PREFERENCE", "SMALL", "Choice", "can_stand_out", "choose", "stages_of"]
+__all__ = ["SMALL", "Choice", "can_stand_out", "choose", "stages_of", "with_role"]

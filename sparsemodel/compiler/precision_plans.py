@@ -22,21 +22,6 @@ from sparsemodel.compiler.recipes import backends_of
 from sparsemodel.interfaces import Backend, FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 
-_TWO_STARTS = "precision_swap > precision_exchange | precision_grasp > precision_exchange"
-
-RECIPES = (
-    "precision_swap",
-    "precision_exchange",
-    "precision_grahtp",
-    "precision_grasp",
-    "precision_foba",
-    "precision_fbs",
-    "precision_swap > precision_exchange",
-    _TWO_STARTS,
-    f"{_TWO_STARTS} | precision_fbs > precision_exchange",
-)
-"""What was measured."""
-
 _NEIGHBOURS = 12
 """Measured problems that are asked: about as many as there are of one order."""
 
@@ -53,10 +38,12 @@ class PrecisionTable:
 
     def __init__(self, content: dict[str, Any]) -> None:
         rows = content["problems"]
+        self.recipes: tuple[str, ...] = tuple(rows[0]["runs"])
+        """What was measured, on every problem."""
         self._names = tuple(row["name"] for row in rows)
         self._places = np.array([_place(row["p"], row["n"], row["k"]) for row in rows])
-        self._excess = {r: np.array([row["runs"][r][0] for row in rows]) for r in RECIPES}
-        seconds = {r: np.array([row["runs"][r][1] for row in rows]) for r in RECIPES}
+        self._excess = {r: np.array([row["runs"][r][0] for row in rows]) for r in self.recipes}
+        seconds = {r: np.array([row["runs"][r][1] for row in rows]) for r in self.recipes}
         # ln(seconds) is linear in the place: least squares over all measured problems.
         design = np.column_stack([np.ones(len(rows)), self._places])
         self._growth = {
@@ -71,7 +58,7 @@ class PrecisionTable:
         distance = np.abs(self._places - place) @ _WEIGHTS
         near = np.argsort(distance, kind="stable")[:_NEIGHBOURS]
         found = []
-        for recipe in RECIPES:
+        for recipe in self.recipes:
             if not backends_of(recipe) <= names:
                 continue
             excess = self._excess[recipe][near]
@@ -121,4 +108,4 @@ def precision_table() -> PrecisionTable:
     return PrecisionTable(json.loads(text))
 
 
-__all__ = ["RECIPES", "PrecisionTable", "choose_precision", "precision_table"]
+__all__ = ["PrecisionTable", "choose_precision", "precision_table"]

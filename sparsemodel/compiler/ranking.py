@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.compiler.features import Features, SideBySide
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, Prior
 
 CLOSE = 1e-3
 """Relative excess over the best objective known that counts as as good."""
@@ -44,7 +44,7 @@ class Forecast:
     cost: float
     """What is minimised: time on a logarithmic scale, and quality."""
     similar: tuple[str, ...]
-    """The measured problems, most similar first."""
+    """The measured problems, most similar first; none where the backend's author declares it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -81,6 +81,8 @@ class Table:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.settings: Settings = Settings(**content["settings"])
+        self.brief: str = content["brief"]
+        """What is run where the best plan would take long: a few passes each, without swaps."""
         self.recipes: tuple[str, ...] = tuple(content["recipes"])
         rows = content["problems"]
         features = [Features(**row["features"]) for row in rows]
@@ -134,12 +136,10 @@ class Table:
         larger = _growing(features) - self._sizes[near]
         passes = np.exp(mean(self._passes[near] + larger @ self._pass_growth.T))
         other = np.exp(mean(self._other[near] + larger @ self._other_growth.T))
-        pass_seconds = _SECONDS_PER_ENTRY * (entries or features.n * features.units)
-        seconds = self._price * passes * pass_seconds + other
+        seconds = self._price * passes * _pass_seconds(features, entries) + other
         close = mean((self._regret[near] <= CLOSE).astype(np.float64))
         excess = mean(self._regret[near])
-        cost = np.log(seconds + self.settings.unnoticed)
-        cost += self.settings.failure * (1.0 - close) + self.settings.excess * excess
+        cost = self._cost(seconds, close, excess)
         names = self._names[near]
         everything = tuple(names)
         everywhere = np.logical_and.reduce(known, axis=0)
@@ -157,6 +157,33 @@ class Table:
             if recipe in recipes and measured[r]
         ]
         return sorted(found, key=lambda f: (f.cost, f.recipe))
+
+    def declared(self, name: str, prior: Prior, features: Features, entries: int = 0) -> Forecast:
+        """Return the forecast of a backend from what its author expects of it."""
+        passes = prior.passes + prior.passes_per_unit * features.k
+        seconds = passes * _pass_seconds(features, entries)
+        return Forecast(
+            name,
+            close=prior.close,
+            excess=prior.excess,
+            passes=passes,
+            seconds=seconds,
+            cost=float(
+                self._cost(np.array(seconds), np.array(prior.close), np.array(prior.excess))
+            ),
+            similar=(),
+        )
+
+    def _cost(self, seconds: FloatArray, close: FloatArray, excess: FloatArray) -> FloatArray:
+        """Return what is minimised: the logarithm of time, and what missing the best costs."""
+        known = self.settings
+        missed = known.failure * (1.0 - close) + known.excess * excess
+        return np.asarray(np.log(seconds + known.unnoticed) + missed)
+
+
+def _pass_seconds(of: Features, entries: int) -> float:
+    """Return the CPU seconds of a pass over a design with so many entries; ``n p`` when 0."""
+    return _SECONDS_PER_ENTRY * (entries or of.n * of.units)
 
 
 def _growing(of: Features) -> FloatArray:

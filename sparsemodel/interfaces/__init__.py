@@ -59,6 +59,7 @@ from sparsemodel.interfaces.loss import (
 )
 from sparsemodel.interfaces.objective import Objective, Point
 from sparsemodel.interfaces.region import Ball, ConvexConstraint, Linear, Region
+from sparsemodel.interfaces.standing import Prior, Role
 
 __all__ = [
     "Access",
@@ -97,12 +98,14 @@ __all__ = [
     "NotSolvedError",
     "Objective",
     "Point",
+    "Prior",
     "Quadratic",
     "Region",
     "RestrictedDesign",
     "RestrictedRows",
     "RestrictedSolver",
     "Result",
+    "Role",
     "SeparableDataError",
     "Smoothable",
     "SparseModelError",

@@ -29,6 +29,8 @@ from sparsemodel.interfaces.loss import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.objective import Objective, Point
+from sparsemodel.interfaces.standing import Prior, Role
+from sparsemodel.interfaces.theory import Theorem
 
 
 @final
@@ -127,6 +129,16 @@ class Backend(ABC):
     """The paper and algorithm number it implements."""
     guarantee: ClassVar[str] = ""
     """What is proved about it, with the assumptions, in one sentence for ``explain()``."""
+    purpose: ClassVar[str] = ""
+    """Why it is run: what its steps do for the objective, in a phrase for ``explain()``."""
+    roles: ClassVar[frozenset[Role]] = frozenset()
+    """The jobs it is given unasked."""
+    prior: ClassVar[Prior | None] = None
+    """What is expected of it where it was not measured; without one it is run when asked for."""
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        """Return what is proved about it with these options, for ``problem.theory()``."""
+        return ()
 
     @final
     def objections(self, form: Form) -> tuple[str, ...]:

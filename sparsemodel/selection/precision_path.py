@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsemodel.compiler import Reduced, make_plan
+from sparsemodel.compiler import Reduced, backend_for, make_plan
 from sparsemodel.compiler.precision import precision_facts
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import RunOptions, run
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, Role
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import precision_state, removal_costs
@@ -56,22 +56,20 @@ def solve_precision_path(
     return points, search.passes
 
 
-_SEARCH = "precision_swap"
-"""One start for each number of edges is enough, for neighbours along the path are others."""
-
-
 class _Search:
     """The searches of one path, with the passes over the covariance that they have cost."""
 
     def __init__(self, form: SparsePrecision) -> None:
         self._form = form
+        # One start for each number of edges is enough: neighbours along the path are others.
+        self._search = backend_for(Role.COMPARISON, form)
         self.passes = 0.0
 
     def found(self, k: int, start: FloatArray | None) -> PathPoint:
         """Return what exchanges of edges find with ``k`` edges from ``start``."""
         form = replace(self._form, sparsity=replace(self._form.sparsity, k=k))
         reduced = Reduced(form, ())
-        plan = make_plan(form, reduced, precision_facts(form), _SEARCH)
+        plan = make_plan(form, reduced, precision_facts(form), self._search)
         outcome = run(form, reduced, plan, RunOptions(start=start))
         self.passes += outcome.passes
         return PathPoint(k, outcome.x, outcome.value)

@@ -13,21 +13,18 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from sparsemodel.compiler import backend_for
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import (
-    BackendUnavailableError,
     BoolArray,
     DataFit,
     FloatArray,
-    UnsupportedProblemError,
+    Role,
 )
 from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
-
-_QUICK = ("grahtp", "gomp", "iht")
-"""Backends for comparing candidates: a few passes each from the start that a smaller k gives."""
 
 
 class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -217,13 +214,7 @@ class Declared:
         """
         if self._model.backend is not None:
             return self._model.backend
-        for name in _QUICK:
-            try:
-                self.problem.plan(name)
-            except (UnsupportedProblemError, BackendUnavailableError):
-                continue
-            return name
-        return None
+        return backend_for(Role.COMPARISON, self.problem.form)
 
     def coefficients(self) -> tuple[FloatArray, Any]:
         """Return ``(coef, intercept)``, with one row per output where there are several."""

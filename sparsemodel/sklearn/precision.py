@@ -10,7 +10,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.compiler import backend_for
+from sparsemodel.interfaces import FloatArray, IntArray, Role
 from sparsemodel.modelling import (
     Parameter,
     Problem,
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate
 
 _MAX_EDGES = 100
-
-_QUICK = "precision_swap"
-"""What compares numbers of edges; the chosen one is then solved thoroughly."""
 
 
 class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
@@ -195,7 +193,9 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return problem.solve(
-            _QUICK if quick and self.backend is None else self.backend,
+            backend_for(Role.COMPARISON, problem.form)
+            if quick and self.backend is None
+            else self.backend,
             start="value" if warm else None,
             seed=seed,
             time_limit=self.time_limit,

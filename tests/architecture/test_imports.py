@@ -6,10 +6,13 @@ import ast
 import json
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+from sparsemodel import registry
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"cvxpy", "dask", "matplotlib", "networkx", "numba", "pandas", "sklearn"}
@@ -99,3 +102,18 @@ def test_a_room_can_be_the_first_thing_imported(room: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_core_names_no_backend() -> None:
+    """What is true of a backend it says itself: the core must treat a stranger's alike."""
+    names = {entry.name for entry in entry_points(group=registry.GROUP)}
+    named = []
+    for path in sorted((ROOT / "sparsemodel").rglob("*.py")):
+        if "testing" in path.parts:
+            continue
+        named += [
+            f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and node.value in names
+        ]
+    assert not named

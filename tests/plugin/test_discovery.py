@@ -15,6 +15,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel import registry
+from sparsemodel.interfaces import Prior
+from sparsemodel.interfaces.theory import Guarantee, Theorem
 
 PROJECT = Path(__file__).parent / "sparsemodel-stranger"
 
@@ -96,6 +98,51 @@ def test_the_strangers_loss_is_an_equal_of_the_built_in_ones(data):
     assert problem.solve().support.tolist() == [2, 5, 7]  # and the compiler's own choice
     certificate = problem.certify()
     assert -np.inf < certificate.bound <= certificate.value
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_backend_without_a_prior_is_run_when_it_is_asked_for_only(data):
+    A, b = data
+    w = sm.Variable(12, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A[1:] @ w, b[1:])), sm.card(w) <= 6)
+    assert all(stage.label != "forward" for stage in problem.plan().stages)
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_backend_with_a_good_prior_is_chosen_unasked(monkeypatch):
+    from sparsemodel_stranger import Forward
+
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((60, 40))
+    w = sm.Variable(40, name="w")
+    b = A[:, :6] @ np.ones(6) + 0.1 * rng.standard_normal(60)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 6)
+    assert problem.plan().chosen != "forward"
+    monkeypatch.setattr(Forward, "prior", Prior(close=1.0, excess=0.0, passes=1.0))
+    monkeypatch.setattr(Forward, "purpose", "adds what helps most")
+    text = problem.explain()
+    assert problem.plan().chosen == "forward"
+    assert "adds what helps most" in text
+    assert "what the author of forward expects" in text
+    assert "forward" in problem.solve().backend
+    monkeypatch.setattr(Forward, "prior", Prior(close=0.0, excess=1.0, passes=1.0))
+    assert problem.plan().chosen != "forward"
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_strangers_theorem_is_judged_with_the_numbers_of_the_problem(data, monkeypatch):
+    from sparsemodel_stranger import Forward
+
+    def judge(setting):
+        return Guarantee("Folklore, Theorem 1", "holds", f"k = {setting.k}", "it ends")
+
+    monkeypatch.setattr(Forward, "theorems", lambda _: (Theorem("Folklore, Theorem 1", judge),))
+    A, b = data
+    w = sm.Variable(12, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A[1:] @ w, b[1:])), sm.card(w) <= 3)
+    theory = problem.theory()
+    assert theory.applies("Folklore, Theorem 1")
+    assert "k = 3" in str(theory)
 
 
 def test_a_plugin_that_cannot_be_imported_is_listed_with_the_reason(site, data):

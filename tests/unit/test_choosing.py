@@ -13,7 +13,7 @@ from sparsemodel.compiler.features import Features, SideBySide
 from sparsemodel.compiler.ranking import CLOSE, Table, table
 from sparsemodel.compiler.recipes import backends_of, is_recipe
 from sparsemodel.compiler.together import together
-from sparsemodel.registry import entries
+from sparsemodel.registry import backend_class, entries
 
 SETTINGS = {"neighbours": 10, "reach": 1.0, "failure": 6.0, "excess": 10.0, "unnoticed": 1e-3}
 LOSSES = {"squared": sm.squared_loss, "logistic": sm.logistic_loss}
@@ -34,6 +34,7 @@ def toy(*rows: tuple[int, dict[str, list[float]]]) -> Table:
     still = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 1.0]
     return Table(
         {
+            "brief": "iht",
             "settings": SETTINGS,
             "recipes": dict.fromkeys(recipes, still),
             "problems": [
@@ -158,7 +159,7 @@ def test_a_time_limit_changes_the_plan_only_where_it_must() -> None:
 
 
 def test_an_unknown_kind_of_problem_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = Table({"settings": SETTINGS, "recipes": {}, "problems": []})
+    empty = Table({"brief": "iht", "settings": SETTINGS, "recipes": {}, "problems": []})
     monkeypatch.setattr("sparsemodel.compiler.portfolios.table", lambda: empty)
     assert posed().plan().outline == "nhtp"
 
@@ -249,3 +250,16 @@ def test_plans_side_by_side_are_as_close_as_the_better_one() -> None:
     assert both.seconds == pytest.approx(sum(f.seconds for f in ranked))
     assert together("a | c", ranked) is None
     assert together("a > b", ranked) is None, "what swaps make of a point is not known"
+
+
+@pytest.mark.parametrize("name", ["nhtp", "grahtp", "iht"])
+def test_priors_are_the_means_of_the_shipped_table(name: str) -> None:
+    prior = backend_class(name).prior
+    assert prior is not None
+    content = json.loads(files("sparsemodel.compiler").joinpath("data/choices.json").read_text())
+    column = list(content["recipes"]).index("fgrahtp" if name == "iht" else name)
+    runs = [row["runs"][column] for row in content["problems"] if row["runs"][column] is not None]
+    excess = np.array([run[0] for run in runs])
+    assert prior.close == pytest.approx(np.mean(excess <= 1e-3), abs=0.01)
+    assert prior.excess == pytest.approx(np.mean(excess), abs=0.01)
+    assert prior.passes == pytest.approx(np.median([run[1] for run in runs]), rel=0.05)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler.precision_plans import RECIPES, PrecisionTable, precision_table
+from sparsemodel.compiler.precision_plans import PrecisionTable, precision_table
 from sparsemodel.compiler.recipes import backends_of
 
+RECIPES = precision_table().recipes
 ABLE = frozenset(name for recipe in RECIPES for name in backends_of(recipe))
 
 

@@ -12,7 +12,6 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import certify
 from sparsemodel.certificates.theory import theory
-from sparsemodel.certificates.theory.guarantees import expansion
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     Cardinality,
@@ -22,6 +21,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.losses import LogisticLoss, SquaredLoss
+from sparsemodel_backends.theorems.tight import expansion
 
 
 def squared(seed, *, p=9, n=20, k=2, free=(), rho=0.4, scale=1.0, ridge=None):
@@ -141,7 +141,7 @@ def test_the_numbers_are_those_of_the_papers():
     assert expansion(10, 10, 1000) == pytest.approx((3.0 + math.sqrt(5.0)) / 2.0)
     nu = expansion(10, 10, 1000)
     assert 1.0 / math.sqrt(8.0 * nu) == pytest.approx(0.2185, abs=1e-4)  # "0.22", after Theorem 6
-    from sparsemodel.certificates.theory.guarantees import _cosamp
+    from sparsemodel_backends.theorems.tight import _cosamp
 
     assert _cosamp(nu) == pytest.approx(0.312, abs=1e-3)  # "0.31", after Theorem 7
     twenty = 1.0 / math.sqrt(8.0 * expansion(20, 1, 10**6))

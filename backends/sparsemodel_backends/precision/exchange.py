@@ -73,6 +73,7 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
     name: ClassVar[str] = "precision_exchange"
     reference: ClassVar[str] = "add-and-drop local search"
     guarantee: ClassVar[str] = "never worse than its start"
+    purpose: ClassVar[str] = "adds edges, fits again and drops as many, while that helps"
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

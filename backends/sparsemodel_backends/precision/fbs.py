@@ -65,6 +65,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
     guarantee: ClassVar[str] = (
         "the likelihood rises with every edge; how far the best support is, nobody has proved"
     )
+    purpose: ClassVar[str] = "adds edges one by one by exact gains: another start"
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -68,6 +68,7 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
         "ends, because a removal costs less than half of what the additions gained; "
         "how far the best support is, nobody has proved"
     )
+    purpose: ClassVar[str] = "adds edges one by one and drops those that stop paying"
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

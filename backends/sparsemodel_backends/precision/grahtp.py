@@ -74,6 +74,7 @@ class PrecisionGraHTP(IterativeBackend[PrecisionGraHTPState]):
         "reaches that of any sparser matrix up to the statistical error "
         "(Yuan, Li and Zhang 2018, Theorem 2)"
     )
+    purpose: ClassVar[str] = "gradient steps on the edges with a restricted likelihood fit"
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

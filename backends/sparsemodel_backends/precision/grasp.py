@@ -72,6 +72,7 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
         "linear convergence to the statistical error under a stable restricted Hessian "
         "(Bahmani, Raj and Boufounos 2013, Theorem 1)"
     )
+    purpose: ClassVar[str] = "exchanges many edges at once by the gradient: another start"
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

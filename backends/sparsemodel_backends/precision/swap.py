@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Role,
     Stop,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -81,6 +82,8 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     name: ClassVar[str] = "precision_swap"
     reference: ClassVar[str] = "splicing (Zhu et al., PNAS 2020) with exact one-edge scores"
     guarantee: ClassVar[str] = "never worse than its start"
+    purpose: ClassVar[str] = "exchanges shrinking blocks of edges by exact one-edge gains"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON})
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from sparsemodel.certificates.stationarity import gradient, stationarity
-from sparsemodel.certificates.theory.constants import Constants, enclose
-from sparsemodel.certificates.theory.guarantees import Setting, guarantees, levels
+from sparsemodel.certificates.theory.constants import enclose
 from sparsemodel.certificates.theory.hessians import (
     curvatures,
     objections,
@@ -15,6 +16,8 @@ from sparsemodel.certificates.theory.hessians import (
 )
 from sparsemodel.certificates.theory.summary import Theory
 from sparsemodel.interfaces import FloatArray, Quadratic, SparseRegression, UnsupportedProblemError
+from sparsemodel.interfaces.theory import Constants, Guarantee, Setting, levels
+from sparsemodel.registry import usable_backends
 
 
 def theory(form: SparseRegression, x: FloatArray) -> Theory:
@@ -84,8 +87,22 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         observations=rows,
         ridge=span,
         constants=tuple(constants[level] for level in sorted(constants)),
-        guarantees=guarantees(setting),
+        guarantees=_guarantees(setting),
     )
+
+
+def _guarantees(setting: Setting) -> tuple[Guarantee, ...]:
+    """Return what the theorems of all installed backends say, sorted by paper and number."""
+    theorems = {
+        theorem.source: theorem for _, cls in usable_backends() for theorem in cls().theorems()
+    }
+    return tuple(theorems[source].on(setting) for source in sorted(theorems, key=_in_order))
+
+
+def _in_order(source: str) -> tuple[str, tuple[int, ...], str]:
+    """Return the paper's name, then the numbers in the theorem's, so that 8 precedes 10."""
+    numbers = tuple(int(digits) for digits in re.findall(r"\d+", source))
+    return source.partition(",")[0], numbers, source
 
 
 def _less(c: Constants, span: tuple[float, float]) -> Constants:

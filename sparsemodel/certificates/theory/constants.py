@@ -19,6 +19,7 @@ import numpy as np
 
 from sparsemodel.certificates.rounding import U, gamma
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces.theory import Constants
 from sparsemodel.numerics import top_k
 
 _EIGENVALUES = 1500
@@ -26,35 +27,6 @@ _EIGENVALUES = 1500
 
 _ROUNDS = 30
 _STARTS = 4
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """``M_s`` and ``m_s`` of one sparsity level, each between two numbers."""
-
-    level: int
-    """``s``."""
-    smoothness: tuple[float, float]
-    """``M_s`` is at least the first (attained on a support) and at most the second."""
-    convexity: tuple[float, float]
-    """``m_s`` is at least the first and at most the second (attained on a support)."""
-
-    @property
-    def condition(self) -> tuple[float, float]:
-        """Return bounds on the restricted condition number ``M_s / m_s``, at least one."""
-        return (
-            max(1.0, _ratio(self.smoothness[0], self.convexity[1])),
-            max(1.0, _ratio(self.smoothness[1], self.convexity[0])),
-        )
-
-    @property
-    def isometry(self) -> tuple[float, float]:
-        r"""Return bounds on :math:`\delta_s = (M_s - m_s)/(M_s + m_s)`.
-
-        The restricted isometry constant of the design scaled at its best.
-        """
-        return tuple((c - 1.0) / (c + 1.0) if math.isfinite(c) else 1.0 for c in self.condition)  # type: ignore[return-value]
 
 
 @final
@@ -97,10 +69,6 @@ def enclose(c: Curvatures, levels: Sequence[int]) -> dict[int, Constants]:
             (min(below, _everywhere_below(c, level, extremes[0])), below),
         )
     return out
-
-
-def _ratio(one: float, two: float) -> float:
-    return one / two if two > 0.0 and math.isfinite(one) else math.inf
 
 
 def _slack(sizes: FloatArray, rows: int) -> float:
@@ -242,4 +210,4 @@ def _largest_rows(matrix: FloatArray, count: int) -> FloatArray:
     return np.asarray(sizes.sum(axis=1) * (1.0 + gamma(p)))
 
 
-__all__ = ["Constants", "Curvatures", "enclose"]
+__all__ = ["Curvatures", "enclose"]

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from sparsemodel import markup
-from sparsemodel.certificates.theory.constants import Constants
-from sparsemodel.certificates.theory.guarantees import Guarantee
+from sparsemodel.interfaces.theory import Constants, Guarantee
 
 _SIDES = (
     "M is not below the first of its numbers and m not above the second of its own: supports that "

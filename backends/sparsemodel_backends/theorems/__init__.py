@@ -1,0 +1,1 @@
+"""What the papers prove about the backends, one paper a file."""

@@ -1,0 +1,90 @@
+"""Theorems of Yuan, Liu, Wang, Liu and Metaxas (2020) on dual iterative hard thresholding."""
+
+from __future__ import annotations
+
+import math
+
+from sparsemodel.interfaces.theory import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Guarantee,
+    Setting,
+    Theorem,
+)
+
+
+def diht_13(s: Setting) -> Guarantee:
+    r"""DIHT, Theorem 13: the duality gap at the best dual point, from a nominal vector."""
+    source, text = "DIHT, Theorem 13", "the best dual bound is within the printed gap of the best P"
+    low, high = s.loss_curvature
+    if not (low > 0.0 and math.isfinite(high)):
+        return Guarantee(source, FAILS, "the loss is not strongly convex and smooth", text)
+    if not s.ridge > 0.0 or s.free:
+        return Guarantee(source, FAILS, "it asks for one ridge, and no free coordinates", text)
+    c, root = s.data[max(1, min(s.k, s.p))], math.sqrt(s.k)
+    smallest, norm = s.coefficients
+    slope = s.slopes[0]
+
+    # `holds` with the side of each constant that makes it hardest, `fails` with the easiest.
+    def applies(above: float, below: float, largest: float) -> bool:
+        margin = above * norm - root * slope
+        if not (smallest * above > slope and margin > 0.0):
+            return False
+        return s.ridge * (largest * norm - root * slope) <= below * root * slope
+
+    above, below = c.smoothness, c.convexity
+    sure = applies(above[0], below[0], above[1])
+    perhaps = applies(above[1], below[1], above[0])
+    bound = s.k / s.ridge * (2.0 + above[1] / (below[0] + s.ridge)) ** 2 * slope**2
+    return Guarantee(
+        source,
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        "the ridge is at most m sqrt(k) g / (M ||w|| - sqrt(k) g) and min |w_j| > g / M, with m "
+        f"and M of level k and g = {slope:.3g} the largest gradient of the loss at the solution",
+        text,
+        {"gap at most": bound} if sure else {},
+    )
+
+
+def diht_15(s: Setting) -> Guarantee:
+    r"""DIHT, Theorem 15: smooth losses and a strict saddle point."""
+    return _saddle(s, "DIHT, Theorem 15", strongly=False)
+
+
+def diht_17(s: Setting) -> Guarantee:
+    r"""DIHT, Theorem 17: smooth and strongly convex losses, a strict saddle point."""
+    return _saddle(s, "DIHT, Theorem 17", strongly=True)
+
+
+def _saddle(s: Setting, source: str, *, strongly: bool) -> Guarantee:
+    low, high = s.loss_curvature
+    rate = "linearly" if strongly else "like 1/t in the squared dual error"
+    text = f"DIHT's dual points converge {rate}, and its support becomes that of the solution"
+    if not math.isfinite(high) or (strongly and not low > 0.0):
+        need = "smooth and strongly convex" if strongly else "smooth"
+        return Guarantee(source, FAILS, f"the loss is not {need}", text)
+    if not s.ridge > 0.0 or s.free:
+        return Guarantee(source, FAILS, "it asks for one ridge, and no free coordinates", text)
+    if not s.weight > 0.0:
+        return Guarantee(source, FAILS, "it asks for equal observation weights", text)
+    margin = s.coefficients[0] - s.slopes[1] / s.ridge
+    numbers = {"epsilon": margin}
+    if margin > 0.0 and strongly:
+        n, ridge = s.observations, s.ridge / s.weight
+        mu, ell = (1.0 / high) / n, (1.0 / low) / n + s.norm**2 / (ridge * n**2)
+        numbers |= {"step eta": mu / ell**2, "contraction an iteration": 1.0 - (mu / ell) ** 2}
+    condition = (
+        f"epsilon = min |w_j| - max |gradient| / lambda > 0; at the solution it is {margin:.4g}"
+    )
+    if not s.stationary:
+        return Guarantee(source, OPEN, condition + ", which is not a minimiser there", text)
+    return Guarantee(source, HOLDS if margin > 0.0 else OPEN, condition, text, numbers)
+
+
+THEOREM_13 = Theorem("DIHT, Theorem 13", diht_13)
+THEOREM_15 = Theorem("DIHT, Theorem 15", diht_15)
+THEOREM_17 = Theorem("DIHT, Theorem 17", diht_17)
+
+
+__all__ = ["THEOREM_13", "THEOREM_15", "THEOREM_17"]

@@ -1,0 +1,100 @@
+"""Theorems of Shen and Li (2018) on hard thresholding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from sparsemodel.interfaces.theory import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Guarantee,
+    Setting,
+    Theorem,
+    at_the_most,
+    between,
+)
+
+
+def tight_rip(
+    s: Setting, level: int, source: str, method: str, limit: Callable[[float], float]
+) -> Guarantee:
+    r"""TIGHT, Theorems 6 and 7: restricted isometry of the design, at its best scaling."""
+    if not s.quadratic:
+        return Guarantee(source, FAILS, "it is about squared losses", "")
+    wide = s.data[min(level, s.p)].isometry[1]
+    own = (
+        s.data[max(1, min(level - s.k + 1, s.p))]
+        if level == 3 * s.k
+        else s.data[max(1, min(3 * s.k, s.p))]
+    )
+    sure = max((t for t in range(1, s.k + 1) if wide <= limit(expansion(s.k, t, s.p))), default=0)
+    perhaps = own.isometry[0] <= limit(expansion(s.k, 1, s.p))
+    name = "2k+K" if level == 3 * s.k else "3k+K"
+    return Guarantee(
+        source,
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        f"delta_({name}) <= {limit(expansion(s.k, max(sure, 1), s.p)):.4g} for a target of "
+        f"K = {max(sure, 1)} nonzeros; it is {between(own.isometry[0], wide)}",
+        f"{method} halves its distance to every K-sparse target an iteration, down to the noise",
+        {"targets up to this sparsity": float(sure)},
+    )
+
+
+def tight_10(s: Setting) -> Guarantee:
+    r"""TIGHT, Theorem 10: the expansion ``nu`` of hard thresholding below ``4L/(4L - alpha)``."""
+    wide, own = s.at(4 * s.k).convexity, s.at(3 * s.k).convexity
+    smooth = s.row_smoothness
+
+    def covers(alpha: float) -> int:
+        if not (math.isfinite(smooth) and smooth > 0.0 and alpha > 0.0):
+            return 0
+        limit = 4.0 * smooth / (4.0 * smooth - min(alpha, smooth))
+        return max((t for t in range(1, s.k + 1) if expansion(s.k, t, s.p) < limit), default=0)
+
+    sure, perhaps = covers(wide[0]), covers(own[1])
+    numbers = {"targets up to this sparsity": float(sure)}
+    if sure:
+        numbers |= {"largest step eta": 0.25 / smooth, "alpha": wide[0], "L": smooth}
+    return Guarantee(
+        "TIGHT, Theorem 10",
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        f"nu(k, K) < 4L/(4L - alpha) for a target of K >= 1 nonzeros; L = {smooth:.4g}, alpha = "
+        f"m_(3k+K) is {between(wide[0], own[1])}, so K <= {sure}" + at_the_most(sure, perhaps),
+        "HT-SVRG converges linearly in expectation, given inner loops that are long enough",
+        numbers,
+    )
+
+
+def expansion(k: int, target: int, p: int) -> float:
+    r"""Return ``nu`` of TIGHT, Theorem 1: how much thresholding to ``k`` can move a target away.
+
+    ``nu = 1 + (rho + sqrt((4 + rho) rho)) / 2`` with ``rho = min(K, p-k) / (k - K + min(K, p-k))``.
+    """
+    few = min(target, p - k)
+    if few <= 0:
+        return 1.0
+    rho = few / (k - target + few)
+    return 1.0 + (rho + math.sqrt((4.0 + rho) * rho)) / 2.0
+
+
+def _cosamp(nu: float) -> float:
+    if nu <= 1.0:
+        return 1.0 / 3.0  # the limit of the expression below
+    return math.sqrt((math.sqrt(32.0 * nu + 49.0) - 9.0) / (16.0 * (nu - 1.0)))
+
+
+THEOREM_6 = Theorem(
+    "TIGHT, Theorem 6",
+    lambda s: tight_rip(
+        s, 3 * s.k, "TIGHT, Theorem 6", "IHT", lambda nu: 1.0 / math.sqrt(8.0 * nu)
+    ),
+)
+THEOREM_7 = Theorem(
+    "TIGHT, Theorem 7", lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP", _cosamp)
+)
+THEOREM_10 = Theorem("TIGHT, Theorem 10", tight_10)
+
+
+__all__ = ["THEOREM_6", "THEOREM_7", "THEOREM_10", "expansion"]
