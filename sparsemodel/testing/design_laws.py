@@ -19,13 +19,26 @@ class Tolerance:
 
     relative: float = 1e-12
     absolute: float = 0.0
+    stored: float = 0.0
+    """Size of what is stored beside the entries and cancels, a common shift for instance; sums are
+    rounded relative to it, whatever the entries are."""
 
     def close(
-        self, actual: FloatArray, expected: FloatArray, what: str, scale: FloatArray | float = 0.0
+        self,
+        actual: FloatArray,
+        expected: FloatArray,
+        what: str,
+        scale: FloatArray | float = 0.0,
+        factors: float = 0.0,
     ) -> None:
-        """Check an array; ``scale`` holds the sums of the absolute values of its terms."""
+        """Check an array.
+
+        ``scale`` holds the sums of the absolute values of its terms, ``factors`` the largest sum
+        of the absolute values of what the entries are multiplied with.
+        """
         largest = max(float(np.max(scale, initial=0.0)), float(np.max(np.abs(expected), initial=0)))
-        atol = self.relative * largest + self.absolute
+        cancelled = 4.0 * float(np.finfo(np.float64).eps) * self.stored * factors
+        atol = self.relative * largest + self.absolute + cancelled
         check_close(actual, expected, what, rtol=0.0, atol=atol)
 
 
@@ -76,7 +89,8 @@ def _products(
         result = product(v)
         _is_float64(result, what)
         scale: FloatArray = np.abs(matrix) @ np.abs(v)  # what rounding is measured against
-        tolerance.close(result, matrix @ v, f"{what} of shape {v.shape}", scale)
+        factors = float(np.max(np.abs(v).sum(axis=0), initial=0.0))
+        tolerance.close(result, matrix @ v, f"{what} of shape {v.shape}", scale, factors)
         check(np.array_equal(v, before), f"{what} writes to its argument")
         check(not np.shares_memory(result, v), f"{what} hands back its argument")
 
