@@ -359,9 +359,9 @@ def _check_contract(name: str, result: Result, objective: Objective) -> None:
     if x.shape != objective.shape or not np.all(np.isfinite(x)):
         raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
     count = sparsity.count(x)
-    if count > sparsity.k:
+    if count > sparsity.budget:
         raise BackendContractError(
-            f"The backend {name!r} returned {count} nonzero units, more than k = {sparsity.k}. "
+            f"The backend {name!r} chose {count} nonzero units, more than {sparsity.budget}. "
             "This is a bug in the backend."
         )
     form = objective.form

@@ -138,7 +138,7 @@ def _quadratic(
 
 def _addition(objective: Objective, engine: QuadraticSwaps, threshold: float) -> int | None:
     sparsity = objective.cardinality
-    if support_units(sparsity, engine.support).size >= sparsity.k:
+    if support_units(sparsity, engine.support).size >= sparsity.budget:
         return None
     found = engine.best_insertion()
     if found is None or found[1] <= max(threshold, sparsity.price):
@@ -208,7 +208,7 @@ def _neighbours(
     """Yield roughly minimised points one exchange (or one addition) away, most promising first."""
     sparsity = objective.cardinality
     units = support_units(sparsity, point.support)
-    if units.size < sparsity.k:
+    if units.size < sparsity.budget:
         yield from insertions(objective, point, units, restricted, diagonal, candidates)
         if units.size == sparsity.units:
             return
