@@ -361,8 +361,8 @@ def _check_contract(name: str, result: Result, objective: Objective) -> None:
     count = sparsity.count(x)
     if count > sparsity.budget:
         raise BackendContractError(
-            f"The backend {name!r} chose {count} nonzero units, more than {sparsity.budget}. "
-            "This is a bug in the backend."
+            f"The backend {name!r} returned {count} nonzero units, and it may choose "
+            f"{sparsity.budget}. This is a bug in the backend."
         )
     form = objective.form
     if isinstance(form, SparseRegression):
