@@ -195,14 +195,14 @@ class ARHT(IterativeBackend[ARHTState]):
 
     def _fill(self, objective: Objective, state: ARHTState, context: Context) -> ARHTState:
         sparsity, support = objective.cardinality, state.support
-        if support_units(sparsity, state.start.support).size < min(sparsity.k, sparsity.units):
+        if support_units(sparsity, state.start.support).size < min(sparsity.budget, sparsity.units):
             scores = support.insertion_scores(state.start)
             unit = int(np.argmax(scores))
             if not np.isnan(scores[unit]) and scores[unit] > 0.0:
                 point = support.with_unit(state.start, unit)
                 return replace(state, point=point, start=point)
         point = support.settle(state.start)
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         if k == 0 or k == sparsity.units:
             return replace(state, point=point, filled=True, exhausted=True)
         lower = objective.infimum()
@@ -236,7 +236,7 @@ class ARHT(IterativeBackend[ARHTState]):
     ) -> Core | None:
         """Return the next state of the core, None when it has given up."""
         sparsity, point = objective.cardinality, core.point
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         # Line 10, with log((f(0) - B) / eps) for the range the bisection started with.
         if core.iteration >= 2 * k * np.log(1.0 / self.tol) + 2:
             return None

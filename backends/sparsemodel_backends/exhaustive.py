@@ -125,7 +125,7 @@ def _supports(form: Form) -> Iterator[IntArray]:
 
 def _sizes(form: Form) -> range:
     sparsity = form.cardinality
-    largest = min(sparsity.k, sparsity.units)
+    largest = min(sparsity.budget, sparsity.units)
     return range(0 if sparsity.price > 0.0 else largest, largest + 1)
 
 

@@ -87,7 +87,7 @@ class FoBa(IterativeBackend[FoBaState]):
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)
         point = support.start(context.start)
         used = support_units(objective.cardinality, point.support).size
-        limit = min(objective.cardinality.k, objective.cardinality.units)
+        limit = min(objective.cardinality.budget, objective.cardinality.units)
         # What the coordinates of a start gained is not known: they are not removed.
         return FoBaState(
             point, support, (0.0,) * used, 0.0, restart=used >= limit > 0, done=limit == 0
@@ -118,7 +118,7 @@ class FoBa(IterativeBackend[FoBaState]):
                 break
             following = smaller
             gains.pop()
-        full = len(gains) >= min(sparsity.k, sparsity.units)
+        full = len(gains) >= min(sparsity.budget, sparsity.units)
         if full:
             following = support.settle(following)
         return FoBaState(following, support, tuple(gains), first, done=full)

@@ -76,7 +76,7 @@ class GOMP(IterativeBackend[GOMPState]):
 
     def init(self, objective: Objective, context: Context) -> GOMPState:
         sparsity = objective.cardinality
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         start = objective.origin() if context.start is None else objective.point_from(context.start)
         if start.support.size == sparsity.free.size:
             start = _with_free(objective, start, context)

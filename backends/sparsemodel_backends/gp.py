@@ -83,7 +83,7 @@ class GP(IterativeBackend[GPState]):
         sparsity, point = objective.cardinality, state.point
         scores = state.support.gradient_scores(point)
         units = support_units(sparsity, point.support)
-        room = units.size < min(sparsity.k, sparsity.units)
+        room = units.size < min(sparsity.budget, sparsity.units)
         unit = int(np.argmax(scores)) if scores.size else 0
         if room and scores[unit] > 0.0:
             support = sparsity.coordinates(np.union1d(units, [unit]))

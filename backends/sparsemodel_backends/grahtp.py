@@ -112,7 +112,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
         point = objective.origin() if start is None else objective.point_from(start)
         eta = 0.0
         if self.step_size == "theory":
-            level = min(2 * objective.cardinality.k, objective.cardinality.units)
+            level = min(2 * objective.cardinality.budget, objective.cardinality.units)
             constant = restricted_smoothness(objective, point, level)
             eta = 1.0 / (2.0 * constant.value) if constant.value > 0.0 else 1.0
         elif self.step_size == "unit":

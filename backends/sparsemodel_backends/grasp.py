@@ -97,7 +97,7 @@ class GraSP(IterativeBackend[GraSPState]):
 
     def step(self, objective: Objective, state: GraSPState, context: Context) -> GraSPState:
         sparsity, point = objective.cardinality, state.point
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         scores = state.support.gradient_scores(point)  # z = grad f(x), Z = its 2k largest
         found = top_k(scores, min(2 * k, sparsity.units))
         units = support_units(sparsity, point.support)

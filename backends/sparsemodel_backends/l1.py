@@ -121,7 +121,7 @@ class L1(IterativeBackend[L1State]):
         metric = np.where(metric > 0.0, metric, 1.0)
         scores = gradient_scores(objective, relaxed, metric) / _sizes(objective)
         first = float(np.sqrt(2.0 * scores.max(initial=0.0)))
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         state = L1State(relaxed, _better(relaxed, best), first, first, metric)
         if not np.isfinite(first):
             return replace(state, finite=False)
@@ -131,7 +131,7 @@ class L1(IterativeBackend[L1State]):
 
     def step(self, objective: Objective, state: L1State, context: Context) -> L1State:
         sparsity = objective.cardinality
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         if k == sparsity.units:  # nothing to choose
             everything = np.arange(sparsity.size)
             point = context.restricted(objective, everything, state.best)

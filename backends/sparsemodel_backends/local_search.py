@@ -165,7 +165,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
             if not swaps.reset(point):
                 return None
         sparsity = objective.cardinality
-        if support_units(sparsity, point.support).size < sparsity.k:
+        if support_units(sparsity, point.support).size < sparsity.budget:
             addition = swaps.best_insertion()
             if addition is not None and addition[1] > sparsity.price + threshold:
                 return swaps.point() if swaps.insert(addition[0]) else None
@@ -198,7 +198,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     ) -> Point | None:
         point, sparsity = state.point, objective.cardinality
         units = support_units(sparsity, point.support)
-        room = min(sparsity.k, sparsity.units) - units.size
+        room = min(sparsity.budget, sparsity.units) - units.size
         # Loose solves are relative to the gradient at zero, which is large beside the one here.
         tol = _ROUGH * _share(objective, point)
         if room > 0:
@@ -248,7 +248,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         units = support_units(objective.cardinality, base.support)
         restricted, count = context.restricted, self.candidates
         if excluded is None:
-            count = min(count, max(1, _TRIALS // max(objective.cardinality.k, 1)))
+            count = min(count, max(1, _TRIALS // max(objective.cardinality.budget, 1)))
         return list(
             insertions(
                 objective, base, units, restricted, diagonal, count, excluded=excluded, tol=tol

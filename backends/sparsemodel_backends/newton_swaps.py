@@ -110,7 +110,7 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
         point = state.point
         threshold = _NEGLIGIBLE * max(state.scale, abs(point.value))
         sparsity = objective.cardinality
-        if support_units(sparsity, point.support).size < min(sparsity.k, sparsity.units):
+        if support_units(sparsity, point.support).size < min(sparsity.budget, sparsity.units):
             following = _added(objective, point, context)
         else:
             following = self._exchanged(objective, point, context, threshold)

@@ -275,7 +275,7 @@ def _at_rest(before: NHTPState, now: NHTPState) -> bool:
 def _initial_eta(objective: Objective) -> float:
     sparsity = objective.cardinality
     size = max(sparsity.units, 2)
-    return float(10.0 * (1.0 + sparsity.k / size) / min(10.0, max(np.log(size), 1.0)))
+    return float(10.0 * (1.0 + sparsity.budget / size) / min(10.0, max(np.log(size), 1.0)))
 
 
 def _newton_direction(objective: Objective, state: NHTPState, g: FloatArray) -> FloatArray | None:
@@ -355,7 +355,7 @@ def _excess(
     if inside.all():
         return 0.0
     sizes = objective.cardinality.unit_scores(coordinate_scores(point.x))
-    k = objective.cardinality.k
+    k = objective.cardinality.budget
     sizes = sizes[sizes > 0.0]
     smallest = 0.0
     if 0 < k <= sizes.size:

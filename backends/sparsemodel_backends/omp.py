@@ -118,7 +118,7 @@ class OMP(IterativeBackend[OMPState]):
 
 
 def _limit(objective: Objective) -> int:
-    return min(objective.cardinality.k, objective.cardinality.units)
+    return min(objective.cardinality.budget, objective.cardinality.units)
 
 
 def _used(objective: Objective, point: Point) -> int:

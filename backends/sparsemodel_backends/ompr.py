@@ -94,9 +94,9 @@ class OMPR(IterativeBackend[OMPRState]):
         scores = support.insertion_scores(point)
         into = int(np.argmax(scores)) if scores.size else -1
         units = support_units(objective.cardinality, point.support)
-        if into < 0 or scores[into] == 0.0 or objective.cardinality.k == 0:
+        if into < 0 or scores[into] == 0.0 or objective.cardinality.budget == 0:
             return replace(state, point=support.settle(point), score=0.0, done=True)
-        if units.size < objective.cardinality.k:
+        if units.size < objective.cardinality.budget:
             following = support.with_unit(point, into)
         else:
             following = support.exchange(point, self._removed(support, point, units), into)

@@ -116,7 +116,7 @@ class PGD(IterativeBackend[PGDState]):
 
     def _relaxed(self, objective: Objective) -> int:
         sparsity = objective.cardinality
-        return min(int(np.ceil(self.relaxation * sparsity.k)), sparsity.units)
+        return min(int(np.ceil(self.relaxation * sparsity.budget)), sparsity.units)
 
     def iterate(self, state: PGDState) -> Point:
         return state.point

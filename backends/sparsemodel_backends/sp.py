@@ -72,7 +72,7 @@ class SP(IterativeBackend[SPState]):
 
     def step(self, objective: Objective, state: SPState, context: Context) -> SPState:
         sparsity, point = objective.cardinality, state.point
-        k = min(sparsity.k, sparsity.units)
+        k = min(sparsity.budget, sparsity.units)
         found = top_k(state.support.insertion_scores(point), k)
         units = support_units(sparsity, point.support)
         if units.size:

@@ -51,6 +51,9 @@ class ProblemFacts:
     box: str
     region: str
     """Convex constraints beside the bounds: in words, with fingerprints of their numbers."""
+    forced: int | None = None
+    """Units that their bounds keep nonzero: part of ``k``, not of ``units``. None in files of
+    version 0.1.0, where ``k`` is without them."""
 
     def differences(self, other: ProblemFacts) -> list[tuple[str, Any, Any]]:
         """Return ``(line, mine, theirs)`` for every entry in which two problems differ."""
@@ -68,6 +71,10 @@ class ProblemFacts:
             if field.name == "terms":
                 continue
             one, two = getattr(self, field.name), getattr(other, field.name)
+            if self.forced is None and field.name == "forced":
+                continue
+            if self.forced is None and field.name == "k":
+                two = other.k - (other.forced or 0)
             if not _same(one, two):
                 found.append((f"problem.{field.name}", one, two))
         return found
@@ -114,6 +121,7 @@ def describe(form: SparseRegression) -> ProblemFacts:
         structure=structure,
         box=box,
         region=_region(form),
+        forced=int(sparsity.forced_units),
     )
 
 

@@ -186,7 +186,9 @@ def _assemble(
         where = int(sparsity.free[np.flatnonzero(~np.isfinite(free))[0]])
         return nothing(f"the free coordinate {where} has no ridge and no bounds", method)
     units = unit_gains(sparsity, gains)
-    chosen = best_selection(units, forced_units(sparsity, form.box), sparsity.k, sparsity.price)
+    chosen = best_selection(
+        units, forced_units(sparsity, form.box), sparsity.budget, sparsity.price
+    )
     if chosen == math.inf:
         return nothing("counted coordinates without ridge or bounds have a slope", method)
     if chosen == -math.inf:
@@ -206,7 +208,7 @@ def _plain_gains(form: SparseRegression, v: FloatArray, curvature: FloatArray) -
     sparsity = form.sparsity
     units = sparsity.unit_scores(gains)
     forced = forced_units(sparsity, form.box)
-    chosen = best_selection(units, forced, sparsity.k, sparsity.price)
+    chosen = best_selection(units, forced, sparsity.budget, sparsity.price)
     return math.fsum([float(gains[sparsity.free].sum()), chosen])
 
 

@@ -231,7 +231,7 @@ def _feasible(form: SparsePrecision, x: FloatArray) -> Factor:
             f"The point must hold {form.shape[0]} finite entries of the matrix, not {x.shape}."
         )
     count = form.sparsity.count(x)
-    if count > form.sparsity.k:
+    if count > form.sparsity.budget:
         raise InfeasibleError(f"The matrix has {count} edges, and {form.sparsity.k} are allowed.")
     factor = factorise(form.matrix(x))
     if factor is None:

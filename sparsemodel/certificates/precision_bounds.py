@@ -75,7 +75,7 @@ def dual_value(
     x, costs = _paid(U, mu, box, diagonal)
     counted = form.sparsity.counted
     kept = ~counted
-    chosen = np.flatnonzero(counted)[top_k(costs[counted], form.sparsity.k)]
+    chosen = np.flatnonzero(counted)[top_k(costs[counted], form.sparsity.budget)]
     kept[chosen] = True
     paid = costs[kept]
     size = float(np.abs(np.log(t)).sum() + np.abs(low * t).sum() + np.abs(paid).sum())
@@ -125,7 +125,7 @@ def enclose(form: SparsePrecision, U: FloatArray, upper: float, box: Enclosure) 
     costs = np.where(form.rows == form.cols, 0.0, costs)
     counted = form.sparsity.counted
     level = upper + float(costs[~counted].sum())
-    level += float(costs[counted][top_k(costs[counted], form.sparsity.k)].sum())
+    level += float(costs[counted][top_k(costs[counted], form.sparsity.budget)].sum())
     if not math.isfinite(level):
         return box
     delta = level - float((1.0 + np.log(low)).sum())

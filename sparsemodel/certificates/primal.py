@@ -109,8 +109,9 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
     found = []
     if not np.all(np.isfinite(x)):
         return ("the point has entries that are not finite",)
-    if units > form.sparsity.k:
-        found.append(f"{units} units are nonzero and k is {form.sparsity.k}")
+    if units > form.sparsity.budget:
+        nonzero = units + form.sparsity.forced_units
+        found.append(f"{nonzero} units are nonzero and k is {form.sparsity.k}")
     if form.box is not None:
         low, high = form.box.lower, form.box.upper
         slack = [FEASIBLE * (1.0 + np.where(np.isfinite(b), np.abs(b), 0.0)) for b in (low, high)]

@@ -185,6 +185,7 @@ def _build(r: Reader) -> Certificate:
         structure=p.string("structure"),
         box=p.string("box"),
         region=p.string("region"),
+        forced=p.integer("forced") if p.has("forced") else None,
     )
     x = unpack(witness, "x", rows=shape[0] if shape else None)
     if x.shape != shape:

@@ -98,7 +98,7 @@ def stationarity(
     slopes = np.sqrt(sparsity.unit_scores(coordinate_scores(g)))
     sizes = np.sqrt(sparsity.unit_scores(coordinate_scores(x)))
     largest = float(slopes[~active].max(initial=0.0))
-    full = int(active.sum()) >= sparsity.k
+    full = int(active.sum()) >= sparsity.budget
     smallest = float(sizes[active].min(initial=np.inf)) if full else 0.0
     if not full and largest <= TOLERANCE * size:
         smallest = np.inf  # unused units would not be used: the constraint is not active

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective
 
+T = TypeVar("T")
+
 _DEPENDENT = 1e-12
 """Least eigenvalue, as a share of the largest, from which columns count as independent."""
 
@@ -36,16 +40,31 @@ _PRICES = 2**21
 
 @final
 class Facts(FactSheet):
-    """What is known about one regression. Each method computes once and records a fact."""
+    """What is known about one regression. Each method computes once and records a fact.
+
+    What depends on the data alone (the terms of the form) is kept in ``known``, which forms with
+    other limits, ridges, bounds, ... on the same terms may share. All else belongs to one form.
+    """
 
     passes: float
 
-    def __init__(self, form: SparseRegression) -> None:
+    def __init__(self, form: SparseRegression, known: dict[Hashable, Any] | None = None) -> None:
         super().__init__()
         self.form = form
-        self._gradient: FloatArray | None = None
+        self.known: dict[Hashable, Any] = {} if known is None else known
         self._screened: Screened | None = None
-        self._guesses: dict[int, Guess] = {}
+        self._guess: Guess | None = None
+
+    def recall(self, key: Hashable, passes: float, make: Callable[[], T]) -> T:
+        """Return what ``make`` computes from the data alone, at the price of some passes, once.
+
+        ``key`` names the computation and all that it depends on beside the terms.
+        """
+        if key not in self.known:
+            self.known[key] = make()
+            self.passes += passes
+        found: T = self.known[key]
+        return found
 
     def structure(self) -> None:
         """Record what the losses and sizes say without touching the data."""
@@ -95,7 +114,7 @@ class Facts(FactSheet):
         added = f"about {bytes_words(_working_memory(form))}"
         source = "vectors, the columns of a support, prices of exchanges"
         sheet.record("memory of a solve", added, "estimated", source)
-        if gradient is not None and form.sparsity.k > 0:
+        if gradient is not None and form.sparsity.budget > 0:
             self._look_at_columns(sheet, form, gradient)
             self._look_at_noise(sheet, user, form, gradient)
 
@@ -151,17 +170,17 @@ class Facts(FactSheet):
 
         It is the first gradient of most backends, which are handed it: nothing is done twice.
         """
-        if self._gradient is None:
-            objective = RegressionObjective(self.form)
-            with np.errstate(all="ignore"):  # what overflows is told from the result
-                origin = objective.point_from(np.zeros(self.form.shape))
-                self._gradient = objective.gradient(origin)
-            self.passes += 0.5
-            if not np.all(np.isfinite(self._gradient)):
-                self._refuse_nonfinite()
-            source = "the gradient at zero, which the solver needs"
-            self.record("data", "finite", "measured", source, 0.5)
-        return self._gradient
+        gradient = self.recall("gradient", 0.5, self._gradient_of_losses)
+        if not np.all(np.isfinite(gradient)):
+            self._refuse_nonfinite()
+        source = "the gradient at zero, which the solver needs"
+        self.record("data", "finite", "measured", source, 0.5)
+        return gradient
+
+    def _gradient_of_losses(self) -> FloatArray:
+        objective = RegressionObjective(self.form)
+        with np.errstate(all="ignore"):  # what overflows is told from the result
+            return objective.gradient(objective.point_from(np.zeros(self.form.shape)))
 
     def _refuse_nonfinite(self) -> None:
         for number, term in enumerate(self.form.terms):
@@ -177,18 +196,22 @@ class Facts(FactSheet):
             "float64. Divide the data matrix or the target by a constant."
         )
 
-    def column_squares(self, form: SparseRegression, *, centred: bool) -> FloatArray | None:
+    def column_squares(
+        self, form: SparseRegression, *, centred: bool, changes: Hashable = ()
+    ) -> FloatArray | None:
         """Return each column's weighted sum of squares where a decision needs it, else None.
 
         A sample of the rows decides whether the columns differ at all: if they are of one size,
-        nothing more is computed.
+        nothing more is computed. ``changes`` are those between the terms and the columns of
+        ``form``.
         """
         if not all(Access.ROWS in term.design.access for term in form.terms):
             why = "a matrix-free design does not show them"
             self.record("column sizes", "unknown", "derived", why)
             return None
         if not centred:
-            sampled = self._sampled_squares(form)
+            sample = partial(self._sampled_squares, form)
+            sampled = self.recall(("sampled squares", changes), 0.0, sample)
             if sampled is None:
                 return None
             if sampled.min() > 0.0 and sampled.max() <= 9.0 * sampled.min():
@@ -200,10 +223,7 @@ class Facts(FactSheet):
                     0.01,
                 )
                 return None
-        total = np.zeros(form.sparsity.size)
-        for term in form.terms:
-            total += term.design.column_square_norms(term.weights)
-        self.passes += 0.5
+        total = self.recall(("squares", changes), 0.5, partial(_squares, form))
         positive = total[total > 0.0]
         spread = np.sqrt(positive.max() / positive.min()) if positive.size else 1.0
         zero = int((total == 0.0).sum())
@@ -227,7 +247,7 @@ class Facts(FactSheet):
 
     @np.errstate(all="ignore")  # what overflows is told from the result
     def screened(self, form: SparseRegression, gradient: FloatArray) -> Screened:
-        """Return the columns with the largest gradients; read once, whatever ``k`` is."""
+        """Return the columns with the largest gradients; read once."""
         if self._screened is None:
             self._screened = Screened.of(form, gradient)
             self.passes += self._screened.passes
@@ -242,12 +262,11 @@ class Facts(FactSheet):
 
     @np.errstate(all="ignore")
     def guess(self, form: SparseRegression, gradient: FloatArray) -> Guess:
-        """Return what a first guess of the support leaves; made once for each ``k``."""
-        k = form.sparsity.k
-        if k not in self._guesses:
-            self._guesses[k] = Guess.of(form, gradient)
-            self.passes += self._guesses[k].passes
-        return self._guesses[k]
+        """Return what a first guess of the support leaves; made once for the reduced form."""
+        if self._guess is None:
+            self._guess = Guess.of(form, gradient)
+            self.passes += self._guess.passes
+        return self._guess
 
     @staticmethod
     def _sampled_squares(form: SparseRegression) -> FloatArray | None:
@@ -258,6 +277,13 @@ class Facts(FactSheet):
                 return None
             total += float(term.weights.mean()) * term.design.shape[0] * sample
         return total
+
+
+def _squares(form: SparseRegression) -> FloatArray:
+    total = np.zeros(form.sparsity.size)
+    for term in form.terms:
+        total += term.design.column_square_norms(term.weights)
+    return total
 
 
 def _traits(term: Term) -> str:
@@ -294,7 +320,7 @@ def _working_memory(form: SparseRegression) -> float:
     """
     sparsity, outputs = form.sparsity, form.outputs
     p, free = sparsity.size, int(sparsity.free.size)
-    k = free + (p - free) * min(sparsity.k / max(sparsity.units, 1), 1.0)
+    k = free + (p - free) * min(sparsity.budget / max(sparsity.units, 1), 1.0)
     total = 64.0 * p * outputs
     for term in form.terms:
         design = term.design

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsemodel.compiler.blocks import stacked
-from sparsemodel.compiler.declaration import Declaration, LossSpec
+from sparsemodel.compiler.declaration import Block, Declaration, LossSpec
 from sparsemodel.compiler.forced import without_forced
 from sparsemodel.compiler.layout import Layout, lay_out
 from sparsemodel.compiler.regions import region_of
@@ -73,15 +76,22 @@ def _same_losses(new: Declaration, old: Declaration) -> bool:
     return len(new.losses) == len(old.losses) and all(
         a.loss == b.loss
         and _same_array(a.target, b.target)
-        and a.scale == b.scale
+        and (a.scale, a.reduction) == (b.scale, b.reduction)
         and _same_array(a.offset, b.offset)
         and _same_array(a.observation_weights, b.observation_weights)
-        and all(c.design is d.design for c, d in zip(a.blocks, b.blocks, strict=True))
+        and len(a.blocks) == len(b.blocks)
+        and all(_same_block(c, d) for c, d in zip(a.blocks, b.blocks, strict=True))
         for a, b in zip(new.losses, old.losses, strict=True)
     )
 
 
-def _same_array(a: FloatArray | None, b: FloatArray | None) -> bool:
+def _same_block(a: Block, b: Block) -> bool:
+    held = [getattr(block.design, "array", None) for block in (a, b)]
+    same = a.design is b.design or (held[0] is not None and held[0] is held[1])
+    return same and (a.variable, a.factor) == (b.variable, b.factor) and _same_array(a.rows, b.rows)
+
+
+def _same_array(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 

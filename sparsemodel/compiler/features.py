@@ -86,7 +86,7 @@ class Features:
             ridge=bool(np.all(form.ridge[form.sparsity.counted] > 0.0)),
             n=rows,
             units=form.sparsity.units,
-            k=min(form.sparsity.k, form.sparsity.units),
+            k=min(form.sparsity.budget, form.sparsity.units),
             coherence=coherence,
             left=left,
         )

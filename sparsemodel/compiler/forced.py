@@ -15,7 +15,7 @@ def without_forced(
 ) -> tuple[Cardinality, int]:
     """Return the cardinality with forced units made free, and how many there are.
 
-    Zero is within the bounds of every unit that is still counted; ``k`` counts those alone.
+    Zero is within the bounds of every unit that is left to choose. ``k`` stays what was declared.
 
     Raises
     ------
@@ -36,7 +36,6 @@ def without_forced(
             f"most {sparsity.k} may be nonzero."
         )
     free = sparsity.coordinates(units)
-    k = sparsity.k - int(units.size)
     groups = sparsity.groups
     if groups is not None:
         mask = np.ones(sparsity.size, dtype=bool)
@@ -44,7 +43,10 @@ def without_forced(
         codes = np.unique(groups[mask], return_inverse=True)[1]
         groups = np.full(sparsity.size, -1, dtype=np.intp)
         groups[mask] = codes
-    return replace(sparsity, k=k, free=free, groups=groups), int(units.size)
+    forced = np.setdiff1d(free, sparsity.free, assume_unique=True)
+    number = int(units.size)
+    with_them = replace(sparsity, free=free, groups=groups, forced=forced, forced_units=number)
+    return with_them, number
 
 
 __all__ = ["without_forced"]

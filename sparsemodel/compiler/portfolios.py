@@ -78,7 +78,7 @@ def _(
     time_limit: float | None = None,
 ) -> Choice:
     sparsity = form.sparsity
-    k = min(sparsity.k, sparsity.units)
+    k = min(sparsity.budget, sparsity.units)
     quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
     slow = form.region is not None or has_kinks(form) or (form.outputs > 1 and not quadratic)
     # The exhaustive backend refuses astronomical numbers, which would be slow to compute.

@@ -90,7 +90,7 @@ def choose_precision(
     time_limit: float | None = None,
 ) -> Choice:
     """Return the stages for ``form``: the closest plan by forecast that does not take long."""
-    ranked = precision_table().rank(form.order, form.samples, form.sparsity.k, able)
+    ranked = precision_table().rank(form.order, form.samples, form.sparsity.budget, able)
     if not ranked:
         name = min(able)
         return Choice(stages_of(name, form))

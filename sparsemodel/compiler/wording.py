@@ -37,12 +37,14 @@ def _(form: SparseRegression) -> str:
     losses = " + ".join(term.loss.name for term in form.terms)
     ridged = " + ridge" if np.any(form.ridge > 0.0) else ""
     units = "groups" if sparsity.groups is not None else "rows" if form.matrix else "entries"
-    free = int(sparsity.free.size)
+    forced = sparsity.forced_units
+    free = int(sparsity.free.size - sparsity.forced.size)
     text = f"minimise {losses}{ridged}"
     if sparsity.price > 0.0:
         text += f" + {sparsity.price:g} for each of the {units} that are not zero"
-    if sparsity.k < sparsity.units or sparsity.price == 0.0:
-        text += f", at most {sparsity.k} of {sparsity.units} {units} nonzero"
+    if sparsity.budget < sparsity.units or sparsity.price == 0.0:
+        text += f", at most {sparsity.k} of {sparsity.units + forced} {units} nonzero"
+    text += f" ({forced} of them by their bounds)" if forced else ""
     text += f", {free} more always in" if free else ""
     text += ", within bounds" if form.box is not None else ""
     return text + (f", under {form.region.describe()}" if form.region is not None else "")
@@ -61,7 +63,7 @@ def _(form: SparsePrecision) -> str:
 
 @restricted_words.register
 def _(form: SparseRegression) -> str:
-    unknowns = (form.sparsity.k + form.sparsity.free.size) * form.outputs
+    unknowns = (form.sparsity.budget + form.sparsity.free.size) * form.outputs
     if form.region is not None and form.region.others:
         return f"CVXPY on the chosen columns alone, for {form.region.describe()}"
     if form.region is not None or has_kinks(form):

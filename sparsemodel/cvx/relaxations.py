@@ -100,7 +100,7 @@ def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, so
 def _penalty(cp: Any, form: SparseRegression, x: Any) -> tuple[Any, list[Any]]:
     sparsity, ridge = form.sparsity, form.ridge
     z = cp.Variable(sparsity.units, nonneg=True)
-    constraints = [z <= 1, cp.sum(z) <= sparsity.k]
+    constraints = [z <= 1, cp.sum(z) <= sparsity.budget]
     total: Any = sparsity.price * cp.sum(z)
     unit = _units(form)
     single = sparsity.groups is None and len(form.shape) == 1

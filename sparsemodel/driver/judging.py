@@ -63,10 +63,10 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
     if x.shape != objective.shape or not np.all(np.isfinite(x)):
         raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
     count = sparsity.count(x)
-    if count > sparsity.k:
+    if count > sparsity.budget:
         raise BackendContractError(
-            f"The backend {name!r} returned {count} nonzero units, more than k = {sparsity.k}. "
-            "This is a bug in the backend."
+            f"The backend {name!r} returned {count} nonzero units, and it may choose "
+            f"{sparsity.budget}. This is a bug in the backend."
         )
     form = objective.form
     if isinstance(form, SparseRegression):

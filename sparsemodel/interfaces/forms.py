@@ -8,7 +8,7 @@ hold are the user's own wherever possible and are never written to.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -36,32 +36,48 @@ class Term:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Cardinality:
-    """At most ``k`` counted units may be nonzero.
+    """At most ``k`` units may be nonzero, of which :attr:`budget` are left to choose.
 
     A unit is a coordinate, or a group of coordinates when ``groups`` is given. ``free``
-    coordinates (intercepts, always-in features) belong to every support and are not counted.
-    ``price`` adds ``price * (number of nonzero units)`` to the objective.
+    coordinates belong to every support. Those that were never counted (intercepts, always-in
+    features) do not touch ``k``. Those that were counted and that their bounds keep away from zero
+    are ``forced``: they use up a part of ``k``. A backend chooses at most ``budget`` of the
+    ``units`` that are neither. ``price`` adds ``price`` for each of those that is nonzero.
     """
 
     size: int
     """``p``, the number of coordinates."""
     k: int
+    """The limit as it was declared, forced units included: what to print, not what to choose."""
     free: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """Sorted indices of the coordinates that are always in."""
     groups: IntArray | None = None
     """Group ``0 .. G-1`` of each coordinate, ``-1`` for the free ones."""
     price: float = 0.0
+    forced: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Sorted indices of those free coordinates that are part of ``k``."""
+    forced_units: int = 0
+    """How many units the forced coordinates make up."""
+
+    @property
+    def budget(self) -> int:
+        """Return how many units may be chosen: ``k`` without the forced ones."""
+        return self.k - self.forced_units
+
+    def with_budget(self, budget: int) -> Cardinality:
+        """Return the constraint with another number of units to choose."""
+        return replace(self, k=budget + self.forced_units)
 
     @property
     def units(self) -> int:
-        """Return how many units are counted."""
+        """Return how many units there are to choose from."""
         if self.groups is None:
             return self.size - int(self.free.size)
         return int(self.groups.max(initial=-1)) + 1
 
     @property
     def counted(self) -> BoolArray:
-        """Return the mask of the coordinates that are counted."""
+        """Return the mask of the coordinates that are chosen: all but the free ones."""
         mask = np.ones(self.size, dtype=bool)
         mask[self.free] = False
         return mask

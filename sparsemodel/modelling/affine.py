@@ -18,9 +18,10 @@ from sparsemodel.interfaces import (
     IntArray,
     ModelError,
 )
+from sparsemodel.modelling.following import is_cvxpy, taken
 from sparsemodel.modelling.hints import HINTS
 from sparsemodel.modelling.parameters import Parameter, Quantity
-from sparsemodel.modelling.symbolic import Symbolic
+from sparsemodel.modelling.symbolic import Symbolic, refuse_cvxpy
 from sparsemodel.modelling.values import real_array, real_number
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class AffineLike(Symbolic, ABC):
             single = np.empty((), dtype=object)
             single[()] = self
             return single
+        refuse_cvxpy(self)
         raise DataTypeError(
             f"{self} has no numerical value here. NumPy's functions do not take unknowns: write "
             "`A @ w` for np.dot, sm.norm(w) for a norm, and use w.value after solving. DataFrames "
@@ -123,6 +125,7 @@ class AffineLike(Symbolic, ABC):
             raise ModelError(
                 "A matrix times `A @ w` is not supported; multiply the matrices first."
             )
+        matrix = taken(matrix)
         design = _matrix(matrix)
         rows = piece.shape[0] if piece.shape else 1
         if design.shape[1] != rows:
@@ -171,7 +174,10 @@ class AffineLike(Symbolic, ABC):
         return self.as_affine().plus(other)
 
     def __sub__(self, other: Any) -> Affine:
-        if not isinstance(other, (AffineLike, Quantity)):
+        other = taken(other)
+        if is_cvxpy(other):
+            other = _read(other)
+        elif not isinstance(other, (AffineLike, Quantity)):
             other = _numbers(other)
         return self.as_affine().plus(-other)
 
@@ -282,11 +288,14 @@ class Affine(AffineLike):
 
     def plus(self, other: Any) -> Affine:
         """Return the sum with a constant or another expression."""
+        other = taken(other)
+        if is_cvxpy(other):
+            other = _read(other)
         if isinstance(other, AffineLike):
             affine = other.as_affine()
             offset = _add(self.offset, affine.offset)
             out = Affine(self.pieces + affine.pieces, offset)
-        elif type(other).__module__.startswith("sparsemodel."):
+        elif not isinstance(other, Quantity) and type(other).__module__.startswith("sparsemodel."):
             raise ModelError(
                 f"{type(other).__name__} cannot be added to the affine expression {self}; "
                 "close the loss's parenthesis before adding a term."
@@ -315,6 +324,12 @@ def _matrix(matrix: Any) -> Design | Parameter:
     if np.ndim(matrix) == 1 and not hasattr(matrix, "matvec"):  # a row: `ones @ w == 1`
         matrix = real_array(matrix, where="The vector a in `a @ w`")[None, :]
     return as_design(matrix, where="The matrix A in `A @ w`")
+
+
+def _read(expression: Any) -> Affine:
+    from sparsemodel.modelling.incoming_affine import affine_of
+
+    return affine_of(expression)
 
 
 def _numbers(values: Any) -> FloatArray | float:

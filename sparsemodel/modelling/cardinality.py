@@ -10,6 +10,7 @@ import numpy as np
 from sparsemodel.interfaces import IntArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.constraints import Constraint
+from sparsemodel.modelling.following import taken
 from sparsemodel.modelling.matrices import EdgeCount, offdiag
 from sparsemodel.modelling.objective import Objective, Price
 from sparsemodel.modelling.parameters import Quantity
@@ -87,6 +88,7 @@ class card(Symbolic):
         self.groups = None if groups is None else _group_codes(groups, shape[0])
 
     def __le__(self, k: Any) -> CardinalityConstraint | EdgeCount:
+        k = taken(k)
         if not isinstance(k, Quantity):
             k = cardinality_bound(k)
         elif k.shape:
@@ -118,6 +120,7 @@ class card(Symbolic):
     def __mul__(self, gamma: Any) -> Price:
         if self._edges:
             raise ModelError("A price on edges is not supported; write card(offdiag(X)) <= 2 * k.")
+        gamma = taken(gamma)
         if not isinstance(gamma, Quantity):
             gamma = real_number(gamma, where="The price of card", minimum=0.0)
         return Price(self.expression, self.groups, gamma)

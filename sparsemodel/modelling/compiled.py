@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Compiled:
     declaration: Declaration
     form: SparseRegression
     layout: Layout
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    """What was computed from the data alone."""
     _facts: Facts | None = field(default=None, repr=False)
     _reduced: Reduced | None = field(default=None, repr=False)
 
@@ -44,7 +47,7 @@ class Compiled:
     def analysis(self) -> tuple[Facts, Reduced]:
         """Return the facts about the data and the reduced form."""
         if self._facts is None or self._reduced is None:
-            facts = Facts(self.form)
+            facts = Facts(self.form, self._known)
             facts.structure()
             self._reduced = reduce_form(self.form, facts)
             self._facts = facts
@@ -115,47 +118,12 @@ class Compiled:
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.
 
-        What depends on the data alone is taken over where the data are the same: the terms, the
-        facts, and the reductions.
+        What depends on the data alone is taken over where the data are the same; all else is found
+        again.
         """
         form, layout = canonicalize(declaration, (self.declaration, self.form))
-        new = Compiled(declaration, form, layout)
-        facts, reduced = self._facts, self._reduced
-        if facts is None or reduced is None or not _alike(form, self.form):
-            return new
-        facts.form = form
-        facts.structure()
-        small = form
-        for reduction in reduced.reductions:
-            small = reduction.apply(small)
-        new._facts = facts
-        new._reduced = Reduced(small, reduced.reductions, reduced.gradient)
-        return new
-
-
-def _alike(a: SparseRegression, b: SparseRegression) -> bool:
-    """Return whether reductions of ``a`` are good for ``b``: same data, same structure."""
-    return (
-        a.terms is b.terms
-        and np.array_equal(a.ridge > 0.0, b.ridge > 0.0)
-        and _same(a.sparsity.free, b.sparsity.free)
-        and _same(a.sparsity.groups, b.sparsity.groups)
-        and np.array_equal(_bounded(a), _bounded(b))
-        and (a.region is None) == (b.region is None)
-    )
-
-
-def _same(a: IntArray | None, b: IntArray | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _bounded(form: SparseRegression) -> BoolArray:
-    """Return which coordinates have bounds, and which of those exclude zero."""
-    if form.box is None:
-        return np.zeros(1, dtype=bool)
-    low, high = form.box.lower, form.box.upper
-    finite = np.isfinite(low) | np.isfinite(high)
-    return np.stack([finite, (low <= 0.0) & (high >= 0.0)])
+        known = self._known if form.terms is self.form.terms else {}
+        return Compiled(declaration, form, layout, known)
 
 
 __all__ = ["Compiled"]

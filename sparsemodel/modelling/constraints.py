@@ -9,7 +9,8 @@ import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
-from sparsemodel.modelling.incoming_affine import affine_of, is_cvxpy
+from sparsemodel.modelling.following import is_cvxpy, taken
+from sparsemodel.modelling.incoming_affine import affine_of
 from sparsemodel.modelling.objective import LossTerm, Objective, ObjectiveLike
 from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.symbolic import Symbolic
@@ -108,6 +109,7 @@ class norm(Symbolic):
         self.order = order
 
     def __le__(self, radius: Any) -> Constraint | tuple[Constraint, ...]:
+        radius = taken(radius)
         if not isinstance(radius, Quantity):
             radius = real_number(radius, where="The bound on norm(...)", minimum=0.0)
         if self.order == np.inf:
@@ -162,6 +164,9 @@ class norm(Symbolic):
 
 def compare(left: AffineLike, relation: Literal["<=", ">=", "=="], right: Any) -> Constraint:
     """Return the constraint ``left relation right``."""
+    right = taken(right)
+    if is_cvxpy(right):
+        right = affine_of(right)
     if isinstance(right, (ObjectiveLike, norm)):
         raise ModelError(f"{right!r} cannot be compared with a variable.")
     if isinstance(right, AffineLike):

@@ -83,7 +83,7 @@ def collect_parameters(
 ) -> tuple[Parameter, ...]:
     """Return every parameter once, in the order of appearance."""
     seen: dict[int, Parameter] = {}
-    for quantity in _quantities(objective, constraints):
+    for quantity in quantities(objective, constraints):
         for parameter in parameters_in(quantity):
             seen.setdefault(id(parameter), parameter)
     return tuple(seen.values())
@@ -100,7 +100,7 @@ def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> I
             yield expression
 
 
-def _quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
+def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
     for affine in _expressions(objective, constraints):
         yield affine.offset
         for piece in affine.pieces:

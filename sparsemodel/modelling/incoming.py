@@ -9,10 +9,10 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.constraints import Bound, Constraint, norm
+from sparsemodel.modelling.following import is_cvxpy, taken, value_of
 from sparsemodel.modelling.goal import Minimize, minimize
 from sparsemodel.modelling.incoming_affine import (
     affine_of,
-    is_cvxpy,
     is_uniform,
     kind_of,
     number_of,
@@ -61,7 +61,7 @@ def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
             found.append(Bound(expression, None, 0.0))
         for end, upper in zip(given.get("bounds", ()), (False, True), strict=False):
             if end is not None:
-                limit = getattr(end, "value", end)
+                limit = taken(end)
                 found.extend(flat(variable <= limit if upper else variable >= limit))
     return tuple(found)
 
@@ -85,7 +85,7 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
     if kind in ("Equality", "Zero"):
         left, right = _sides(constraint)
         pair = _entry(left)
-        if pair is not None and right.is_constant() and not np.any(right.value):
+        if pair is not None and right.is_constant() and not np.any(value_of(right)):
             return forbidden_edges(*pair)
         return affine_of(left) == affine_of(right)
     if kind in ("Inequality", "NonPos"):
@@ -118,7 +118,8 @@ def _ball(left: Any, right: Any) -> Any:
         return norm(affine_of(inside.args[0]), np.inf) <= number_of(right)
     if name == "abs":
         expression = affine_of(inside)
-        return expression <= right.value, expression >= -right.value
+        limit = value_of(right)
+        return expression <= limit, expression >= -limit
     if name == "Pnorm":
         return norm(affine_of(inside), float(getattr(left.p, "value", left.p))) <= number_of(right)
     if name == "quad_over_lin" and left.args[1].is_constant():
@@ -136,7 +137,7 @@ def _eigenvalues(constraint: Any) -> Constraint:
     variable, factor, shift = None, 0.0, 0.0
     for part, sign in _summands(constraint.args[0], 1.0):
         if part.is_constant():
-            value = part.value
+            value = value_of(part)
             shift = shift + sign * (value.toarray() if hasattr(value, "toarray") else value)
         elif kind_of(part) == "Variable" and (variable is None or variable is part):
             variable, factor = part, factor + sign

@@ -13,15 +13,12 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
+from sparsemodel.modelling.following import followed, is_cvxpy, is_read_again, value_of
+from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.variables import Variable
 
 _twins: WeakValueDictionary[int, Variable] = WeakValueDictionary()
 """Our variable for each CVXPY variable, by its number."""
-
-
-def is_cvxpy(thing: Any) -> bool:
-    """Return whether ``thing`` is CVXPY's: a variable, an expression, a constraint, a goal."""
-    return type(thing).__module__.partition(".")[0] == "cvxpy"
 
 
 def kind_of(expression: Any) -> str:
@@ -53,7 +50,7 @@ def affine_of(expression: Any) -> Affine:
         return expression.as_affine()
     kind = kind_of(expression)
     if expression.is_constant():
-        return Affine((), _array(expression.value))
+        return Affine((), _constant(expression))
     if kind == "Variable":
         return twin(expression).as_affine()
     if kind == "AddExpression":
@@ -74,7 +71,7 @@ def affine_of(expression: Any) -> Affine:
         if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
             return affine_of(right).times(number_of(left))
         if left.is_constant() and kind == "MulExpression":
-            return affine_of(right).__rmatmul__(left.value)
+            return affine_of(right).__rmatmul__(_factor(left))
     if kind == "DivExpression" and expression.args[1].is_constant():
         return affine_of(expression.args[0]).times(1.0 / number_of(expression.args[1]))
     if kind == "index" and kind_of(expression.args[0]) == "Variable":
@@ -91,17 +88,25 @@ def affine_of(expression: Any) -> Affine:
 
 def is_uniform(constant: Any) -> bool:
     """Return whether a constant is one number, repeated for every entry perhaps."""
-    values = constant.value
+    values = value_of(constant)
     return not hasattr(values, "tocsr") and bool(np.all(values == np.ravel(values)[0]))
 
 
 def number_of(constant: Any) -> float:
     """Return the value of a constant that is one number."""
-    return float(np.ravel(constant.value)[0])
+    return float(np.ravel(value_of(constant))[0])
 
 
-def _array(value: Any) -> FloatArray | float:
-    array = np.asarray(value, dtype=np.float64)
+def _factor(matrix: Any) -> Any:
+    """Return a data matrix, as a parameter where sparsemodel itself has to follow it."""
+    return value_of(matrix) if is_read_again() or not matrix.parameters() else followed(matrix)
+
+
+def _constant(constant: Any) -> FloatArray | float | Parameter:
+    """Return the present value of a constant, or a parameter as above."""
+    if constant.parameters() and not is_read_again():
+        return followed(constant)
+    array = np.asarray(value_of(constant), dtype=np.float64)
     return float(array) if array.ndim == 0 else array
 
 

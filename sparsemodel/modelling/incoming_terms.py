@@ -17,6 +17,7 @@ from sparsemodel.losses import (
 )
 from sparsemodel.modelling.affine import Affine
 from sparsemodel.modelling.custom import custom_loss
+from sparsemodel.modelling.following import value_of
 from sparsemodel.modelling.incoming_affine import affine_of, is_uniform, kind_of, number_of
 from sparsemodel.modelling.incoming_parts import Exponentials, Linear, joined, term_of_rows
 from sparsemodel.modelling.matrices import Trace, log_det, symmetric
@@ -47,7 +48,7 @@ def _terms(expression: Any, factor: float) -> list[Any]:
     """Return the parts of ``factor * expression``, a number: ours, linear ones, constants."""
     kind = kind_of(expression)
     if expression.is_constant():
-        return [factor * float(np.asarray(expression.value).reshape(()))]
+        return [factor * float(np.asarray(value_of(expression)).reshape(()))]
     if kind == "AddExpression":
         whole = _as_linear(expression, np.full(expression.shape or (1,), factor))
         return whole or [term for part in expression.args for term in _terms(part, factor)]
@@ -60,7 +61,7 @@ def _terms(expression: Any, factor: float) -> list[Any]:
         if left.is_constant() and left.size == 1:
             return _terms(right, factor * number_of(left))
         if left.is_constant() and left.ndim == 1:
-            return _entries(right, factor * np.asarray(left.value, dtype=np.float64))
+            return _entries(right, factor * np.asarray(value_of(left), dtype=np.float64))
     if kind == "DivExpression" and expression.args[1].is_constant():
         return _terms(expression.args[0], factor / number_of(expression.args[1]))
     if kind == "log_det":
@@ -112,20 +113,20 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
     """Return the parts of the sum of ``weights * expression``, entry by entry."""
     kind = kind_of(expression)
     if expression.is_constant():
-        return [float(np.sum(weights * np.asarray(expression.value)))]
+        return [float(np.sum(weights * np.asarray(value_of(expression))))]
     if kind == "AddExpression":
         whole = _as_linear(expression, weights)
         return whole or [term for part in expression.args for term in _entries(part, weights)]
     if kind == "NegExpression":
         return _entries(expression.args[0], -weights)
     if kind == "DivExpression" and expression.args[1].is_constant():
-        return _entries(expression.args[0], weights / np.asarray(expression.args[1].value))
+        return _entries(expression.args[0], weights / np.asarray(value_of(expression.args[1])))
     if kind == "multiply" or (kind == "MulExpression" and min(a.size for a in expression.args) < 2):
         constant, other = expression.args
         if not constant.is_constant():
             constant, other = other, constant
         if constant.is_constant():
-            return _entries(other, weights * np.asarray(constant.value))
+            return _entries(other, weights * np.asarray(value_of(constant)))
     if expression.is_affine():
         return [Linear(affine_of(expression), weights)]
     if np.any(weights < 0.0):
@@ -142,7 +143,7 @@ def _of_rows(kind: str, atom: Any, inside: Any, weights: FloatArray) -> Any:
         return term_of_rows(AbsoluteLoss(), _rows(inside, atom)[0], weights)
     if kind == "huber":
         u = _rows(inside, atom)[0]
-        return 2.0 * term_of_rows(HuberLoss(delta=float(atom.M.value)), u, weights)
+        return 2.0 * term_of_rows(HuberLoss(delta=float(value_of(atom.M))), u, weights)
     if kind in ("power", "Power", "square") and _order(atom) == 2.0:
         return 2.0 * term_of_rows(SquaredLoss(), _rows(inside, atom)[0], weights)
     if kind == "exp":
@@ -164,7 +165,7 @@ def _maximum(atom: Any, weights: FloatArray) -> Any:
     if active.is_constant():
         active, other = other, active
     if other.is_constant():
-        if not np.any(other.value):
+        if not np.any(value_of(other)):
             u, signs = _rows(active, atom)  # max(0, t) = max(0, 1 - y v) with y = -s, v = u - s
             return term_of_rows(HingeLoss(), u.plus(-signs), weights, -signs)
         raise _unknown(atom)
@@ -215,14 +216,14 @@ def _scaled(expression: Any) -> tuple[Affine, FloatArray, FloatArray]:
         constant, other = expression.args
         if not constant.is_constant():
             constant, other = other, constant
-        values = np.asarray(constant.value, dtype=np.float64)
+        values = np.asarray(value_of(constant), dtype=np.float64)
         u, factor, offset = _scaled(other)
         return u, values * factor, values * offset
     if kind == "AddExpression":
         varying = [part for part in expression.args if not part.is_constant()]
         if len(varying) == 1 and kind_of(varying[0]) in ("NegExpression", "multiply"):
             u, factor, offset = _scaled(varying[0])
-            fixed = sum(np.asarray(p.value) for p in expression.args if p.is_constant())
+            fixed = sum(np.asarray(value_of(p)) for p in expression.args if p.is_constant())
             return u, factor, offset + fixed
     return affine_of(expression), np.ones(1), np.zeros(1)
 
@@ -238,9 +239,11 @@ def _squares(inside: Any, scale: float) -> Any:
 
 def _quadratic(expression: Any, factor: float) -> Any:
     """Return ``factor * u' P u`` as a custom loss with the matrix given."""
-    if not expression.is_convex():
+    matrix = value_of(expression.args[1])
+    if not expression.is_convex() and not (
+        expression.args[1].parameters() and _semidefinite(matrix)  # CVXPY knows the sign alone
+    ):
         raise ModelError(f"{expression} is not convex: its matrix has a negative eigenvalue.")
-    matrix = expression.args[1].value
     if hasattr(matrix, "tocsr"):
         top = float(abs(matrix).sum(axis=0).max())  # the norms of columns bound the eigenvalues
     else:
@@ -256,6 +259,12 @@ def _quadratic(expression: Any, factor: float) -> Any:
         smoothness=twice * top,
         lower_bound=0.0,
     )
+
+
+def _semidefinite(matrix: Any) -> bool:
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+    ends = np.linalg.eigvalsh(0.5 * (dense + dense.T))
+    return bool(ends[0] >= -1e-12 * max(abs(ends[-1]), abs(ends[0])))
 
 
 def _inner_product(expression: Any) -> tuple[Any, Any] | None:
@@ -276,7 +285,7 @@ def _inner_product(expression: Any) -> tuple[Any, Any] | None:
         bare = other.args[0] if kind_of(other) == "transpose" else other
         square = kind_of(bare) == "Variable" and bare.ndim == 2 and bare.is_symmetric()
         if constant.is_constant() and square:
-            matrix = constant.value
+            matrix = value_of(constant)
             return (matrix.toarray() if hasattr(matrix, "toarray") else matrix), bare
     return None
 

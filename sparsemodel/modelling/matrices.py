@@ -13,8 +13,9 @@ from sparsemodel.designs import DenseDesign, column_names
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.constraints import Constraint
+from sparsemodel.modelling.following import taken
 from sparsemodel.modelling.objective import MatrixTerm, Objective
-from sparsemodel.modelling.parameters import Parameter, Quantity
+from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.precision_data import check_covariance, covariance_of_data
 from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import real_number
@@ -164,6 +165,11 @@ def gaussian_nll(
         ``S`` itself.
     """
     bare = symmetric(matrix, "gaussian_nll")
+    if any(isinstance(taken(given), Quantity) for given in (covariance, data)):
+        raise ModelError(
+            "gaussian_nll takes numbers for S and data, not a parameter: declare a problem for "
+            "each, or write -cp.log_det(Omega) + cp.trace(S @ Omega) in cp.Minimize(...)."
+        )
     shrinkage = real_number(shrinkage, where="shrinkage", minimum=0.0)
     if shrinkage >= 1.0:
         raise ModelError(f"shrinkage must be below 1, where no edge is left, not {shrinkage:g}.")
@@ -211,22 +217,6 @@ class EdgeCount(Constraint):
 
     def __repr__(self) -> str:
         return f"card(offdiag({self.expression})) <= {self.limit!r}"
-
-
-def counts_edges(constraint: Constraint, k: Parameter) -> bool:
-    """Return whether a constraint is ``card(offdiag(Omega)) <= 2 * k``: at most ``k`` edges."""
-    if not isinstance(constraint, EdgeCount) or not isinstance(constraint.limit, Quantity):
-        return False
-    if not any(parameter is k for parameter in constraint.limit.parameters()):
-        return False
-    if k.value is None:
-        k.value = 1
-    if float(constraint.limit.value) != 2.0 * float(k.value):
-        raise ModelError(
-            f"A path over edges needs card(offdiag(...)) <= 2 * {k!r}, two entries for each edge, "
-            f"not {constraint!r}."
-        )
-    return True
 
 
 @final
@@ -335,7 +325,6 @@ __all__ = [
     "EigenvalueBound",
     "NegativeLogDet",
     "Trace",
-    "counts_edges",
     "eigenvalue_bound",
     "forbidden_edges",
     "gaussian_nll",

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
+from sparsemodel.modelling.following import is_cvxpy, taken
 from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import real_number
@@ -27,6 +28,11 @@ class ObjectiveLike(Symbolic, ABC):
         """Return the expression as a sum of terms."""
 
     def __add__(self, other: Any) -> Objective:
+        other = taken(other)
+        if is_cvxpy(other):
+            from sparsemodel.modelling.incoming_terms import objective_of
+
+            other = objective_of(other)
         if hasattr(other, "as_terms"):
             other = other.as_terms()
         if isinstance(other, ObjectiveLike):
@@ -44,7 +50,7 @@ class ObjectiveLike(Symbolic, ABC):
     def __mul__(self, other: Any) -> Objective:
         if isinstance(other, (ObjectiveLike, AffineLike)):
             raise ModelError("The product of two terms is not convex; only numbers scale terms.")
-        here = self.as_terms()
+        here, other = self.as_terms(), taken(other)
         if isinstance(other, Quantity):
             if here.constant:
                 raise ModelError("A parameter scales single terms, not a sum with a constant.")
@@ -55,6 +61,7 @@ class ObjectiveLike(Symbolic, ABC):
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Objective:
+        other = taken(other)
         if isinstance(other, Quantity):
             scaled: Objective = self * (1.0 / other)
             return scaled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -114,16 +115,40 @@ class Parameter(Quantity):
         self.name = name
         self.nonneg: bool = bool(nonneg)
         self.integer: bool = bool(integer)
-        self.version: int = 0
-        """Rises with every new value."""
+        self.partner: Any = None
+        """The constant CVXPY expression whose value this parameter always has, if any."""
+        self._version = 0
+        self._assumed = False
         self._value: Any = None
         self._derived: dict[Any, Any] = {}
         if value is not None:
             self.value = value
 
+    @classmethod
+    def of(cls, constant: Any, name: str) -> Parameter:
+        """Return a parameter that follows the value of a constant CVXPY expression."""
+        parameter = cls(tuple(constant.shape), name=name)
+        parameter.partner = constant
+        return parameter
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self._shape
+
+    @property
+    def version(self) -> int:
+        """Return a number that rises with every new value."""
+        self._follow()
+        return self._version
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the names of what needs a value: none when there is one."""
+        if self.value is not None:
+            return ()
+        if self.partner is None:
+            return (repr(self),)
+        return tuple(p.name() for p in self.partner.parameters() if p.value is None)
 
     @property
     def label(self) -> str:
@@ -133,14 +158,42 @@ class Parameter(Quantity):
     @property
     def value(self) -> Any:
         """Return the present value: a float, or the array (or matrix) that was given."""
+        self._follow()
         return self._value
 
     @value.setter
     def value(self, value: Any) -> None:
-        checked = None if value is None else self._check(value)
-        self._value = checked
+        if self.partner is not None:
+            self.partner.value = value  # an expression that is no bare parameter refuses it
+            return
+        self._take(None if value is None else self._check(value))
+
+    def _take(self, value: Any) -> None:
+        self._value = value
         self._derived.clear()
-        self.version += 1
+        self._version += 1
+
+    def _follow(self) -> None:
+        """Take the partner's value over where it has changed, in place perhaps."""
+        if self.partner is None or self._assumed:
+            return
+        value = self.partner.value
+        if _same(value, self._value):
+            return
+        checked = None if value is None else self._check(value)
+        self._take(checked.copy() if hasattr(checked, "copy") else checked)
+
+    @contextmanager
+    def assuming(self, value: Any) -> Iterator[None]:
+        """Have another value for a while; nobody sees afterwards that it was there."""
+        before = (self.value, self._version, self._derived)
+        self._value, self._derived, self._assumed = self._check(value), {}, True
+        self._version = -1
+        try:
+            yield
+        finally:
+            self._value, self._version, self._derived = before
+            self._assumed = False
 
     def _check(self, value: Any) -> Any:
         where = f"The value of {self.label}"
@@ -228,6 +281,16 @@ def _formula(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any
     return _Formula(operation, left, right)
 
 
+def _same(one: Any, two: Any) -> bool:
+    if one is None or two is None:
+        return one is two
+    if np.shape(one) != np.shape(two):
+        return False
+    if hasattr(one, "tocsr") or hasattr(two, "tocsr"):
+        return type(one) is type(two) and (one != two).nnz == 0
+    return bool(np.array_equal(one, two))
+
+
 def resolve(quantity: Any, what: str) -> Any:
     """Return the present value of a quantity; anything else comes back as it is.
 
@@ -240,8 +303,9 @@ def resolve(quantity: Any, what: str) -> Any:
         return quantity
     value = quantity.value
     if value is None:
-        missing = ", ".join(repr(p) for p in quantity.parameters() if p.value is None)
-        raise ModelError(f"{what} needs a value: set {missing}.value before solving.")
+        names = dict.fromkeys(name for p in quantity.parameters() for name in p.missing)
+        missing = ", ".join(f"{name}.value" for name in names)
+        raise ModelError(f"{what} needs a value: set {missing} before solving.")
     return value
 
 

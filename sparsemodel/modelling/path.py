@@ -9,7 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Cardinality,
     FloatArray,
+    InfeasibleError,
     IntArray,
     ModelError,
 )
@@ -183,7 +185,7 @@ class Path:
         return path(self, chosen=chosen, axes=axes)
 
 
-def checked_ks(values: Any, units: int) -> list[int]:
+def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     """Return the values of k, sorted and distinct, all in range."""
     try:
         given = np.asarray(list(values))
@@ -192,8 +194,15 @@ def checked_ks(values: Any, units: int) -> list[int]:
     if not given.size or given.dtype.kind not in "iuf" or np.any(given != np.floor(given)):
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
     ks = np.unique(given.astype(np.intp))
-    if ks[0] < 0 or ks[-1] > units:
-        raise ModelError(f"Every k of a path must be between 0 and {units}.")
+    forced = sparsity.forced_units
+    most = sparsity.units + forced
+    if ks[0] < 0 or ks[-1] > most:
+        raise ModelError(f"Every k of a path must be between 0 and {most}.")
+    if ks[0] < forced:
+        raise InfeasibleError(
+            f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
+            f"away from zero. Begin at k = {forced}, or leave such bounds out."
+        )
     return [int(k) for k in ks]
 
 

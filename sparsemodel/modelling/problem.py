@@ -19,15 +19,10 @@ from sparsemodel.interfaces import (
 from sparsemodel.modelling.choosing import follow
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision, is_precision
-from sparsemodel.modelling.declare import (
-    collect_parameters,
-    collect_variables,
-    declare,
-    flatten,
-)
-from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.incoming import attributes_of, goal_of, is_cvxpy
-from sparsemodel.modelling.matrices import counts_edges
+from sparsemodel.modelling.declare import declare
+from sparsemodel.modelling.declared import Declared
+from sparsemodel.modelling.following import taken
+from sparsemodel.modelling.limits import largest_of
 from sparsemodel.modelling.packaged import packaged
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
@@ -69,22 +64,13 @@ class Problem:
     """
 
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
-        if is_cvxpy(goal):
-            goal = goal_of(goal)
-        if not isinstance(goal, Minimize):
-            raise ModelError(f"A Problem needs sm.minimize(...) first, not {type(goal).__name__}.")
-        flat = flatten((*given, constraints))
-        self._goal = goal
-        self._variables = collect_variables(goal.objective, flat)
-        flat += attributes_of(self._variables)
-        self._constraints = flat
-        self._parameters = collect_parameters(goal.objective, flat)
+        self._declared = Declared(goal, (*given, constraints))
         self._kept: Compiled | CompiledPrecision | None = None
         self._versions: tuple[int, ...] = ()
         self._solved_for: tuple[int, ...] = ()
         self._outcome: Outcome | None = None
         self._solution: Solution | None = None
-        if all(parameter.value is not None for parameter in self._parameters):
+        if not any(parameter.missing for parameter in self.parameters):
             self._compiled()  # says at once what is wrong with the declaration
 
     # ---- what was declared -------------------------------------------------------------------
@@ -92,12 +78,12 @@ class Problem:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Return the variables in the order of their appearance."""
-        return self._variables
+        return self._declared.reading.variables
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters in the order of their appearance."""
-        return self._parameters
+        """Return the parameters; those inside CVXPY's expressions come first."""
+        return self._declared.parameters
 
     @property
     def form(self) -> Form:
@@ -111,25 +97,32 @@ class Problem:
 
     def _compiled(self) -> Compiled | CompiledPrecision:
         """Return the compiled problem, renewed where a parameter has changed."""
-        versions = tuple(parameter.version for parameter in self._parameters)
+        versions = tuple(parameter.version for parameter in self.parameters)
         if self._kept is None or versions != self._versions:
             self._kept = self._compile(self._kept)
             self._versions = versions
         return self._kept
 
     def _compile(self, last: Compiled | CompiledPrecision | None) -> Compiled | CompiledPrecision:
-        objective = self._goal.objective
+        reading = self._declared.reading
+        objective, constraints, variables = (
+            reading.goal.objective,
+            reading.constraints,
+            reading.variables,
+        )
         if is_precision(objective):
-            return CompiledPrecision.of(objective, self._constraints, self._variables)
-        declaration = declare(objective, self._constraints, self._variables)
+            return CompiledPrecision.of(objective, constraints, variables)
+        declaration = declare(objective, constraints, variables)
         return last.renewed(declaration) if isinstance(last, Compiled) else Compiled.of(declaration)
 
     def __repr__(self) -> str:
-        constraints = ", ".join(repr(c) for c in self._constraints)
-        return f"Problem({self._goal!r}, [{constraints}])"
+        return repr(self._declared)
 
     def _repr_html_(self) -> str:
-        return problem_panel(self._goal, self._constraints, self._variables)
+        if self._declared.missing:
+            return problem_panel(self._declared, (), ())
+        reading = self._declared.reading
+        return problem_panel(reading.goal, reading.constraints, reading.variables)
 
     # ---- planning ----------------------------------------------------------------------------
 
@@ -192,9 +185,9 @@ class Problem:
             time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
         compiled = self._compiled()
         first = (
-            warm_start(compiled.form, self._outcome if self._parameters else None)
+            warm_start(compiled.form, self._outcome if self.parameters else None)
             if start is None
-            else (given_start(start, compiled.form, compiled.layout, self._variables))
+            else (given_start(start, compiled.form, compiled.layout, self.variables))
         )
         known = compiled.analysed
         plan = self.plan(backend, time_limit=time_limit)
@@ -247,28 +240,20 @@ class Problem:
             ``path.objective``, ``path.support``, ``path.select("ebic")``,
             ``path.cross_validate()``, ``path.plot()``.
         """
-        compiled, ks = self._for_path(k, values)
+        if values is None and not isinstance(taken(k), Parameter):
+            compiled = self._compiled()
+            ks = checked_ks(k, compiled.form.sparsity)
+        else:
+            compiled, ks = self._along(taken(k), values)
         points, passes = follow(compiled, ks, sweeps=sweeps)
         return Path(compiled, points, passes)
 
-    def _for_path(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
-        if isinstance(k, Parameter):
-            if values is None:
-                raise ModelError("path(k, values) needs the values of k, for example range(1, 51).")
-            direct = [c for c in self._constraints if getattr(c, "k", None) is k]
-            if not direct and not any(counts_edges(c, k) for c in self._constraints):
-                raise ModelError(
-                    f"{k!r} is not the limit of a cardinality constraint of this problem; set its "
-                    "value and solve again instead."
-                )
-            if k.value is None:
-                k.value = 0
-        elif values is not None:
-            raise ModelError("path takes a Parameter and values, or values alone.")
-        else:
-            values = k
-        compiled = self._compiled()
-        return compiled, checked_ks(values, compiled.form.sparsity.units)
+    def _along(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
+        """Return the problem without the values of ``k`` that it has now, and those to follow."""
+        largest = largest_of(k, values, self._declared.reading)
+        with k.assuming(largest):
+            compiled = self._compile(self._kept)
+        return compiled, checked_ks(values, compiled.form.sparsity)
 
     def restricted(self, support: Any) -> Any:
         """Return the problem on a support as a CVXPY problem: no more than the chosen columns.
@@ -387,7 +372,7 @@ class Problem:
         return self._outcome, self.solution
 
     def _fill(self, outcome: Outcome) -> None:
-        for variable, value in zip(self._variables, self.layout.split(outcome.x), strict=True):
+        for variable, value in zip(self.variables, self.layout.split(outcome.x), strict=True):
             variable.value = value
 
 

@@ -44,7 +44,7 @@ def given_start(
         probe.value = values.get(id(variable))
         checked.append(probe.value)
     x = layout.join(tuple(checked))
-    count, k = form.cardinality.count(x), form.cardinality.k
+    count, k = form.cardinality.count(x), form.cardinality.budget
     if count > k:
         raise ModelError(f"The start has {count} nonzero units, and the constraint allows {k}.")
     return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -25,6 +26,17 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
     np.absolute: ("__abs__", "__abs__"),
 }
 """The ufuncs behind operators: the method for an operand on the left, and on the right."""
+
+
+def refuse_cvxpy(thing: Any) -> None:
+    """Raise an error where CVXPY wants the caller's object as a constant of its own."""
+    if str(sys._getframe(2).f_globals.get("__name__", "")).startswith("cvxpy."):
+        raise ModelError(
+            f"{thing!r} is sparsemodel's, and CVXPY cannot put it into an expression of its own. "
+            "Write sparsemodel's part first, as in sm.minimize(sm.card(w) * gamma + "
+            "cp.sum_squares(A @ w - b)) and `w <= u` for a variable w of sparsemodel's, or all of "
+            "it in one language."
+        )
 
 
 class Symbolic:
@@ -58,6 +70,7 @@ class Symbolic:
         return self._refuse(f"np.{ufunc.__name__}{called}(...)", self._hint(ufunc.__name__))
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
+        refuse_cvxpy(self)
         return self._refuse("An array of it")
 
     def _hint(self, function: str) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 from sparsemodel.designs import as_design, column_names
 from sparsemodel.interfaces import DataError, DataFit, DataTypeError, Design, FloatArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike
-from sparsemodel.modelling.incoming_affine import affine_of, is_cvxpy
+from sparsemodel.modelling.following import is_cvxpy, taken
+from sparsemodel.modelling.incoming_affine import affine_of
 from sparsemodel.modelling.objective import LossTerm, ObjectiveLike, Reduction, Ridge
 from sparsemodel.modelling.parameters import Quantity, as_float, resolve
 from sparsemodel.modelling.values import labels, real_array, real_number
@@ -56,6 +57,7 @@ def loss_term(
         raise ModelError(f"reduction must be 'mean' or 'sum', not {reduction!r}.")
     names = None
     checked: Affine | Design
+    target, weights = taken(target), taken(weights)
     if is_cvxpy(prediction):
         prediction = affine_of(prediction)
     if isinstance(target, AffineLike) or is_cvxpy(target):
@@ -126,6 +128,7 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     >>> sm.ridge(sm.Variable(3, name="w"), 0.5)
     ridge(w, 0.5)
     """
+    expression, lam = taken(expression), taken(lam)
     if is_cvxpy(expression):
         expression = affine_of(expression)
     if lam is None and not isinstance(expression, AffineLike):

@@ -44,7 +44,7 @@ def check_bounded(objective: RegressionObjective, restricted: RestrictedSolver) 
     UnboundedError
     """
     sparsity = objective.cardinality
-    if np.isfinite(objective.infimum()) or len(objective.shape) > 1 or not sparsity.k:
+    if np.isfinite(objective.infimum()) or len(objective.shape) > 1 or not sparsity.budget:
         return
     origin = objective.origin()
     _try(objective, restricted, select(sparsity, objective.gradient(origin)))

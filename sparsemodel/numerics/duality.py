@@ -49,7 +49,7 @@ def primal_of(form: SparseRegression, q: FloatArray) -> tuple[IntArray, FloatArr
         inside = np.clip(-q / ridge, box.lower, box.upper)
         gains = -inside * (q + 0.5 * ridge * inside)
     units = sparsity.unit_scores(gains)
-    chosen = top_k(units, sparsity.k)
+    chosen = top_k(units, sparsity.budget)
     chosen = chosen[units[chosen] > sparsity.price]
     support = sparsity.coordinates(chosen)
     least = -float(gains[support].sum()) + sparsity.price * chosen.size

@@ -58,7 +58,7 @@ def select_scores(
     cardinality: Cardinality, scores: FloatArray, *, k: int | None = None
 ) -> IntArray:
     """Return the support of the ``k`` units with the largest sums of coordinate ``scores``."""
-    units = top_k(cardinality.unit_scores(scores), cardinality.k if k is None else k)
+    units = top_k(cardinality.unit_scores(scores), cardinality.budget if k is None else k)
     return cardinality.coordinates(units)
 
 

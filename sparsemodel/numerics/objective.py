@@ -183,7 +183,7 @@ class RegressionObjective(Objective):
         value -= float(scores[~counted].sum())
         sparsity = self._form.sparsity
         units = sparsity.unit_scores(scores)
-        best = units[top_k(units, sparsity.k)]
+        best = units[top_k(units, sparsity.budget)]
         return value - float(np.maximum(best - sparsity.price, 0.0).sum())
 
     # ---- curvature ---------------------------------------------------------------------------

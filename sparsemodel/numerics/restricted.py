@@ -105,7 +105,7 @@ def may_fall_forever(objective: Objective, support: IntArray) -> bool:
     if np.isfinite(objective.infimum()):
         return False
     sparsity = objective.cardinality
-    return support_units(sparsity, support).size <= sparsity.k
+    return support_units(sparsity, support).size <= sparsity.budget
 
 
 def _level_direction(

@@ -64,11 +64,14 @@ def model(c: Certificate) -> str:
         same = p.ridge_smallest == p.ridge_largest
         low, high = number(p.ridge_smallest, 4), number(p.ridge_largest, 4)
         parts.append(f"ridge {low if same else f'{low} to {high}'}")
-    parts.append(f"at most {p.k} of {p.units} {units} nonzero")
+    forced = p.forced or 0
+    limit = f"at most {p.k} of {p.units + forced} {units} nonzero"
+    parts.append(limit + (f" ({forced} of them by their bounds)" if forced else ""))
     if p.price > 0.0:
         parts.append(f"each costs {number(p.price, 4)}")
-    if p.free:
-        parts.append(f"{p.free} always in")
+    free = p.free if p.grouped else p.free - forced
+    if free:
+        parts.append(f"{free} always in")
     if p.box != "none":
         parts.append("bounds on coefficients")
     if p.region != "none":

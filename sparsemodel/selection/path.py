@@ -64,7 +64,7 @@ def solve_path(
     best: Point | None = None
     for k in ks:
         trials = [] if best is None else [best]
-        point = points[min(k, len(points) - 1)]
+        point = points[min(k - small.sparsity.forced_units, len(points) - 1)]
         if best is None or not np.array_equal(point.support, best.support):
             trials += [restricted(objective, point.support, point), point]
         best = min(trials, key=lambda trial: trial.value)
@@ -81,7 +81,7 @@ def _summit(form: SparseRegression) -> int:
     genes by up to a tenth of the objective). Without a ridge only as far as the data determine
     the coefficients.
     """
-    k, most = form.sparsity.k, 2 * form.sparsity.k
+    k, most = form.sparsity.budget, 2 * form.sparsity.budget
     observations = sum(term.target.shape[0] for term in form.terms)
     if np.all(form.ridge[form.sparsity.counted] > 0.0) or 4 * most <= observations:
         return min(most, form.sparsity.units)

@@ -45,7 +45,7 @@ def brute_force(instance: Instance) -> Reference:
     there are no bounds, else :func:`scipy.optimize.minimize`.
     """
     sparsity = instance.sparsity
-    largest = min(sparsity.k, sparsity.units)
+    largest = min(sparsity.budget, sparsity.units)
     # Without a price, a support is never worse than its subsets.
     sizes = range(largest + 1) if sparsity.price > 0.0 else (largest,)
     found = []

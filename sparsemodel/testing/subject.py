@@ -162,7 +162,7 @@ def check_support(instance: Instance, support: IntArray) -> None:
     members = np.zeros(sparsity.size)
     members[support] = 1.0
     units = sparsity.count(members)
-    check(units <= sparsity.k, f"support of {units} units, {sparsity.k} are allowed")
+    check(units <= sparsity.budget, f"support of {units} units, {sparsity.budget} are allowed")
 
 
 __all__ = ["Subject", "check_result", "check_support", "default_restricted"]

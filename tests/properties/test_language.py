@@ -58,7 +58,7 @@ def brute_force(problem: sm.Problem) -> float:
     form = problem.form
     sparsity = form.sparsity
     best = np.inf
-    for units in combinations(range(sparsity.units), min(sparsity.k, sparsity.units)):
+    for units in combinations(range(sparsity.units), min(sparsity.budget, sparsity.units)):
         support = sparsity.coordinates(np.array(units, dtype=np.intp))
         x = cp.Variable(support.size)
         reference = restricted_problem(form, support, x)

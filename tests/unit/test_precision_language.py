@@ -73,7 +73,12 @@ def test_eigenvalue_bounds_hold() -> None:
     free = np.linalg.eigvalsh(omega.value)
     low, high = free[0] * 1.5, free[-1] * 0.9
     omega, problem = declared(S, 7)
-    problem = sm.Problem(problem._goal, *problem._constraints, omega >> low, omega << high)
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, S)),
+        sm.card(sm.offdiag(omega)) <= 2 * 7,
+        omega >> low,
+        omega << high,
+    )
     problem.solve()
     inside = np.linalg.eigvalsh(omega.value)
     assert inside[0] >= low * (1 - 1e-9)

@@ -173,7 +173,7 @@ def test_what_is_missing_is_said() -> None:
         path.select("ebic")
     with pytest.raises(sm.ModelError, match="data=X"):
         path.cross_validate()
-    with pytest.raises(sm.ModelError, match="between 0 and 45"):
+    with pytest.raises(sm.ModelError, match="only 45 edges"):
         problem.path(k, [46])
     _, k, problem = over(X)
     with pytest.raises(sm.ModelError, match="no criterion"):

@@ -66,7 +66,7 @@ def screened_start(
     strengths = np.abs(ridge_partial_correlations(form.covariance, shrinkage))
     sparsity = form.sparsity
     units = sparsity.unit_scores(strengths[form.rows, form.cols])
-    support = sparsity.coordinates(top_k(units, sparsity.k))
+    support = sparsity.coordinates(top_k(units, sparsity.budget))
     return context.restricted(objective, support, objective.origin(), tol=tol)
 
 
@@ -77,7 +77,7 @@ def given_start(
     point = objective.point_from(start)
     if not np.isfinite(point.value):
         point = context.restricted(objective, point.support, objective.origin(), tol=tol)
-    missing = objective.cardinality.k - objective.cardinality.count(point.x)
+    missing = objective.cardinality.budget - objective.cardinality.count(point.x)
     if missing > 0:
         scores = edge_scores(objective, point)
         added = scores.outside[top_k(scores.gains, missing)]

@@ -135,7 +135,7 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
         return Stop.CONVERGED if state.polished else None
 
     def _largest_block(self, objective: Objective) -> int:
-        return max(1, int(self.first_block * objective.cardinality.k))
+        return max(1, int(self.first_block * objective.cardinality.budget))
 
 
 __all__ = ["ExchangeState", "PrecisionExchange"]

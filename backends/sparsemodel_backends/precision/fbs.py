@@ -90,7 +90,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
             return PrecisionFBSState(exact, True, polished=True)
         sparsity = objective.cardinality
         counted = np.setdiff1d(point.support, sparsity.free, assume_unique=True)
-        room = min(sparsity.k, sparsity.units) - counted.size
+        room = min(sparsity.budget, sparsity.units) - counted.size
         if room <= 0:
             return replace(state, full=True)
         added = best_edges(objective, point, min(self.batch, room), self.score)

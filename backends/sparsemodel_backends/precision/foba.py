@@ -95,7 +95,7 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
             return self._backward(objective, state, context)
         point = state.point
         sparsity = objective.cardinality
-        room = min(sparsity.k, sparsity.units) - len(state.gains)
+        room = min(sparsity.budget, sparsity.units) - len(state.gains)
         if room <= 0:
             return replace(state, done=True)
         added = best_edges(objective, point, min(self.batch, room), "gain")

@@ -133,7 +133,7 @@ class PrecisionGraHTP(IterativeBackend[PrecisionGraHTPState]):
             return float(self.step_size)
         sparsity = form.sparsity
         scores = sparsity.unit_scores((g / units) ** 2)
-        support = sparsity.coordinates(top_k(scores, sparsity.k))
+        support = sparsity.coordinates(top_k(scores, sparsity.budget))
         direction = (g / units**2)[support]
         slope = float(np.dot(objective.gradient(point)[support], direction))
         curvature = float(np.dot(direction, objective.hessian_product(point, support, direction)))

@@ -94,7 +94,7 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
         units = edge_units(form, self.scaled)
         g = objective.gradient(point) / units
         g[point.support] = 0.0  # optimal there, up to the bounds
-        wide = select_scores(sparsity, g**2, k=2 * sparsity.k)
+        wide = select_scores(sparsity, g**2, k=2 * sparsity.budget)
         union = np.union1d(wide, point.support)
         b = context.restricted(objective, union, point, tol=self.tol)
         support = select_scores(sparsity, (b.x * units) ** 2)

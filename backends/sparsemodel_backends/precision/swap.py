@@ -131,7 +131,7 @@ class PrecisionSwap(IterativeBackend[SwapState]):
         return Stop.CONVERGED if state.polished else None
 
     def _largest_block(self, objective: Objective) -> int:
-        return max(1, int(self.first_block * objective.cardinality.k))
+        return max(1, int(self.first_block * objective.cardinality.budget))
 
 
 __all__ = ["PrecisionSwap", "SwapState"]

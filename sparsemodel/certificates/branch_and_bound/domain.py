@@ -145,7 +145,9 @@ def node_value(bound: Bound, form: SparseRegression, inside: BoolArray, out: Boo
         return -math.inf
     forced = inside.astype(np.float64)
     free = ~out
-    chosen = best_selection(bound.gains[free], forced[free], form.sparsity.k, form.sparsity.price)
+    chosen = best_selection(
+        bound.gains[free], forced[free], form.sparsity.budget, form.sparsity.price
+    )
     if chosen == -math.inf:
         return math.inf  # more units are in than k: nothing is feasible here
     return math.nextafter(bound.base - chosen, -math.inf)
@@ -163,7 +165,7 @@ def forced_values(
     if_in, if_out = np.full(inside.size, -math.inf), np.full(inside.size, -math.inf)
     value = node_value(bound, form, inside, out)
     free = np.flatnonzero(~inside & ~out)
-    room = form.sparsity.k - int(inside.sum())
+    room = form.sparsity.budget - int(inside.sum())
     if not math.isfinite(value) or not free.size:
         return if_in, if_out
     if room <= 0:

@@ -33,7 +33,7 @@ class Incumbent:
         better = self.refit(select(sparsity, x))
         if sparsity.price > 0.0:
             # Fewer units may be better: take them away one by one, the smallest first.
-            for k in range(min(sparsity.k, sparsity.count(x)), -1, -1):
+            for k in range(min(sparsity.budget, sparsity.count(x)), -1, -1):
                 better = self.refit(select(sparsity, x, k=k)) or better
         return better
 

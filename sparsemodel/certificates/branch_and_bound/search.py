@@ -205,7 +205,7 @@ class Search:
             return
 
         open_units = int((~node.inside & ~node.out).sum())
-        everything = open_units <= domain.form.sparsity.k - int(node.inside.sum())
+        everything = open_units <= domain.form.sparsity.budget - int(node.inside.sum())
 
         def goal(value: float, bound: float) -> bool:
             needed = self.needed
@@ -234,7 +234,7 @@ class Search:
         inside, out = node.refined()
         self.closed = min(self.closed, max(discarded(node, self.domains, bound), inherited))
         undecided = ~inside & ~out
-        left, room = int(undecided.sum()), domain.form.sparsity.k - int(inside.sum())
+        left, room = int(undecided.sum()), domain.form.sparsity.budget - int(inside.sum())
         after = max(value, node_value(bound, domain.form, inside, out))
         if after >= self.needed:
             self.closed = min(self.closed, after)
@@ -258,7 +258,7 @@ class Search:
         node = self.nodes[index]
         domain = self.domains[node.domain]
         undecided = ~node.inside & ~node.out
-        room = domain.form.sparsity.k - int(node.inside.sum())
+        room = domain.form.sparsity.budget - int(node.inside.sum())
         everything = int(undecided.sum()) <= room and domain.form.sparsity.price == 0.0
         if undecided.any() and room > 0 and not everything:
             return False
@@ -283,7 +283,7 @@ class Search:
         if not bound.finite:
             return
         if_in, if_out = forced_values(bound, domain.form, node.inside, node.out)
-        room = domain.form.sparsity.k - int(node.inside.sum())
+        room = domain.form.sparsity.budget - int(node.inside.sum())
         node.cannot_in = if_in >= self.needed
         node.cannot_out = if_out >= self.needed
         if int(node.cannot_out.sum()) > room:

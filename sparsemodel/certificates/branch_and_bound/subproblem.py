@@ -44,7 +44,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         ridge=form.ridge[coordinates],
         sparsity=Cardinality(
             size=int(coordinates.size),
-            k=sparsity.k - int(taken.size),
+            k=sparsity.budget - int(taken.size),
             free=free,
             groups=groups,
             price=sparsity.price,

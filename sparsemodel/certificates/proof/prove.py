@@ -132,7 +132,7 @@ def prove(
         counted=np.flatnonzero(sparsity.counted),
         ridged=sparsity.free[~loose],
         balanced=sparsity.free[loose],
-        k=sparsity.k,
+        k=sparsity.budget,
         upper=at_point.upper,
         x=x,
         evaluate=lambda point: primal(form, point).upper,

@@ -158,7 +158,7 @@ class _Check:
     def __init__(self, form: SparseRegression, tree: dict[str, Any]) -> None:
         self._q = q = Quadratic.of(form)
         free = form.sparsity.free
-        self._k, self._nodes = form.sparsity.k, tree["nodes"]
+        self._k, self._nodes = form.sparsity.budget, tree["nodes"]
         self._balanced = free[form.ridge[free] == 0.0]
         self._start = np.full(form.sparsity.size, UNDECIDED, dtype=np.int8)
         self._start[free] = IN

@@ -135,7 +135,7 @@ def working_set(
             v += term.design.rmatvec(g)
         units, free_gain = whole.gains(v[rest])
         bound = _dual_value(smoothed, at, gradients, v) - free_gain
-        bound -= selected(units, form.sparsity.k, form.sparsity.price)
+        bound -= selected(units, form.sparsity.budget, form.sparsity.price)
         if bound > best_bound:
             best_bound, gains = bound, units
             witness = from_gradients(form, gradients)
@@ -172,7 +172,7 @@ def _first_set(
     for term, g in zip(form.terms, gradients, strict=True):
         v += term.design.rmatvec(g)
     units, _ = whole.gains(v[rest])
-    count = max(10 * form.sparsity.k, 200)
+    count = max(10 * form.sparsity.budget, 200)
     chosen = top_k(units, count)
     member = np.zeros(whole.shape.units + 1, dtype=bool)
     member[chosen] = True

@@ -92,7 +92,7 @@ class Regulariser:
             unit_index, local = unit_index[1:], local - 1
         self.shape: Shape = Shape(coordinates, local, int(unit_index.size), unit_index)
         taken = 0 if fixed is None else int(np.count_nonzero(fixed))
-        self.k: int = max(0, min(sparsity.k - taken, self.shape.units))
+        self.k: int = max(0, min(sparsity.budget - taken, self.shape.units))
         self.price: float = sparsity.price
         self.curvature: FloatArray = curvature[coordinates]
         self.counted: BoolArray = local >= 0

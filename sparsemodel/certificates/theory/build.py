@@ -47,7 +47,7 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
             "The theory of restricted constants does not treat this: " + "; ".join(reasons), reasons
         )
     counted = form.sparsity.counted
-    k, p = form.sparsity.k, int(np.count_nonzero(counted))
+    k, p = form.sparsity.budget, int(np.count_nonzero(counted))
     if k < 1 or p < 1:
         raise UnsupportedProblemError(
             "There is no theory to report: k is 0, so that zero is the only point.", ()

@@ -61,7 +61,7 @@ class Priced(Backend):
     def solve(self, objective: Objective, context: Context) -> Result:
         search = _Search(self.inner, objective, context)
         sparsity = objective.cardinality
-        most = min(sparsity.k, sparsity.units, search.affordable())
+        most = min(sparsity.budget, sparsity.units, search.affordable())
         if most > 0:
             search.climb(most)
             search.run(max(search.best_k, 1))
@@ -97,7 +97,7 @@ class _Search:
     def climb(self, most: int) -> None:
         """Take the best point of a path, up to twice as many units as that has and a few."""
         form = cast("SparseRegression", self._objective.form)
-        limited = replace(form, sparsity=replace(form.sparsity, k=most, price=0.0))
+        limited = replace(form, sparsity=replace(form.sparsity.with_budget(most), price=0.0))
         if not smoothable(limited):
             return
         objective = RegressionObjective(limited)
@@ -132,7 +132,7 @@ class _Search:
             return False
         self.tried.add(k)
         form = cast("SparseRegression", self._objective.form)
-        limited = replace(form, sparsity=replace(form.sparsity, k=k, price=0.0))
+        limited = replace(form, sparsity=replace(form.sparsity.with_budget(k), price=0.0))
         objective = RegressionObjective(limited)
         fits = limited.sparsity.count(self.best.x) <= k
         before = len(self._retelling.history)

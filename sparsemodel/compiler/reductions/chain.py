@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
+
 import numpy as np
 
 from sparsemodel.compiler.analysis import Facts
@@ -24,10 +27,11 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
     """Return the reduced form a backend will see.
 
     Order: copies out, centre, zero columns out, scale, compress. Nothing that the sampled column
-    sizes show to be needless is computed exactly.
+    sizes show to be needless is computed exactly, and nothing that ``facts`` know of the same data.
     """
     gradient: FloatArray | None = facts.gradient_at_zero()
     reductions: list[Reduction] = []
+    changes: tuple[Hashable, ...] = ()
 
     def apply(reduction: Reduction) -> None:
         nonlocal form, gradient
@@ -40,26 +44,36 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
         if copies.size:
             keep = np.setdiff1d(np.arange(form.sparsity.size), copies)
             apply(DropColumns(keep, form.sparsity.size, "columns that copy others"))
+            changes += (keep.tobytes(),)
     intercept = Center.find(form)
     if intercept is not None:
-        facts.passes += 0.5
-        apply(Center.from_form(form, intercept))
-    squares = facts.column_squares(form, centred=intercept is not None)
+        changes += (("centred", intercept),)
+        apply(facts.recall(changes, 0.5, partial(Center.from_form, form, intercept)))
+    squares = facts.column_squares(form, centred=intercept is not None, changes=changes)
+    scale: Scale | None = None
     if squares is not None:
         useless = droppable(form) & (squares == 0.0)
         if useless.any() and not useless.all():
             keep = np.flatnonzero(~useless)
             apply(DropColumns(keep, useless.size, "columns that are constant"))
             squares = squares[keep]
+            changes += (keep.tobytes(),)
         # A ridge is curvature too: without it, rare columns would be blown up against it.
         squares = squares + np.where(squares > 0.0, form.ridge / _steepest(form), 0.0)
         positive = squares[squares > 0.0]
         spread = positive.size > 0 and positive.max() > HETEROGENEOUS**2 * positive.min()
         if spread and form.region is None:
-            apply(Scale.from_squares(squares, form))
+            scale = Scale.from_squares(squares, form)
+            apply(scale)
     if Compress.pays(form):
-        facts.passes += 0.5
-        apply(Compress.from_form(form))
+        whole = form
+        factors = np.ones(form.sparsity.size) if scale is None else scale.factors
+        compressed, then = facts.recall(
+            ("compressed", changes), 0.5, lambda: (Compress.from_form(whole), factors)
+        )
+        # The scale depends on the ridge, which may have changed since.
+        same = np.array_equal(factors, then)
+        apply(compressed if same else compressed.rescaled(factors / then))
     return Reduced(form, tuple(reductions), gradient)
 
 

@@ -66,7 +66,7 @@ class Compress(Reduction):
         """Return whether the losses allow it and it saves more passes than it costs."""
         p = form.sparsity.size
         rows = sum(term.design.shape[0] for term in form.terms)
-        expected = _EXPECTED_PASSES + min(form.sparsity.k, p)
+        expected = _EXPECTED_PASSES + min(form.sparsity.budget, p)
         if rows * p < _SMALL or rows < TALL * p:
             return False
         if p > min(_LARGEST, _COORDINATES_PER_PASS * expected):
@@ -101,6 +101,11 @@ class Compress(Reduction):
         )
         total = sum(term.design.shape[0] for term in form.terms)
         return cls(total, factor.shape[0], reduced, constant)
+
+    def rescaled(self, factors: FloatArray) -> Compress:
+        """Return the reduction for columns that were multiplied by ``factors`` before."""
+        design = DenseDesign(self._term.design.to_array() * factors)
+        return Compress(self._rows, self._rank, replace(self._term, design=design), self._constant)
 
     @property
     def shrinkage(self) -> float:

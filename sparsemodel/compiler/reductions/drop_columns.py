@@ -36,7 +36,12 @@ class DropColumns(Reduction):
         free = position[sparsity.free]
         counted = keep.size - free.size
         reduced = Cardinality(
-            size=int(keep.size), k=min(sparsity.k, counted), free=free, price=sparsity.price
+            size=int(keep.size),
+            k=min(sparsity.budget, counted) + sparsity.forced_units,
+            free=free,
+            price=sparsity.price,
+            forced=position[sparsity.forced],
+            forced_units=sparsity.forced_units,
         )
         terms = tuple(
             replace(term, design=TransformedDesign(term.design, select=keep)) for term in form.terms

@@ -26,6 +26,11 @@ class Scale(Reduction):
     def __init__(self, scale: FloatArray) -> None:
         self._d = scale
 
+    @property
+    def factors(self) -> FloatArray:
+        """Return ``d``."""
+        return self._d
+
     @classmethod
     def from_squares(cls, squares: FloatArray, form: SparseRegression) -> Scale:
         """Return the reduction for the columns' weighted sums of squares.

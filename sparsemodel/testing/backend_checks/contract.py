@@ -96,7 +96,7 @@ def never_worse_than_start(subject: Subject, instance: Instance) -> None:
     sparsity = instance.sparsity
     starts = [brute_force(instance).x, subject.run(instance).point.x]
     for _ in range(2):
-        units = rng.choice(sparsity.units, size=min(sparsity.k, sparsity.units), replace=False)
+        units = rng.choice(sparsity.units, size=min(sparsity.budget, sparsity.units), replace=False)
         support = sparsity.coordinates(np.sort(units))
         x = np.zeros(instance.shape)
         x[support] = rng.standard_normal(x[support].shape)

@@ -43,6 +43,6 @@ class Forward(IterativeBackend[Point]):
 
     def stopped(self, objective: Objective, state: Point) -> Stop | None:
         sparsity = objective.cardinality
-        room = sparsity.count(state.x) < min(sparsity.k, sparsity.units)
+        room = sparsity.count(state.x) < min(sparsity.budget, sparsity.units)
         rest = np.delete(objective.gradient(state), state.support, axis=0) if room else np.zeros(1)
         return None if np.any(rest) else Stop.CONVERGED

@@ -1,0 +1,97 @@
+"""What the user declared: the goal, the constraints, and the unknowns and parameters in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel.modelling.constraints import Constraint
+from sparsemodel.modelling.declare import collect_parameters, collect_variables, flatten
+from sparsemodel.modelling.following import followed, is_cvxpy, read_again
+from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.incoming import attributes_of, goal_of
+from sparsemodel.modelling.parameters import Parameter
+from sparsemodel.modelling.variables import Variable
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A declaration in our own terms."""
+
+    goal: Minimize
+    constraints: tuple[Constraint, ...]
+    """What variables are declared to be (``nonneg=True``) is among them."""
+    variables: tuple[Variable, ...]
+    """In the order of their appearance."""
+
+
+@final
+class Declared:
+    """A goal and constraints as they were given.
+
+    Whatever is CVXPY's is read again when a parameter inside it has changed: so it is followed
+    wherever it stands, and nothing of it is kept from an earlier value.
+    """
+
+    def __init__(self, goal: Any, given: tuple[Any, ...]) -> None:
+        if not isinstance(goal, Minimize) and not is_cvxpy(goal):
+            raise ModelError(f"A Problem needs sm.minimize(...) first, not {type(goal).__name__}.")
+        self._goal, self._given = goal, given
+        inside = [p for item in _cvxpy_items((goal, given)) for p in item.parameters()]
+        self._outer: tuple[Parameter, ...] = tuple(
+            followed(p) for p in {id(p): p for p in inside}.values()
+        )
+        self._reading: Reading | None = None
+        self._versions: tuple[int, ...] = ()
+        if not self.missing:
+            self.reading  # says at once what is wrong with it  # noqa: B018
+
+    @property
+    def reading(self) -> Reading:
+        """Return the declaration for the present values of CVXPY's parameters."""
+        versions = tuple(parameter.version for parameter in self._outer)
+        if self._reading is None or versions != self._versions:
+            with read_again():
+                self._reading = self._read()
+            self._versions = versions
+        return self._reading
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the names of CVXPY's parameters without which nothing can be read."""
+        return tuple(dict.fromkeys(name for p in self._outer for name in p.missing))
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return every parameter once; those inside CVXPY's expressions come first."""
+        if self.missing:
+            return self._outer
+        reading = self.reading
+        inner = collect_parameters(reading.goal.objective, reading.constraints)
+        return tuple({id(p): p for p in (*self._outer, *inner)}.values())
+
+    def _read(self) -> Reading:
+        goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
+        flat = flatten(self._given)
+        variables = collect_variables(goal.objective, flat)
+        return Reading(goal, flat + attributes_of(variables), variables)
+
+    def __repr__(self) -> str:
+        if self.missing:
+            return f"Problem(without a value: {', '.join(self.missing)})"
+        constraints = ", ".join(repr(c) for c in self.reading.constraints)
+        return f"Problem({self.reading.goal!r}, [{constraints}])"
+
+
+def _cvxpy_items(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            yield from _cvxpy_items(item)
+        elif is_cvxpy(item):
+            yield item
+
+
+__all__ = ["Declared", "Reading"]

@@ -1,0 +1,132 @@
+"""After any change of parameters a problem is what it would be if it were declared afresh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+
+N, P = 900, 150
+RNG = np.random.default_rng(5)
+WEIGHTS = np.exp(RNG.uniform(-3.0, 3.0, P))  # columns of different sizes
+A = RNG.standard_normal((N, P)) @ (np.eye(P) + 0.1 * RNG.standard_normal((P, P))) * WEIGHTS + 2.0
+A[:, 7] = 5.0  # constant
+B = A[:, :5].sum(axis=1) + 20.0 * RNG.standard_normal(N)
+SIGNS = np.where(np.median(B) < B, 1.0, -1.0)
+
+CHOICES: dict[str, list[Any]] = {
+    "k": [2, 60],
+    "ridge": [1e-6, 1e3, 1e6],
+    "scale": [1.0, 1e-4],
+    "target": [B, 10.0 * B[::-1].copy()],
+    "weights": [np.ones(N), np.linspace(0.0, 2.0, N)],
+    "data": [A, 3.0 * A[:, ::-1].copy()],
+    "upper": [np.inf, 0.01],
+    "price": [0.0, 30.0],
+    "radius": [1e4, 0.5],
+}
+SHAPES = {"target": (N,), "weights": (N,), "data": (N, P)}
+
+
+def declared(kind: str, theta: dict[str, Any]) -> sm.Problem:
+    w, c = sm.Variable(np.shape(theta["data"])[1], name="w"), sm.Variable(name="c")
+    if kind == "logistic":
+        loss = sm.logistic_loss(
+            theta["data"] @ w + c, SIGNS[: np.shape(theta["weights"])[0]], weights=theta["weights"]
+        )
+    else:
+        loss = sm.squared_loss(theta["data"] @ w + c, theta["target"], weights=theta["weights"])
+    goal = theta["scale"] * loss + sm.ridge(w, theta["ridge"])
+    limits = [sm.card(w) <= theta["k"]]
+    if kind == "bounds":
+        limits.append(w[:3] <= theta["upper"])
+    if kind == "price":
+        goal = goal + theta["price"] * sm.card(w)
+    if kind == "ball":
+        limits.append(sm.norm(w) <= theta["radius"])
+    return sm.Problem(sm.minimize(goal), limits)
+
+
+def same(one: Any, other: Any) -> bool:
+    return bool(np.allclose(one, other, rtol=1e-9, atol=1e-9 * np.max(np.abs(other), initial=0.0)))
+
+
+@pytest.mark.parametrize("kind", ["plain", "logistic", "bounds", "price", "ball"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_plans_facts_and_reductions(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    value = {name: choices[0] for name, choices in CHOICES.items()}
+    theta = {
+        name: sm.Parameter(SHAPES.get(name, ()), value=v)
+        for name, v in value.items()
+        if np.all(np.isfinite(v))
+    }
+    theta["upper"] = sm.Parameter(value=1e300)
+    problem = declared(kind, theta)
+    problem.plan()
+    for _ in range(5):
+        for name in rng.choice(list(value), 2, replace=False):
+            value[name] = CHOICES[name][rng.integers(len(CHOICES[name]))]
+            theta[name].value = 1e300 if np.any(np.isinf(value[name])) else value[name]
+        fresh = declared(kind, {**value, "upper": theta["upper"].value})
+        told = problem.explain()
+        assert told == fresh.explain(), value.keys()
+        (_, ours), (_, theirs) = (p._compiled().analysis() for p in (problem, fresh))
+        a, b = ours.form, theirs.form
+        assert [r.describe() for r in ours.reductions] == [r.describe() for r in theirs.reductions]
+        assert same(a.ridge, b.ridge)
+        assert (a.sparsity.k, a.sparsity.price) == (b.sparsity.k, b.sparsity.price)
+        x = rng.standard_normal(b.shape)
+        for s, t in zip(a.terms, b.terms, strict=True):
+            assert same(s.design.rmatvec(s.design.matvec(x)), t.design.rmatvec(t.design.matvec(x)))
+
+
+def small(name: str, value: Any) -> Any:
+    return value[:60, :10] if name == "data" else value[:60] if name in SHAPES else value
+
+
+@pytest.mark.parametrize("name", ["ridge", "k", "scale", "target", "weights", "data"])
+def test_solutions_and_certificates(name: str) -> None:
+    value = {n: small(n, choices[0]) for n, choices in CHOICES.items()} | {"k": 3, "ridge": 1.0}
+    first, then = (3, 5) if name == "k" else (small(name, v) for v in CHOICES[name][:2])
+    theta = {**value, name: sm.Parameter(np.shape(first), value=first)}
+    problem = declared("plain", theta)
+    problem.certify()
+    theta[name].value = then
+    fresh = declared("plain", {**value, name: then})
+    starts = ({p.variables[0]: np.zeros(10), p.variables[1]: 0.0} for p in (problem, fresh))
+    got, wanted = (p.solve(start=s) for p, s in zip((problem, fresh), starts, strict=True))
+    assert got.value == pytest.approx(wanted.value, rel=1e-9)
+    assert got.support.tolist() == wanted.support.tolist()
+    ours, theirs = problem.certify(), fresh.certify()
+    assert ours.problem == theirs.problem
+    assert ours.claim == theirs.claim
+    assert ours.bound == pytest.approx(theirs.bound, rel=1e-4, abs=1e-6 * abs(wanted.value))
+
+
+def test_the_ridge_changes_what_a_first_guess_leaves() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 300))
+    y = X[:, :4].sum(axis=1) + 0.5 * rng.standard_normal(200)
+    w, lam = sm.Variable(300, name="w"), sm.Parameter(value=1e-3)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y) + sm.ridge(w, lam)), sm.card(w) <= 4)
+    weak = problem.explain()
+    lam.value = 50.0
+    assert problem.explain() != weak
+    v = sm.Variable(300, name="w")
+    fresh = sm.Problem(sm.minimize(sm.squared_loss(X @ v, y) + sm.ridge(v, 50.0)), sm.card(v) <= 4)
+    assert problem.explain() == fresh.explain()
+
+
+def test_another_ridge_does_not_read_the_data_again() -> None:
+    w, c, lam = sm.Variable(P), sm.Variable(), sm.Parameter(value=1.0)
+    goal = sm.minimize(sm.squared_loss(A @ w + c, B) + sm.ridge(w, lam))
+    problem = sm.Problem(goal, sm.card(w) <= 5)
+    problem.plan()
+    assert problem._compiled().analysed >= 1.5  # gradient, means, sizes, compression
+    lam.value = 2.0
+    problem.plan()
+    assert problem._compiled().analysed < 0.2  # the columns behind the guess
