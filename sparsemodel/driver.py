@@ -29,6 +29,8 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics import (
+    Closing,
+    Enclosure,
     RegressionObjective,
     check_attained,
     check_bounded,
@@ -111,11 +113,13 @@ def run(
     callback: Callback | None = None,
     progress: Callable[[Iteration], None] | None = None,
     on_stage: Callable[[StageEnd], None] | None = None,
+    enclosure: Enclosure | None = None,
 ) -> Outcome:
     """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``.
 
     Limits, seed and callback hold for all stages together: one deadline, the seed for each
     stage, and a callback that ends the run ends the plan. ``on_stage`` hears of each stage's end.
+    ``enclosure`` proves bounds; without it none ends the plan.
     """
     began = time.perf_counter()
     deadline = None if time_limit is None else began + time_limit
@@ -124,6 +128,7 @@ def run(
     first = _first_point(objective, restricted, None if start is None else reduced.carry(start))
     if isinstance(objective, RegressionObjective):
         check_bounded(objective, restricted)
+    closing = Closing(objective, enclosure)
     history: list[Iteration] = []
     notes: list[str] = []
     duals: list[tuple[FloatArray, ...]] = []
@@ -132,6 +137,7 @@ def run(
     before: Result | None = None  # the best when the last fresh start was made
     improved = False  # by the last stage: a point is looked at once
     iterations = 0
+    found_by = ""
     ends: list[StageEnd] = []
 
     def report(end: StageEnd) -> None:
@@ -140,7 +146,7 @@ def run(
             on_stage(end)
 
     for number, stage in enumerate(plan.stages, start=1):
-        if best is not None and _closed(objective, best.point):
+        if best is not None and closing.reached(best.point, found_by):
             notes.append(f"{stage.label} was not needed: nothing is left to gain")
             report(StageEnd(number, stage.label, skipped="nothing is left to gain"))
             break
@@ -170,7 +176,7 @@ def run(
             duals.append(last.dual)
         improved = best is None or _better(objective, last, best)
         if best is None or improved:
-            best = last
+            best, found_by = last, stage.label
         report(
             StageEnd(
                 number,
@@ -201,6 +207,7 @@ def run(
             callback=callback,
             progress=progress,
             on_stage=on_stage,
+            enclosure=enclosure,
         )
         note = "the start led to a point worse than zero, so the run began again there"
         return replace(again, notes=(note, *again.notes))
@@ -287,16 +294,6 @@ def _listener(
         return callback is not None and callback(event) is True
 
     return listen
-
-
-def _closed(objective: Objective, point: Point) -> bool:
-    """Return whether the free bound leaves nothing to gain beyond rounding."""
-    floor = objective.infimum()
-    if isinstance(objective, RegressionObjective):
-        floor = max(floor, objective.best_bound)
-    if not np.isfinite(floor):
-        return False
-    return point.value - floor <= 1e-14 * max(abs(objective.origin().value - floor), abs(floor))
 
 
 def _clear(objective: Objective, point: Point) -> bool:

@@ -24,6 +24,7 @@ from sparsemodel.interfaces.design import (
 from sparsemodel.interfaces.errors import (
     BackendContractError,
     BackendUnavailableError,
+    BoundError,
     CertificateError,
     DataError,
     DataTypeError,
@@ -67,6 +68,7 @@ __all__ = [
     "BackendUnavailableError",
     "Ball",
     "BoolArray",
+    "BoundError",
     "Box",
     "Callback",
     "Capabilities",
