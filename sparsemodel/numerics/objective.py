@@ -20,7 +20,6 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
     TwiceDifferentiable,
-    coordinate_scores,
 )
 from sparsemodel.numerics.columns import SupportColumns
 from sparsemodel.numerics.lower_bounds import strong_convexity_bound
@@ -114,7 +113,9 @@ class RegressionObjective(Objective):
         total = self._form.constant
         for term, z in zip(self._form.terms, predictions, strict=True):
             total += term.loss.total(margins(term, z), term.target, term.weights)
-        return total + 0.5 * float(np.dot(self._ridge[support], coordinate_scores(values)))
+        # Not ridge times squares: those of small coefficients underflow.
+        rooted = rowwise(np.sqrt(self._ridge[support]), values)
+        return total + 0.5 * float(np.vdot(rooted, rooted))
 
     def along(self, at: Point, direction: Point, t: float) -> Point:
         """Return the point ``at + t direction`` without a product (their predictions add up)."""
