@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sparsemodel.interfaces import (
         BackendContractError,
         BackendUnavailableError,
+        BoundError,
         CertificateError,
         DataError,
         DataTypeError,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendContractError",
     "BackendUnavailableError",
+    "BoundError",
     "CertificateError",
     "DataError",
     "DataTypeError",

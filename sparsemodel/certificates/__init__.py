@@ -8,6 +8,7 @@ from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import certify
 from sparsemodel.certificates.claims import Assumption, Claim
 from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound
+from sparsemodel.certificates.enclosure import enclosure
 from sparsemodel.certificates.precision import certify_precision
 from sparsemodel.certificates.precision_certificate import PrecisionCertificate
 from sparsemodel.certificates.verify import Verification, verify
@@ -25,6 +26,7 @@ __all__ = [
     "certify",
     "certify_precision",
     "dual_bound",
+    "enclosure",
     "free_bound",
     "infimum_bound",
     "verify",

@@ -78,7 +78,7 @@ def term_bound(term: Term, a: FloatArray, delta: FloatArray) -> TermBound | str:
         errors = np.maximum(errors, widened)
     wide = c if a.ndim == 1 else c[:, None]
     slopes = wide * a
-    lost = c * errors + 4.0 * U * c * np.abs(values)
+    lost = c * (errors + TINY) + 4.0 * U * c * np.abs(values)
     pieces = -(c * values)
     if term.offset is not None:
         products = slopes * term.offset

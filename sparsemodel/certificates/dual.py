@@ -35,7 +35,7 @@ from sparsemodel.certificates.gains import (
     unit_gains,
 )
 from sparsemodel.certificates.products import adjoint, adjoint_error, column_norms, spread
-from sparsemodel.certificates.rounding import U, add_up, norm_up
+from sparsemodel.certificates.rounding import TINY, U, add_up, norm_up
 from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression
 
 
@@ -175,7 +175,7 @@ def _assemble(
         error += 2.0 * U * (np.abs(v) + np.abs(shift))
         curvature = np.nextafter(form.ridge + extraction.diagonal, 0.0)
         energy = 0.5 * math.fsum((shift * point).ravel())
-        constants.append(energy * (1.0 - 16.0 * U))
+        constants.append(energy * (1.0 - 16.0 * U) - (1.0 + np.abs(point).sum()) * TINY)
     # Exactly zero at the dual point the bound is taken at.
     v[balanced] = 0.0
     error[balanced] = 0.0

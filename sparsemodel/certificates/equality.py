@@ -127,16 +127,19 @@ def _residuals(
     out = np.zeros((columns[0].shape[1], outputs))
     for j in range(out.shape[0]):
         for m in range(outputs):
-            pieces, slack = [], []
+            pieces, slack, exact = [], [], True
             for term, c, a, before in zip(form.terms, columns, duals, already, strict=True):
                 column = a if a.ndim == 1 else a[:, m]
                 near = before if before.ndim == 1 else before[:, m]
                 product = term.weights * column * c[:, j]
                 pieces.append(product)
+                # A product that underflowed is not zero.
+                exact &= not np.any((c[:, j] != 0.0) & ((column != 0.0) | (near != 0.0)))
                 slack.append(term.weights * near * np.abs(c[:, j]) + 4.0 * U * np.abs(product))
             total = abs(math.fsum(np.concatenate(pieces)))
-            out[j, m] = total * (1.0 + 2.0 * U) + add_up(np.concatenate(slack)) * (1.0 + 8.0 * U)
-    return np.where(out > 0.0, out + TINY, 0.0)
+            size = total * (1.0 + 2.0 * U) + add_up(np.concatenate(slack)) * (1.0 + 8.0 * U)
+            out[j, m] = 0.0 if exact else size + TINY * (1.0 + len(slack))
+    return out
 
 
 def _power_scaled(columns: tuple[FloatArray, ...]) -> list[FloatArray]:

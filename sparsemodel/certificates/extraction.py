@@ -23,6 +23,9 @@ from sparsemodel.losses.quadratic import SquaredLoss
 LIMIT = 4000
 """Coefficients up to which the p x p matrix is formed (128 MB)."""
 
+_FAINT = 1e-280
+"""Squared norm of a column from which on its products may underflow noticeably."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +45,26 @@ def applies(form: SparseRegression) -> bool:
         and all(isinstance(term.loss, (SquaredLoss, LinearLoss)) for term in form.terms)
         and any(isinstance(term.loss, SquaredLoss) for term in form.terms)
     )
+
+
+def squares_hold(form: SparseRegression) -> bool:
+    """Return whether no square of a column overflows, or underflows where it is not zero.
+
+    A column that is too small keeps its direction, and so the curvature it leaves to the others;
+    a computed ``H`` has lost both. One pass, and the columns in doubt once more.
+    """
+    for term in form.terms:
+        if not isinstance(term.loss, SquaredLoss):
+            continue
+        design = term.design
+        squares = design.column_square_norms(term.weights)
+        if not np.all(np.isfinite(squares)):
+            return False
+        doubtful = np.flatnonzero(squares < _FAINT)
+        for start in range(0, doubtful.size, 256):
+            if np.any(design.restrict(doubtful[start : start + 256]).to_array()):
+                return False
+    return True
 
 
 def hessian(form: SparseRegression) -> FloatArray:
@@ -82,6 +105,8 @@ def verified(form: SparseRegression, extraction: Extraction, h: FloatArray | Non
         return False
     if not np.any(diagonal > 0.0):
         return True
+    if not squares_hold(form):
+        return False
     matrix = hessian(form) if h is None else h.copy()
     return certainly_psd(matrix, diagonal, sum(t.design.shape[0] for t in form.terms))
 
@@ -142,6 +167,7 @@ __all__ = [
     "certainly_psd",
     "gradient_distance",
     "hessian",
+    "squares_hold",
     "verified",
     "weighted_gram",
 ]

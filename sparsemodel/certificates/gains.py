@@ -26,14 +26,24 @@ def coordinate_gains(
     if box is None:
         reach = up(np.abs(v) + error, 2)
         reach = np.where((v == 0.0) & (error == 0.0), 0.0, reach)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            gains = up(np.square(reach) / (2.0 * curvature))
-        gains = np.where(reach == 0.0, 0.0, gains)
+        gains = np.where(reach == 0.0, 0.0, half_square_over(reach, curvature))
     else:
         low = _boxed(v - up(error, 2) - 2.0 * U * np.abs(v), curvature, box)
         high = _boxed(v + up(error, 2) + 2.0 * U * np.abs(v), curvature, box)
         gains = np.maximum(low, high)
     return gains if gains.ndim == 1 else _row_sums(gains)
+
+
+def half_square_over(v: FloatArray, curvature: FloatArray) -> FloatArray:
+    r"""Return upper bounds on :math:`v^2 / (2 d)` for ``v >= 0``; infinite where ``d`` is zero.
+
+    Divided by the root of ``d`` before it is squared: the square of a small ``v`` would underflow,
+    whose quotient by a small ``d`` is as large as any.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = np.where(v == 0.0, 0.0, v / np.sqrt(curvature))
+        gains = up(0.5 * np.square(share))
+    return np.where(curvature > 0.0, gains, np.inf)
 
 
 def _boxed(v: FloatArray, curvature: FloatArray, box: Box) -> FloatArray:
@@ -43,8 +53,10 @@ def _boxed(v: FloatArray, curvature: FloatArray, box: Box) -> FloatArray:
         peak = np.where(curvature > 0.0, -v / curvature, np.where(v > 0.0, -np.inf, np.inf))
         peak = np.where((v == 0.0) & (curvature == 0.0), 0.0, peak)
         x = np.clip(peak, lower, upper)
-        linear, quadratic = -v * x, 0.5 * curvature * np.square(x)
-        gains = linear - quadratic + 16.0 * U * (np.abs(linear) + quadratic) + TINY
+        # In this order nothing overflows that the slope itself does not.
+        linear, quadratic = -v * x, 0.5 * (curvature * x) * x
+        gains = linear - quadratic + 16.0 * U * (np.abs(linear) + quadratic)
+        gains += TINY * (1.0 + np.abs(x))
     gains = np.where(np.isinf(x), np.inf, gains)
     return np.where((x == 0.0) & (lower <= 0.0) & (upper >= 0.0) & (v == 0.0), 0.0, gains)
 
@@ -94,4 +106,10 @@ def best_selection(units: FloatArray, forced: FloatArray, k: int, price: float) 
     return add_up(chosen) + slack if math.isfinite(size) else math.inf
 
 
-__all__ = ["best_selection", "coordinate_gains", "forced_units", "unit_gains"]
+__all__ = [
+    "best_selection",
+    "coordinate_gains",
+    "forced_units",
+    "half_square_over",
+    "unit_gains",
+]

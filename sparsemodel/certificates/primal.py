@@ -50,13 +50,14 @@ def primal(form: SparseRegression, x: FloatArray) -> Primal:
         value, error = _term_value(term, x, nonzero)
         values.append(value)
         errors.append(error)
-    squares = np.square(x[nonzero])
-    squares = squares if squares.ndim == 1 else squares.sum(axis=1)
-    energy = 0.5 * math.fsum(form.ridge[nonzero] * squares)
+    root = np.sqrt(form.ridge[nonzero])  # squares of small coefficients would underflow
+    squares = np.square((root if x.ndim == 1 else root[:, None]) * x[nonzero])
+    energy = 0.5 * math.fsum(squares.ravel())
     units = form.sparsity.count(x)
     paid = form.sparsity.price * units
     value = math.fsum([*values, energy, paid])
-    slack = gamma(16 + form.outputs) * (energy + paid) + 4.0 * U * abs(value) + TINY
+    slack = gamma(16 + form.outputs) * (energy + paid) + 4.0 * U * abs(value)
+    slack += TINY * (1 + squares.size)
     counted = form.sparsity.counted[nonzero]
     return Primal(
         value=value,
@@ -101,7 +102,7 @@ def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, fl
         high = losses + 2.0 * moved + value_error(loss, u, y, losses)
     value = math.fsum(c * losses)
     # c * high rounds once an observation.
-    total = add_up(c * high + 4.0 * U * c * np.abs(high))
+    total = add_up(c * (high + TINY) + 4.0 * U * c * np.abs(high) + TINY)
     return value, max(0.0, math.nextafter(total - value, math.inf))
 
 

@@ -11,7 +11,7 @@ from sparsemodel.certificates.base import Progress, Witness
 from sparsemodel.certificates.claims import OPTIMAL_GAP, ROUNDING_SHARE, gap_of, relative_gap_of
 from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
-from sparsemodel.certificates.extraction import applies, hessian
+from sparsemodel.certificates.extraction import applies, hessian, squares_hold
 from sparsemodel.certificates.primal import Primal, null_value
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
 from sparsemodel.certificates.relaxation import relax as solve_relaxation
@@ -143,7 +143,7 @@ def _words(relaxed: Relaxed) -> str:
 def extractable(form: SparseRegression) -> bool:
     """Return whether the data can have curvature to give: more observations than coefficients."""
     rows = sum(t.design.shape[0] for t in form.terms if isinstance(t.loss, SquaredLoss))
-    return applies(form) and rows > form.sparsity.size
+    return applies(form) and rows > form.sparsity.size and squares_hold(form)
 
 
 __all__ = ["Candidate", "Found", "search"]

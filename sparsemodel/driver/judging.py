@@ -1,4 +1,4 @@
-"""Judging what a stage returned: is it allowed, is it better, is anything left to gain?"""
+"""Judging what a stage returned: is it allowed, is it better, does its support stand out?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
-from sparsemodel.numerics import RegressionObjective, satisfied, separation
+from sparsemodel.numerics import satisfied, separation
 
 _FEASIBLE = 1e-9
 """How far a point may be outside a bound, relative to the bound's size."""
@@ -34,16 +34,6 @@ def better(objective: Objective, last: Result, best: Result) -> bool:
     if last.stop is Stop.CONVERGED and best.stop is not Stop.CONVERGED:
         return new <= old + 1e-12 * abs(old)
     return new < old
-
-
-def closed(objective: Objective, point: Point) -> bool:
-    """Return whether the free bound leaves nothing to gain beyond rounding."""
-    floor = objective.infimum()
-    if isinstance(objective, RegressionObjective):
-        floor = max(floor, objective.best_bound)
-    if not np.isfinite(floor):
-        return False
-    return point.value - floor <= 1e-14 * max(abs(objective.origin().value - floor), abs(floor))
 
 
 def stands_out(objective: Objective, point: Point) -> bool:
@@ -79,4 +69,4 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
             )
 
 
-__all__ = ["CLEAR", "better", "check_contract", "closed", "stands_out"]
+__all__ = ["CLEAR", "better", "check_contract", "stands_out"]

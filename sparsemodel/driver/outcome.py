@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import Callback, FloatArray, Iteration, Stop
+from sparsemodel.numerics import Enclosure
 
 
 @final
@@ -70,6 +71,8 @@ class RunOptions:
     """Called after each iteration as well; it ends nothing."""
     on_stage: Callable[[StageEnd], None] | None = None
     """Called after each stage, run or skipped."""
+    enclosure: Enclosure | None = None
+    """What proves bounds; without it none ends the plan."""
 
     def listener(self) -> Callable[[Iteration], bool] | None:
         """Return what a backend calls after each iteration, None where nobody listens."""

@@ -11,7 +11,7 @@ import numpy as np
 from sparsemodel.compiler import Plan, Reduced, Stage
 from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
-from sparsemodel.driver.judging import better, check_contract, closed, stands_out
+from sparsemodel.driver.judging import better, check_contract, stands_out
 from sparsemodel.driver.outcome import Outcome, RunOptions, StageEnd
 from sparsemodel.interfaces import (
     BackendContractError,
@@ -24,6 +24,7 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics import (
+    Closing,
     RegressionObjective,
     check_attained,
     check_bounded,
@@ -72,10 +73,12 @@ class _Run:
         self._first = first_point(self._objective, self._restricted, start)
         if isinstance(self._objective, RegressionObjective):
             check_bounded(self._objective, self._restricted)
+        self._closing = Closing(self._objective, options.enclosure)
         self._results: list[Result] = []
         self._best: Result | None = None
         self._before: Result | None = None  # the best when the last fresh start was made
         self._improved = False  # by the last stage: a point is judged once
+        self._found_by = ""
         self._ends: list[StageEnd] = []
         self._notes: list[str] = []
         self._duals: list[tuple[FloatArray, ...]] = []
@@ -96,7 +99,7 @@ class _Run:
         """Return why ``stage`` and those after it are not run; empty where it is."""
         if self._best is None:
             return ""
-        if closed(self._objective, self._best.point):
+        if self._closing.reached(self._best.point, self._found_by):
             self._notes.append(f"{stage.label} was not needed: nothing is left to gain")
             return "nothing is left to gain"
         if (
@@ -135,7 +138,7 @@ class _Run:
         )
         result = stage.backend.solve(objective, context)
         check_contract(stage.label, result, objective)
-        self._take(result)
+        self._take(result, stage.label)
         self._report(
             StageEnd(
                 number,
@@ -150,14 +153,14 @@ class _Run:
         )
         return result
 
-    def _take(self, result: Result) -> None:
+    def _take(self, result: Result, found_by: str) -> None:
         self._results.append(result)
         self._notes += result.notes
         if result.dual is not None and self._reduced.keeps_predictions:
             self._duals.append(result.dual)
         self._improved = self._best is None or better(self._objective, result, self._best)
         if self._best is None or self._improved:
-            self._best = result
+            self._best, self._found_by = result, found_by
         if result.stop.requested:
             self._best = replace(self._best, stop=result.stop)
 

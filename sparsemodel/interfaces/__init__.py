@@ -24,6 +24,7 @@ from sparsemodel.interfaces.design import (
 from sparsemodel.interfaces.errors import (
     BackendContractError,
     BackendUnavailableError,
+    BoundError,
     CertificateError,
     DataError,
     DataTypeError,
@@ -68,6 +69,7 @@ __all__ = [
     "BackendUnavailableError",
     "Ball",
     "BoolArray",
+    "BoundError",
     "Box",
     "Callback",
     "Capabilities",

@@ -53,6 +53,10 @@ class BackendContractError(SparseModelError, RuntimeError):
     """A backend broke its contract, for instance by returning an infeasible point."""
 
 
+class BoundError(SparseModelError, RuntimeError):
+    """A lower bound lies above the value of a feasible point: a bound or a loss is wrong."""
+
+
 class CertificateError(SparseModelError, ValueError):
     """A certificate file is malformed, was tampered with, or belongs to other data."""
 
@@ -64,6 +68,7 @@ class MissingDependencyError(SparseModelError, ImportError):
 __all__ = [
     "BackendContractError",
     "BackendUnavailableError",
+    "BoundError",
     "CertificateError",
     "DataError",
     "DataTypeError",

@@ -26,7 +26,7 @@ from sparsemodel.modelling.limits import largest_of
 from sparsemodel.modelling.packaged import packaged
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
-from sparsemodel.modelling.proving import prove
+from sparsemodel.modelling.proving import enclosure, prove
 from sparsemodel.modelling.restricted import restricted
 from sparsemodel.modelling.shown import problem_panel
 from sparsemodel.modelling.solution import Solution
@@ -206,6 +206,7 @@ class Problem:
                     callback=callback,
                     progress=None if log is None else log.iteration,
                     on_stage=None if log is None else log.stage,
+                    enclosure=enclosure,
                 ),
             )
         timings = {

@@ -75,6 +75,13 @@ def prove(
     return certificate, better, improved(compiled, better, solution, bound)
 
 
+def enclosure(*problem: Any) -> tuple[float, float]:
+    """Return proved bounds on an optimum from both sides: what a solver asks, which is seldom."""
+    from sparsemodel.certificates import enclosure as enclose
+
+    return enclose(*problem)
+
+
 def _earlier(resume: Any) -> Certificate | None:
     """Return the certificate to go on from, read from its file where a path is given."""
     from sparsemodel.certificates import Certificate
@@ -156,4 +163,4 @@ def improved(compiled: Compiled, outcome: Outcome, last: Solution, bound: float)
     )
 
 
-__all__ = ["improved", "prove"]
+__all__ = ["enclosure", "improved", "prove"]

@@ -4,6 +4,7 @@ from sparsemodel.numerics.attained import check_attained, check_bounded, check_r
 from sparsemodel.numerics.batches import Batch, batch_count, epoch
 from sparsemodel.numerics.boxed import minimise_in_box
 from sparsemodel.numerics.climbing import climb
+from sparsemodel.numerics.closing import Closing, Enclosure
 from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian_columns
 from sparsemodel.numerics.duality import (
     Dual,
@@ -56,7 +57,9 @@ from sparsemodel.numerics.units import (
 
 __all__ = [
     "Batch",
+    "Closing",
     "Dual",
+    "Enclosure",
     "GreedySupport",
     "QuadraticSwaps",
     "RegressionObjective",

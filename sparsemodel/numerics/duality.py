@@ -42,8 +42,7 @@ def primal_of(form: SparseRegression, q: FloatArray) -> tuple[IntArray, FloatArr
     """
     sparsity, ridge, box = form.sparsity, form.ridge, form.box
     if box is None:
-        gains = np.square(q)
-        gains /= ridge
+        gains = np.square(q / np.sqrt(ridge))  # squares of small numbers would underflow
         gains *= 0.5
     else:
         inside = np.clip(-q / ridge, box.lower, box.upper)

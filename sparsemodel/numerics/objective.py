@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast, final
 
 import numpy as np
@@ -19,10 +20,12 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
     TwiceDifferentiable,
-    coordinate_scores,
 )
 from sparsemodel.numerics.columns import SupportColumns
-from sparsemodel.numerics.hard_threshold import top_k
+from sparsemodel.numerics.lower_bounds import strong_convexity_bound
+
+_BALANCED = 1e-6
+"""Share of the pull on an unpenalised coordinate that may be left where a bound is looked for."""
 
 _FAINT = 1e-10
 """Share of the largest pull of an observation below which it does not count for a ranking."""
@@ -38,7 +41,9 @@ class RegressionObjective(Objective):
     losses so is their Gram matrix.
 
     ``best_bound`` is the best of the lower bounds that came with the gradients (each costs O(p)
-    on top of the gradient); see :meth:`strong_convexity_bound`.
+    on top of the gradient), valid up to rounding; see :mod:`sparsemodel.numerics.lower_bounds`.
+    ``best_bound_point`` is where a certificate should look for one, ``best_merit`` what it may
+    find there.
     """
 
     passes: float
@@ -60,6 +65,10 @@ class RegressionObjective(Objective):
         self._counted = form.sparsity.counted
         ridged = form.ridge[self._counted]
         self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
+        free = form.sparsity.free
+        self._unpenalised = free[form.ridge[free] <= 0.0]
+        self._unpenalised_norms: tuple[float, ...] | None = None
+        self.best_merit: float = -np.inf
         self.best_bound: float = -np.inf
         self.best_bound_point: Point | None = None
 
@@ -104,7 +113,9 @@ class RegressionObjective(Objective):
         total = self._form.constant
         for term, z in zip(self._form.terms, predictions, strict=True):
             total += term.loss.total(margins(term, z), term.target, term.weights)
-        return total + 0.5 * float(np.dot(self._ridge[support], coordinate_scores(values)))
+        # Not ridge times squares: those of small coefficients underflow.
+        rooted = rowwise(np.sqrt(self._ridge[support]), values)
+        return total + 0.5 * float(np.vdot(rooted, rooted))
 
     # ---- gradients ---------------------------------------------------------------------------
 
@@ -123,18 +134,45 @@ class RegressionObjective(Objective):
             self.passes += 0.5
             at.gradient = out
             if self._has_bound:
-                bound = self.strong_convexity_bound(at, out)
-                if bound > self.best_bound:
-                    self.best_bound = bound
-                    self.best_bound_point = at
+                self._keep_bound(at, out)
         return at.gradient
+
+    def _keep_bound(self, at: Point, gradient: FloatArray) -> None:
+        """Keep the bound of a point if it is the best; a balanced point where none can be stated.
+
+        Unpenalised coordinates leave a bound only where their gradient vanishes exactly. Where it
+        nearly does, the point is worth a certificate's care, and nothing is claimed about it here.
+        """
+        merit = strong_convexity_bound(self._form, at, gradient)
+        left = gradient[self._unpenalised]
+        if np.any(np.abs(left) > _BALANCED * self._pull(at)):
+            return
+        if merit > self.best_merit:
+            self.best_merit, self.best_bound_point = merit, at
+        if not left.any():
+            self.best_bound = max(self.best_bound, merit)
+
+    def _pull(self, at: Point) -> float:
+        """Return what the gradient in an unpenalised coordinate would be without cancellation."""
+        if not self._unpenalised.size:
+            return 0.0
+        if self._unpenalised_norms is None:
+            self._unpenalised_norms = tuple(
+                float(np.linalg.norm(t.design.restrict(self._unpenalised).to_array()))
+                for t in self._form.terms
+            )
+        gradients = self.prediction_gradients(at)
+        return math.fsum(
+            norm * float(np.linalg.norm(r))
+            for norm, r in zip(self._unpenalised_norms, gradients, strict=True)
+        )
 
     def bound_at(self, point: Point) -> None:
         """Take the gradient at ``point`` if the bounds so far say no more than the infimum does.
 
         Half a pass, after plans that never looked at a gradient; nothing without a ridge.
         """
-        if self._has_bound and self.smooth and not self.best_bound > self.infimum():
+        if self._has_bound and self.smooth and not self.best_merit > self.infimum():
             self.gradient(point)
 
     def ranking_gradient(self, at: Point) -> FloatArray:
@@ -164,27 +202,6 @@ class RegressionObjective(Objective):
             out += design.rmatvec(r)
         self._count_restricted()
         return out
-
-    def strong_convexity_bound(self, at: Point, gradient: FloatArray) -> float:
-        r"""Return :math:`f(x) - \sum_j s_j` bounding the optimum from below, up to rounding.
-
-        With :math:`q_j = \lambda_j x_j - g_j`, minimising the quadratic minorant of ``f`` at
-        ``x`` over the sparse set leaves :math:`f - g^\top x + \frac12\sum\lambda_j x_j^2` minus
-        the ``k`` largest :math:`q_j^2/(2\lambda_j)`. Exact only where the free coordinates have
-        a zero gradient; the certificate recomputes it with care.
-        """
-        ridge, counted = self._ridge, self._counted
-        q = rowwise(ridge, at.x) - gradient
-        squares = coordinate_scores(q)
-        scores = np.zeros_like(squares)
-        np.divide(squares, 2.0 * ridge, out=scores, where=ridge > 0.0)
-        value = at.value - float(np.vdot(gradient, at.x))
-        value += 0.5 * float(np.dot(ridge, coordinate_scores(at.x)))
-        value -= float(scores[~counted].sum())
-        sparsity = self._form.sparsity
-        units = sparsity.unit_scores(scores)
-        best = units[top_k(units, sparsity.budget)]
-        return value - float(np.maximum(best - sparsity.price, 0.0).sum())
 
     # ---- curvature ---------------------------------------------------------------------------
 

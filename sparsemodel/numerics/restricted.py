@@ -31,6 +31,9 @@ _ARMIJO = 1e-4
 FAR = 1e12
 """A point this far away stands for one at infinity."""
 _STRIDE = 1e3
+_LARGE = 1e-4
+"""Share of the gradient at zero from which a gradient calls for a step."""
+
 _LEVEL = 1e-7
 """Share of a gradient left over by a Newton step that is more than rounding."""
 
@@ -81,6 +84,8 @@ def minimise_on_support(
         step = solve(-gradient)
         if endless:
             step += _level_direction(objective, point, support, gradient, step)
+        elif size > _LARGE * scale and not objective.quadratic:
+            step = _unless_blind(objective, point, gradient, step)
         following, t = _search(objective, point, gradient, step, support)
         if following is None:
             break
@@ -117,6 +122,20 @@ def _level_direction(
     if size <= _LEVEL * _norm(gradient):
         return np.zeros_like(step)
     return -(_STRIDE * (1.0 + _norm(point.x[support])) / size) * left
+
+
+def _unless_blind(
+    objective: Objective, point: Point, gradient: FloatArray, step: FloatArray
+) -> FloatArray:
+    """Return Newton's step, or one down the gradient where Newton's promises nothing.
+
+    So it is where the losses are linear and a large gradient meets no curvature (a Huber loss far
+    from its targets, say). The step would reach twice below the infimum if nothing bent.
+    """
+    room = point.value - objective.infimum()
+    if not np.isfinite(room) or -float(np.vdot(gradient, step)) > 1e-14 * room:
+        return step
+    return -(2.0 * room / float(np.vdot(gradient, gradient))) * gradient
 
 
 def _search(

@@ -67,16 +67,6 @@ def test_supports_may_change_in_any_order():
         assert np.allclose(gradient, fresh.gradient(other)[asked], rtol=1e-10, atol=1e-12)
 
 
-def test_along_adds_predictions():
-    instance = catalogue.instance(catalogue.logistic_offset)
-    objective = instance.objective()
-    a = objective.point(np.array([0, 2]), np.array([1.0, -1.0]))
-    d = objective.point(np.array([2, 4]), np.array([0.5, 2.0]))
-    moved = objective.along(a, d, 0.3)
-    assert moved.value == pytest.approx(instance.value(a.x + 0.3 * d.x), rel=1e-12)
-    assert moved.support.tolist() == [0, 2, 4]
-
-
 @pytest.mark.parametrize("maker", [catalogue.squared, catalogue.logistic_ridge])
 def test_smoothness_bounds_every_hessian(maker):
     instance = catalogue.instance(maker)

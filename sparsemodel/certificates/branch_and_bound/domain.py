@@ -13,7 +13,7 @@ from sparsemodel.certificates.base import Witness
 from sparsemodel.certificates.branch_and_bound.subproblem import restricted
 from sparsemodel.certificates.curvature import Curvature, curvature, simple_diagonals
 from sparsemodel.certificates.dual import Bound, dual_bound, nothing
-from sparsemodel.certificates.extraction import LIMIT, Extraction, applies, hessian
+from sparsemodel.certificates.extraction import LIMIT, Extraction, applies, hessian, squares_hold
 from sparsemodel.certificates.gains import best_selection
 from sparsemodel.certificates.products import column_norms
 from sparsemodel.certificates.relaxation import relax, relax_extracted
@@ -66,6 +66,8 @@ class Domain:
         form = self.form
         simple = applies(form) and form.box is None and form.sparsity.groups is None
         if not simple or form.matrix or form.sparsity.size > LIMIT or not self.units:
+            return
+        if not squares_hold(form):
             return
         if self.matrix is None:
             self.matrix = hessian(form)

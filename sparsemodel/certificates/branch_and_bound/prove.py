@@ -32,6 +32,7 @@ from sparsemodel.interfaces import (
 METHOD = "branch and bound"
 
 
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove(
     form: SparseRegression,
     x: FloatArray,

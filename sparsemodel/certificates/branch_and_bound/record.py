@@ -20,7 +20,13 @@ from sparsemodel.certificates.branch_and_bound.domain import Domain, forced_valu
 from sparsemodel.certificates.branch_and_bound.subproblem import scattered
 from sparsemodel.certificates.branch_and_bound.tree import Node
 from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound, nothing
-from sparsemodel.certificates.extraction import Extraction, applies, certainly_psd, hessian
+from sparsemodel.certificates.extraction import (
+    Extraction,
+    applies,
+    certainly_psd,
+    hessian,
+    squares_hold,
+)
 from sparsemodel.certificates.products import column_norms
 from sparsemodel.certificates.proof.tree import LIMIT, MALFORMED
 from sparsemodel.certificates.relaxation.regulariser import unit_of
@@ -186,7 +192,8 @@ class _Check:
         self._form, self._nodes = form, tree["nodes"]
         self._norms = tuple(column_norms(term.design) for term in form.terms)
         self._unit = unit_of(form)
-        h = hessian(form) if tree["stages"] and applies(form) else None
+        sound = bool(tree["stages"]) and applies(form) and squares_hold(form)
+        h = hessian(form) if sound else None
         self._stages = [self._stage(stage, h) for stage in tree["stages"]]
 
     def _stage(self, stage: dict[str, Any], h: FloatArray | None) -> tuple[BoolArray, FloatArray]:

@@ -24,8 +24,8 @@ from scipy.linalg import solve_triangular
 
 from sparsemodel.certificates.proof.nodes import IN, UNDECIDED
 from sparsemodel.certificates.proof.quadratic import Quadratic
-from sparsemodel.certificates.rounding import U
-from sparsemodel.interfaces import IntArray
+from sparsemodel.certificates.rounding import TINY, U
+from sparsemodel.interfaces import FloatArray, IntArray
 
 LIMIT = 2_000_000
 """Supports up to which a node is enumerated: some milliseconds."""
@@ -78,18 +78,27 @@ def enumerate_supports(
     lost = 2.0 * q.unit * size * squares
     lost += 64.0 * (size + 4.0) ** 2 * U * (squares + q.ridge)
     diagonal = np.diag(q.hessian) + q.ridge - lost
-    m = q.hessian[np.ix_(rest, rest)]
+    if not np.all(diagonal[np.concatenate([inside, rest])] > 0.0):
+        return None
+    # Scaled by powers of two to diagonals near one: gains stay, and nothing underflows.
+    safe = np.where(diagonal > 0.0, diagonal, 1.0)
+    scale = np.exp2(-np.round(0.5 * np.log2(safe)))
+    diagonal = (diagonal * scale) * scale
+    m = _scaled(q, scale, rest, rest)
     m[np.diag_indices_from(m)] = diagonal[rest]
-    g = q.linear[rest].copy()
+    g = q.linear[rest] * scale[rest]
+    if not (np.all(np.isfinite(m)) and np.all(np.isfinite(g))):
+        return None
     start = 0.0
     if inside.size:
-        own = q.hessian[np.ix_(inside, inside)]
+        own = _scaled(q, scale, inside, inside)
         own[np.diag_indices_from(own)] = diagonal[inside]
         try:
             lower = np.linalg.cholesky(own)
         except np.linalg.LinAlgError:
             return None
-        right = np.column_stack([q.hessian[np.ix_(inside, rest)], q.linear[inside]])
+        linear = q.linear[inside] * scale[inside]
+        right = np.column_stack([_scaled(q, scale, inside, rest), linear])
         solved = solve_triangular(lower, right, lower=True, check_finite=False)
         cross, slopes = solved[:, :-1], solved[:, -1]
         m -= cross.T @ cross
@@ -99,12 +108,18 @@ def enumerate_supports(
     gain = float(best_gain(np.ascontiguousarray(m), g, k, chosen))
     if not math.isfinite(gain):
         return None
-    gain = (gain + start) * (1.0 + 64.0 * (size + 4.0) * U)
+    gain = (gain + start) * (1.0 + 64.0 * (size + 4.0) * U) + size * TINY
     base = q.lowest_constant - 0.5 * q.unit * q.aim**2 * (1.0 + 16.0 * U)
     bound = base - 0.5 * gain
     bound -= 8.0 * U * (abs(base) + gain)
     support = np.sort(np.concatenate([inside, rest[chosen[chosen >= 0]]]))
     return Enumerated(math.nextafter(bound, -math.inf), support)
+
+
+def _scaled(q: Quadratic, scale: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Return a part of the scaled Hessian."""
+    part = q.hessian[np.ix_(rows, columns)]
+    return np.asarray((part * scale[rows][:, None]) * scale[columns])
 
 
 __all__ = ["LIMIT", "Enumerated", "applies", "enumerate_supports"]

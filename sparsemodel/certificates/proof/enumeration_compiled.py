@@ -34,11 +34,11 @@ def _pairs(
             ratio = m[i, j] / own
             left = m[j, j] - m[i, j] * ratio
             slope = g[j] - m[i, j] * share
+            if not left > 0.0:
+                return np.inf
             value = slope * slope
             # A division only where it may matter.
             if value > top * left:
-                if not left > 0.0:
-                    return np.inf
                 top = value / left
                 if taken + alone + top > gain:
                     gain = taken + alone + top

@@ -35,6 +35,7 @@ from sparsemodel.losses.quadratic import SquaredLoss
 METHOD = "branch and bound"
 
 
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove(
     form: SparseRegression,
     x: FloatArray,

@@ -17,9 +17,10 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.extraction import weighted_gram
+from sparsemodel.certificates.extraction import squares_hold, weighted_gram
+from sparsemodel.certificates.gains import half_square_over
 from sparsemodel.certificates.products import adjoint, column_norms, spread
-from sparsemodel.certificates.rounding import U, add_up, gamma, norm_up
+from sparsemodel.certificates.rounding import TINY, U, add_up, gamma, norm_up
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression, Term
 from sparsemodel.losses.quadratic import SquaredLoss
 
@@ -43,6 +44,8 @@ class Quadratic:
     rows: int
     unit: float
     r"""The :math:`\gamma_m` of the computed ``H`` and ``g``."""
+    sound: bool = True
+    """Whether ``H`` may give curvature away: no square of a column underflowed."""
 
     @classmethod
     def of(cls, form: SparseRegression) -> Quadratic:
@@ -61,7 +64,7 @@ class Quadratic:
         energy = math.fsum(np.concatenate(squares))
         unit = gamma(rows + len(form.terms) + 64)
         lowest = form.constant + 0.5 * energy * (1.0 - 16.0 * U)
-        lowest -= 4.0 * U * (abs(form.constant) + energy)
+        lowest -= 4.0 * U * (abs(form.constant) + energy) + TINY * rows
         norms = np.sqrt(np.diag(h)) * (1.0 + unit) + 1e-150 * math.sqrt(rows)
         aim_up = math.sqrt(energy) * (1.0 + 32.0 * U) + 1e-150 * math.sqrt(rows)
         error = np.zeros(p)
@@ -71,7 +74,7 @@ class Quadratic:
                 lowest -= 2.0 * U * abs(lowest)
         if error.any():
             norms, aim_up = _absorbed(error / unit, norms, aim_up)
-        return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit)
+        return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, squares_hold(form))
 
 
 def _add_linear(term: Term, g: FloatArray, error: FloatArray, terms: int) -> float:
@@ -162,7 +165,9 @@ def minorant(
     spread = error + rounding + q.unit * q.aim * s + 8.0 * U * (np.abs(moved) + np.abs(g))
     pieces = values * moved[on]
     energy = 0.5 * math.fsum(pieces)
-    slack = math.fsum(np.abs(values) * (error + rounding)[on]) + 8.0 * U * math.fsum(np.abs(pieces))
+    sizes = np.abs(values)
+    slack = math.fsum(sizes * (error + rounding)[on]) + 8.0 * U * math.fsum(np.abs(pieces))
+    slack += TINY * (on.size + 1.0) * (1.0 + math.fsum(sizes))  # products that underflow
     if balanced.size:
         own = s[count:]
         lowest = _lowest_eigenvalue(q, balanced, own)
@@ -177,10 +182,8 @@ def minorant(
     base = q.lowest_constant - energy - slack
     base -= 8.0 * U * (abs(q.lowest_constant) + abs(energy) + slack)
     curvature = np.nextafter(q.ridge[active] + delta, 0.0)
-    reach_up = (np.abs(v[:count]) + spread[:count]) * (1.0 + 8.0 * U)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        gains = np.square(reach_up) / (2.0 * curvature) * (1.0 + 16.0 * U) + 1e-300
-    gains = np.where(curvature > 0.0, gains, np.inf)
+    reach_up = (np.abs(v[:count]) + spread[:count]) * (1.0 + 8.0 * U) + TINY
+    gains = half_square_over(reach_up, curvature)
     if not (math.isfinite(base) and not np.any(np.isnan(gains))):
         return None
     return Minorant(base, gains)

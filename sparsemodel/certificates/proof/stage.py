@@ -58,7 +58,7 @@ def extraction(q: Quadratic, active: IntArray, balanced: IntArray) -> FloatArray
     One Cholesky factorisation for the choice, one for the proof.
     """
     size = active.size
-    if not size or size + balanced.size > _FILL * q.rows:
+    if not size or size + balanced.size > _FILL * q.rows or not q.sound:
         return None
     index = np.concatenate([active, balanced])
     h = q.hessian[np.ix_(index, index)]
@@ -108,6 +108,8 @@ def make_stage(
     """Return the stage for a proved ``delta``; None when a coordinate has no ridge left."""
     curvature = q.ridge[active] + delta
     if active.size and not np.all(curvature > 0.0):
+        return None
+    if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
         return None
     schur = q.hessian[np.ix_(active, active)].copy()
     g = q.linear[active].copy()

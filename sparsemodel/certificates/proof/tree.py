@@ -178,7 +178,7 @@ class _Check:
             index = np.concatenate([active, self._balanced])
             h = q.hessian[np.ix_(index, index)]
             diagonal = np.concatenate([delta, np.zeros(self._balanced.size)])
-            if not certainly_psd(h, diagonal, q.rows + 64):
+            if not (q.sound and certainly_psd(h, diagonal, q.rows + 64)):
                 raise CertificateError(
                     "line 'proof.tree.stages' does not hold: the data do not have this curvature."
                 )
