@@ -160,7 +160,6 @@ def prove(
                 "bound at the root": at_root,
                 "gap asked for": gap,
             },
-            "root": at_root,
             "tree": tree,
         },
     )
