@@ -17,6 +17,20 @@ from sparsemodel.certificates.description import ProblemFacts
 from sparsemodel.certificates.stationarity import Stationarity
 from sparsemodel.interfaces import FloatArray
 
+VERSION = 2
+"""Of the file format; earlier ones are read."""
+
+WRITERS_OWN = (
+    "who found the point",
+    "how the dual point was found",
+    "the gap asked for",
+    "progress",
+    "statistics of the search",
+    "time",
+    "versions",
+)
+"""What a certificate says of its writer: no data decide it, and no verification compares it."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +80,7 @@ class Certificate:
     null_value: float
     """The objective at zero."""
     target: float
-    """Relative gap up to which the claim is "within gap"."""
+    """Relative gap that was asked for."""
     bound_method: str
     bound_source: str
     """How the dual point was found."""
@@ -92,6 +106,8 @@ class Certificate:
     versions: dict[str, str]
     proof: dict[str, Any] | None = None
     """Record of a branch-and-bound proof; None when there was none."""
+    version: int = VERSION
+    """Of the file that it was read from."""
 
     @property
     def gap(self) -> float:
@@ -100,8 +116,11 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """Return the gap divided by the larger of ``|P|`` and ``|D|``."""
-        return relative_gap_of(self.upper, self.bound)
+        """Return the gap divided by the larger of ``|P|`` and ``|D|``.
+
+        A constant in the objective is left out of both where that makes them smaller.
+        """
+        return relative_gap_of(self.upper, self.bound, self.problem.constant)
 
     @property
     def coefficients(self) -> dict[str, float | list[float]]:
@@ -168,4 +187,4 @@ class Certificate:
         return load(path)
 
 
-__all__ = ["Certificate", "Progress", "Witness"]
+__all__ = ["VERSION", "WRITERS_OWN", "Certificate", "Progress", "Witness"]

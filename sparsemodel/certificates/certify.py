@@ -13,23 +13,14 @@ import numpy as np
 
 from sparsemodel._version import __version__
 from sparsemodel.certificates.base import Certificate, Progress, Witness
-from sparsemodel.certificates.claims import DEFAULT_TARGET, Assumption, Claim, decide
+from sparsemodel.certificates.claims import OPTIMAL_GAP
 from sparsemodel.certificates.description import describe
-from sparsemodel.certificates.dual import Bound, infimum_bound
-from sparsemodel.certificates.equality import unbounded_coordinates
-from sparsemodel.certificates.primal import FEASIBLE, Primal, null_value, primal
-from sparsemodel.certificates.products import column_norms, matrix_free
+from sparsemodel.certificates.dual import infimum_bound
+from sparsemodel.certificates.primal import Primal, primal
+from sparsemodel.certificates.products import column_norms
 from sparsemodel.certificates.search import Candidate, search
-from sparsemodel.certificates.stationarity import stationarity
-from sparsemodel.certificates.witness import evaluate
-from sparsemodel.interfaces import (
-    Conjugable,
-    DataError,
-    FloatArray,
-    Iteration,
-    Loss,
-    SparseRegression,
-)
+from sparsemodel.certificates.statement import derive
+from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
 
 _KEPT_PROGRESS = 200
 
@@ -43,7 +34,7 @@ def certify(
     duals: Sequence[tuple[FloatArray, ...]] = (),
     backend: str = "",
     history: Sequence[Iteration] = (),
-    target: float = DEFAULT_TARGET,
+    target: float = OPTIMAL_GAP,
     time_limit: float | None = None,
     relax: bool = True,
 ) -> Certificate:
@@ -65,7 +56,7 @@ def certify(
     history
         The solver's iterations, for the picture.
     target
-        Relative gap up to which the claim is "within gap".
+        Relative gap that is good enough: the search for a better bound ends there.
     time_limit
         Seconds for the search of the bound; None lets it end by its own rules.
     relax
@@ -78,10 +69,12 @@ def certify(
     Raises
     ------
     DataError
-        When ``x`` does not fit the form.
+        When ``x`` does not fit the form, or ``target`` makes no sense.
     """
     began = time.perf_counter()
     x = checked_point(form, x)
+    if not (math.isfinite(target) and target >= 0.0):
+        raise DataError(f"target must be a number of at least 0, not {target!r}.")
     at_point = primal(form, x)
     norms = tuple(column_norms(term.design) for term in form.terms)
     candidates: list[Candidate] = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
@@ -95,6 +88,7 @@ def certify(
         deadline=deadline,
         relax=relax,
         began=began,
+        target=target,
     )
     candidates += found.candidates
     best = max(candidates, key=lambda c: c.bound.value)
@@ -137,48 +131,32 @@ def assemble(
     proof: dict[str, Any] | None = None,
 ) -> Certificate:
     """Return the certificate for a point and the best candidate for its bound."""
-    bound, witness = best.bound, best.witness
-    facts = stationarity(form, x, extraction=witness.extraction)
-    null = null_value(form)
-    assumptions = list_assumptions(form, at_point, bound, witness)
-    if bound.value > at_point.upper and not at_point.violations:
-        # Impossible for convex losses with right conjugates: one of the two was broken.
-        assumptions.append(
-            Assumption("no point lies below the bound (a loss is not what it says)", True, False)
-        )
-        bound = Bound(-math.inf, math.inf, bound.method, "the bound contradicts the point")
-        witness = Witness(())
-    claim = decide(
-        feasible=not at_point.violations,
-        stationary=facts.stationary,
-        upper=at_point.upper,
-        bound=bound.value,
-        null_value=null,
-        target=target,
-    )
+    searched = proof is not None
+    found = derive(form, x, best.bound, best.witness, at_point=at_point, searched=searched)
+    bound = found.bound
     shown = sorted({*at_point.support.tolist(), *form.sparsity.free.tolist()})
     label: Callable[[int], str] = (
         (lambda j: f"x[{j}]") if names is None else (lambda j: str(names[j]))
     )
     return Certificate(
-        claim=claim,
+        claim=found.claim(form.constant, at_point.upper, bound.value),
         value=at_point.value,
         upper=at_point.upper,
         bound=bound.value,
-        allowance=at_point.allowance + (bound.allowance if bound.finite else 0.0),
-        null_value=null,
+        allowance=at_point.allowance if searched else found.allowance,
+        null_value=found.null_value,
         target=target,
         bound_method=bound.method,
         bound_source=best.source,
         bound_reason=bound.reason,
-        assumptions=tuple(assumptions),
-        stationarity=facts,
+        assumptions=found.assumptions,
+        stationarity=found.stationarity,
         violations=at_point.violations,
         x=x,
         support=tuple(int(j) for j in at_point.support),
         names={int(j): label(int(j)) for j in shown},
         problem=describe(form),
-        witness=witness,
+        witness=best.witness,
         backend=backend,
         progress=thinned(progress),
         seconds=seconds,
@@ -186,71 +164,6 @@ def assemble(
         versions=versions(),
         proof=proof,
     )
-
-
-def list_assumptions(
-    form: SparseRegression, at_point: Primal, bound: Bound, witness: Witness
-) -> list[Assumption]:
-    """Return what the numbers rest on, each with whether it was checked."""
-    bad = "; ".join(at_point.violations)
-    exact = form.box is None and form.region is None
-    words = "the point is feasible" + ("" if exact else f" (constraints kept to {FEASIBLE:g})")
-    out = [Assumption(words + (": " + bad if bad else ""), True, not at_point.violations)]
-    if not bound.finite:
-        return out
-    if witness.duals:
-        out.append(Assumption("the dual point lies in the domain of every conjugate", True))
-        out.append(conjugates_agree(form, witness))
-        if unbounded_coordinates(form, witness.extraction).size:
-            out.append(
-                Assumption(
-                    "a dual point that balances the coordinates without ridge exactly lies "
-                    "within the allowance",
-                    True,
-                )
-            )
-    if witness.extraction is not None:
-        out.append(
-            Assumption(
-                "the data have the extracted curvature (Cholesky with a safety margin)", True
-            )
-        )
-    unknown = sorted(
-        {t.loss.name for t, a in zip(form.terms, witness.duals, strict=False) if a is None}
-    )
-    if unknown:
-        out.append(
-            Assumption(
-                f"{', '.join(unknown)}: convex, with gradients right to 64 units in the last place",
-                False,
-            )
-        )
-    if any(matrix_free(term.design) for term in form.terms):
-        out.append(
-            Assumption(
-                "products of the matrix-free design are as accurate as sums of products", False
-            )
-        )
-    out.append(
-        Assumption("float64 arithmetic rounds to nearest, library functions to a few ulp", False)
-    )
-    return out
-
-
-def conjugates_agree(form: SparseRegression, witness: Witness) -> Assumption:
-    """Check the Fenchel-Young inequality ``l(u) + l*(a) >= a u`` at the dual point, u = 0 and y."""
-    text = "values and conjugates of the losses satisfy the Fenchel-Young inequality there"
-    for term, a in zip(form.terms, witness.duals, strict=True):
-        loss = term.loss
-        if a is None or not (isinstance(loss, Loss) and isinstance(loss, Conjugable)):
-            continue
-        for u in (np.zeros(a.shape), -a):
-            values, conjugates = loss.value(u, term.target), loss.conjugate(a, term.target)
-            products = a * u if a.ndim == 1 else np.einsum("ij,ij->i", a, u)
-            size = 1.0 + np.abs(values) + np.abs(conjugates) + np.abs(products)
-            if np.any(values + conjugates - products < -1e-10 * size):
-                return Assumption(text, True, False)
-    return Assumption(text, True)
 
 
 def versions() -> dict[str, str]:
@@ -283,4 +196,4 @@ def solver_progress(history: Sequence[Iteration]) -> list[Progress]:
     return out
 
 
-__all__ = ["Claim", "assemble", "certify", "checked_point", "evaluate", "solver_progress"]
+__all__ = ["assemble", "certify", "checked_point", "solver_progress", "versions"]

@@ -10,24 +10,20 @@ from typing import final
 OPTIMAL_GAP = 1e-6
 """Relative gap up to which a point is called globally optimal."""
 
-ROUNDING_SHARE = 1e-12
-"""A gap below this share of what the coefficients explain is rounding: globally optimal too."""
-
-DEFAULT_TARGET = 0.1
-"""Relative gap up to which a point is called "within gap" unless the caller says otherwise."""
-
 
 class Claim(Enum):
     """How much is proved about a point. Ordered from nothing to everything."""
 
     NONE = "none"
-    """Nothing: the point is infeasible, or neither stationary nor near a known bound."""
+    """Nothing: the point is infeasible, or it has no bound and is not stationary."""
     STATIONARY = "stationary"
-    """It minimises the objective over its own support; other supports may be better."""
+    """To first order it is the best one on its own support; there is no lower bound."""
     WITHIN_GAP = "within gap"
-    """No feasible point is better by more than the printed gap."""
+    """There is a lower bound, and no feasible point is better by more than the printed gap."""
+    ZERO = "zero up to rounding"
+    """Every residual vanishes up to rounding, and no feasible point has a negative objective."""
     OPTIMAL = "globally optimal"
-    """No feasible point is better, up to a relative gap of ``OPTIMAL_GAP`` or to rounding."""
+    """No feasible point is better, up to a relative gap of ``OPTIMAL_GAP``."""
 
     @property
     def sentence(self) -> str:
@@ -37,9 +33,11 @@ class Claim(Enum):
 
 _SENTENCES = {
     Claim.NONE: "Nothing is proved about this point.",
-    Claim.STATIONARY: "The point is the best one on its own support; no useful bound is known "
-    "on what other supports could reach.",
+    Claim.STATIONARY: "To first order the point is the best one on its own support; no lower "
+    "bound is known.",
     Claim.WITHIN_GAP: "No feasible point is better than this one by more than the gap.",
+    Claim.ZERO: "The objective is zero up to rounding: every residual is below 1024 units of "
+    "rounding of its target, and no feasible point has an objective below 0.",
     Claim.OPTIMAL: "No feasible point is better than this one.",
 }
 
@@ -65,54 +63,65 @@ def gap_of(upper: float, bound: float) -> float:
     return max(0.0, math.nextafter(upper - bound, math.inf)) if upper > bound else 0.0
 
 
-def relative_gap_of(upper: float, bound: float) -> float:
-    """Return the gap divided by the larger of ``|P|`` and ``|D|``."""
+def relative_gap_of(upper: float, bound: float, constant: float = 0.0) -> float:
+    """Return the gap divided by the size of the objective; infinite without a bound.
+
+    The size is the larger of ``|P|`` and ``|D|``, without the objective's constant where that
+    makes it smaller: adding a constant never makes the relative gap smaller.
+    """
     gap = gap_of(upper, bound)
-    scale = max(abs(upper), abs(bound))
+    if not math.isfinite(gap):
+        return math.inf
     if gap == 0.0:
         return 0.0
-    return gap / scale if math.isfinite(gap) and scale > 0.0 else math.inf
+    scale = max(abs(upper), abs(bound))
+    if constant != 0.0:
+        scale = min(scale, max(abs(upper - constant), abs(bound - constant)))
+    return gap / scale if scale > 0.0 else math.inf
 
 
-def decide(
-    *,
-    feasible: bool,
-    stationary: bool,
-    upper: float,
-    bound: float,
-    null_value: float,
-    target: float,
+def strongest(
+    *, feasible: bool, share: float, zero: bool = False, stationary: bool = False
 ) -> Claim:
-    """Return the strongest claim that the numbers support.
+    """Return the strongest claim that the numbers support: the one rule for all certificates.
 
     Parameters
     ----------
-    feasible, stationary
-        Facts about the point, recomputed on the original data.
-    upper, bound
-        The objective rounded up, the lower bound rounded down.
-    null_value
-        The objective at zero; the scale for "nothing but rounding is left".
-    target
-        Relative gap up to which the claim is ``WITHIN_GAP``.
+    feasible
+        Whether the point keeps every constraint.
+    share
+        What is open, relative to the size of what is measured; infinite or NaN where no lower
+        bound is known.
+    zero
+        Whether every residual vanishes up to rounding, and no objective is negative.
+    stationary
+        Whether the point is the best one on its own support, to first order.
     """
+    return max(supported(feasible, share, zero, stationary), key=list(Claim).index)
+
+
+def supported(feasible: bool, share: float, zero: bool, stationary: bool) -> set[Claim]:
+    """Return every claim that holds, see :func:`strongest`."""
+    found = {Claim.NONE}
     if not feasible:
-        return Claim.NONE
-    gap, relative = gap_of(upper, bound), relative_gap_of(upper, bound)
-    if relative <= OPTIMAL_GAP or gap <= ROUNDING_SHARE * max(0.0, null_value - bound):
-        return Claim.OPTIMAL
-    if relative <= target:
-        return Claim.WITHIN_GAP
-    return Claim.STATIONARY if stationary else Claim.NONE
+        return found
+    if stationary:
+        found.add(Claim.STATIONARY)
+    if math.isfinite(share):
+        found.add(Claim.WITHIN_GAP)
+        if zero:
+            found.add(Claim.ZERO)
+        if share <= OPTIMAL_GAP:
+            found.add(Claim.OPTIMAL)
+    return found
 
 
 __all__ = [
-    "DEFAULT_TARGET",
     "OPTIMAL_GAP",
-    "ROUNDING_SHARE",
     "Assumption",
     "Claim",
-    "decide",
     "gap_of",
     "relative_gap_of",
+    "strongest",
+    "supported",
 ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemodel.certificates.certify import versions
-from sparsemodel.certificates.claims import DEFAULT_TARGET, Assumption
+from sparsemodel.certificates.claims import OPTIMAL_GAP, Assumption
 from sparsemodel.certificates.precision_bounds import Enclosure, dual_value, enclose
 from sparsemodel.certificates.precision_certificate import (
     PrecisionCertificate,
@@ -55,7 +55,7 @@ def certify_precision(
     x: FloatArray,
     *,
     time_limit: float = 5.0,
-    target: float = DEFAULT_TARGET,
+    target: float = OPTIMAL_GAP,
     backend: str = "",
 ) -> PrecisionCertificate:
     """Return what can be proved about the entries ``x`` as a solution of ``form``.
@@ -69,14 +69,15 @@ def certify_precision(
     time_limit
         CPU seconds for the search of the bound; the free bounds are always computed.
     target
-        Share of what edges can explain up to which the claim is "within gap".
+        Share of what edges can explain that is good enough: the search for a better bound ends
+        there.
     backend
         Who found ``x``, for the report.
 
     Raises
     ------
     DataError
-        When ``x`` does not fit the form.
+        When ``x`` does not fit the form, or ``target`` makes no sense.
     InfeasibleError
         When the matrix has too many edges, or is not within the eigenvalue bounds.
 
@@ -87,11 +88,13 @@ def certify_precision(
     began = time.perf_counter()
     deadline = time.process_time() + time_limit
     x = np.asarray(x, dtype=np.float64)
+    if not (math.isfinite(target) and target >= 0.0):
+        raise DataError(f"target must be a number of at least 0, not {target!r}.")
     at = evaluate_point(form, x)
     trivial = trivial_nats(form)
     bound, method, witness = trivial, TRIVIAL, PrecisionWitness()
     if math.isfinite(trivial):
-        found, searched = _search(form, x, at, deadline)
+        found, searched = _search(form, x, at, deadline, target)
         if found > bound:
             bound, method, witness = found, RELAXED, searched
     active = active_bounds(at.factor, form.alpha, form.beta)
@@ -108,7 +111,6 @@ def certify_precision(
             bound=lower,
             restricted_bound=within,
             null_value=null,
-            target=target,
             weight=form.weight,
         ),
         value=scaled(form, at.value),
@@ -153,9 +155,14 @@ def whole_box(form: SparsePrecision) -> Enclosure:
 
 def null_value(form: SparsePrecision) -> float:
     """Return the objective of the best diagonal matrix within the bounds."""
+    return scaled(form, null_nats(form))
+
+
+def null_nats(form: SparsePrecision) -> float:
+    """Return the same in nats, without weight and constant."""
     variances = np.diagonal(form.covariance)
     d = np.clip(1.0 / variances, form.alpha, form.beta)
-    return scaled(form, math.fsum(variances * d - np.log(d)))
+    return math.fsum(variances * d - np.log(d))
 
 
 def precision_assumptions(form: SparsePrecision) -> tuple[Assumption, ...]:
@@ -260,11 +267,12 @@ def _value_error(form: SparsePrecision, factor: Factor) -> float:
 
 
 def _search(
-    form: SparsePrecision, x: FloatArray, at: Evaluated, deadline: float
+    form: SparsePrecision, x: FloatArray, at: Evaluated, deadline: float, target: float
 ) -> tuple[float, PrecisionWitness]:
     """Return the best bound found by ascent in ``U`` and shrinking enclosures, and its witness."""
     best, witness = -np.inf, PrecisionWitness()
     diagonal = form.rows == form.cols
+    null = null_nats(form)
     slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
     box = enclose(form, np.zeros_like(x), at.upper, whole_box(form))
     enclosing: list[FloatArray] = []
@@ -276,7 +284,8 @@ def _search(
         improved = value > best + 1e-3 * max(at.upper - best, 0.0)
         if value > best:
             best, witness = value, PrecisionWitness(tuple(enclosing), U)
-        closed = at.upper - best <= 1e-9 * abs(at.upper)
+        # Half of it, as the bound is rounded down afterwards.
+        closed = at.upper - best <= max(1e-9 * abs(at.upper), 0.5 * target * (null - best))
         if not improved or closed or time.process_time() > deadline:
             break
         enclosing.append(np.where(diagonal, 0.0, U))

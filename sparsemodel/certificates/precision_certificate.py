@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.claims import OPTIMAL_GAP, Assumption, Claim, gap_of
+from sparsemodel.certificates.base import VERSION
+from sparsemodel.certificates.claims import Assumption, Claim, gap_of, supported
 from sparsemodel.certificates.fingerprint import array_hash
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -19,6 +21,9 @@ STATIONARY_NATS = 1e-6
 
 ROUNDING_NATS = 1e-9
 """Nats per sample that are rounding whatever the edges explain: globally optimal, too."""
+
+PRECISION_WRITERS_OWN = ("who found the matrix", "the gap asked for", "time", "versions")
+"""What a certificate says of its writer: no data decide it, and no verification compares it."""
 
 _PROBES = 4
 _SAME = 1e-8
@@ -127,7 +132,7 @@ class PrecisionCertificate:
     null_value: float
     """The objective at the best matrix without edges."""
     target: float
-    """Share of ``null_value - bound`` up to which the gap makes the claim "within gap"."""
+    """Share of ``null_value - bound`` that was asked for."""
     method: str
     """Where ``bound`` came from."""
     edges: int
@@ -146,6 +151,8 @@ class PrecisionCertificate:
     seconds: float
     created: str
     versions: dict[str, str]
+    version: int = VERSION
+    """Of the file that it was read from."""
 
     @property
     def gap(self) -> float:
@@ -175,10 +182,10 @@ class PrecisionCertificate:
     @property
     def open_share(self) -> float:
         """Return the gap as a share of what edges could explain at most, ``null_value - bound``."""
-        reach = self.null_value - self.bound
-        if self.gap == 0.0:
-            return 0.0
-        return min(1.0, self.gap / reach) if reach > 0.0 else 1.0
+        share = open_share(
+            upper=self.upper, bound=self.bound, null_value=self.null_value, weight=self.weight
+        )
+        return min(1.0, share)
 
     def edge_names(self) -> list[tuple[str, str]]:
         """Return the edges as pairs of names, in the order of :attr:`pairs`."""
@@ -245,35 +252,52 @@ class PrecisionCertificate:
         return load(path)
 
 
-def decide_precision(
-    *,
-    upper: float,
-    bound: float,
-    restricted_bound: float,
-    null_value: float,
-    target: float,
-    weight: float,
-) -> Claim:
-    """Return the strongest claim that the numbers of a feasible matrix support.
+def open_share(*, upper: float, bound: float, null_value: float, weight: float) -> float:
+    """Return the gap relative to what edges can explain at most; infinite without a bound.
 
-    A likelihood has no zero, so gaps are compared with what edges can explain at most: the
-    objective without edges less the bound. That share does not depend on the units of the data.
+    A likelihood has no zero, so gaps are compared with the objective without edges less the
+    bound. That share does not depend on the units of the data. A gap of ``ROUNDING_NATS`` is none.
     """
-    gap = gap_of(upper, bound)
-    reach = null_value - bound
-    if 0.5 * gap / weight <= ROUNDING_NATS or gap <= OPTIMAL_GAP * reach:
-        return Claim.OPTIMAL
-    if gap <= target * reach:
-        return Claim.WITHIN_GAP
+    gap, reach = gap_of(upper, bound), null_value - bound
+    if not (math.isfinite(gap) and math.isfinite(reach)):
+        return math.inf
+    if 0.5 * gap / weight <= ROUNDING_NATS:
+        return 0.0
+    return gap / reach if reach > 0.0 else 1.0
+
+
+def precision_claims(
+    *, upper: float, bound: float, restricted_bound: float, null_value: float, weight: float
+) -> set[Claim]:
+    """Return every claim that the numbers of a feasible matrix support."""
+    share = open_share(upper=upper, bound=bound, null_value=null_value, weight=weight)
     within = 0.5 * gap_of(upper, restricted_bound) / weight
-    return Claim.STATIONARY if within <= STATIONARY_NATS else Claim.NONE
+    finite = math.isfinite(upper)
+    return supported(finite, share, False, within <= STATIONARY_NATS)
+
+
+def decide_precision(
+    *, upper: float, bound: float, restricted_bound: float, null_value: float, weight: float
+) -> Claim:
+    """Return the strongest claim that the numbers of a feasible matrix support."""
+    found = precision_claims(
+        upper=upper,
+        bound=bound,
+        restricted_bound=restricted_bound,
+        null_value=null_value,
+        weight=weight,
+    )
+    return max(found, key=list(Claim).index)
 
 
 __all__ = [
+    "PRECISION_WRITERS_OWN",
     "ROUNDING_NATS",
     "STATIONARY_NATS",
     "PrecisionCertificate",
     "PrecisionFacts",
     "PrecisionWitness",
     "decide_precision",
+    "open_share",
+    "precision_claims",
 ]

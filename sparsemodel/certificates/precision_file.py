@@ -1,7 +1,7 @@
 """Certificates of precision matrices as JSON, in the manner of those of regressions.
 
 Plain values only, floats that come back bit by bit, and a digest over all of it; see
-:mod:`sparsemodel.certificates.serialize`.
+:mod:`sparsemodel.certificates.serialize`. Files of the first version are read as well.
 """
 
 from __future__ import annotations
@@ -11,28 +11,29 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from sparsemodel.certificates.claims import Assumption
+from sparsemodel.certificates.base import VERSION
+from sparsemodel.certificates.document import (
+    assumptions_of,
+    checked_body,
+    claim_of,
+    digest,
+    no_other_lines,
+    plain,
+    read_text,
+    size_of,
+    versions_of,
+)
+from sparsemodel.certificates.packing import MAX_BYTES, pack, unpack, unpack_item
 from sparsemodel.certificates.precision_certificate import (
     PrecisionCertificate,
     PrecisionFacts,
     PrecisionWitness,
 )
 from sparsemodel.certificates.reading import Reader
-from sparsemodel.certificates.serialize import (
-    MAX_BYTES,
-    checked_body,
-    claim_of,
-    digest,
-    pack,
-    plain,
-    read_text,
-    unpack,
-    unpack_item,
-)
 from sparsemodel.interfaces import CertificateError
 
 FORMAT = "sparsemodel-precision-certificate"
-VERSION = 1
+_OF_THE_WRITER = ("backend", "target", "seconds", "created", "versions")
 
 
 def to_dict(certificate: PrecisionCertificate) -> dict[str, Any]:
@@ -51,7 +52,6 @@ def to_dict(certificate: PrecisionCertificate) -> dict[str, Any]:
         "trivial_bound": c.trivial_bound,
         "restricted_bound": c.restricted_bound,
         "null_value": c.null_value,
-        "target": c.target,
         "method": c.method,
         "active": list(c.active),
         "assumptions": [asdict(a) for a in c.assumptions],
@@ -66,10 +66,13 @@ def to_dict(certificate: PrecisionCertificate) -> dict[str, Any]:
             "final": None if witness.final is None else pack(witness.final),
             "restricted": None if witness.restricted is None else pack(witness.restricted),
         },
-        "backend": c.backend,
-        "seconds": c.seconds,
-        "created": c.created,
-        "versions": dict(c.versions),
+        "writer": {
+            "backend": c.backend,
+            "target": c.target,
+            "seconds": c.seconds,
+            "created": c.created,
+            "versions": dict(c.versions),
+        },
     }
     body = plain(body)
     body["digest"] = digest(body)
@@ -89,16 +92,22 @@ def load(path: str | os.PathLike[str]) -> PrecisionCertificate:
 
 def loads(text: str, *, where: str = "the text") -> PrecisionCertificate:
     """Return the certificate in a JSON text."""
-    body = checked_body(text, FORMAT, VERSION, where=where)
+    body = checked_body(text, FORMAT, range(1, VERSION + 1), where=where)
     try:
-        return _build(Reader(body))
+        found = _build(Reader(body), body["version"])
+        if found.version == 1:  # what the writer says of itself stood among the rest
+            body["writer"] = {key: body.pop(key) for key in _OF_THE_WRITER}
+            body["version"] = VERSION
+        no_other_lines(body, to_dict(found))
+        return found
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, CertificateError):
             raise CertificateError(f"{where}: {error}") from error
         raise CertificateError(f"{where} is malformed: {error}") from error
 
 
-def _build(r: Reader) -> PrecisionCertificate:
+def _build(r: Reader, version: int) -> PrecisionCertificate:
+    writer = r if version == 1 else r.at("writer")
     p = r.at("problem")
     problem = PrecisionFacts(
         order=p.integer("order"),
@@ -128,7 +137,7 @@ def _build(r: Reader) -> PrecisionCertificate:
     enclosing = w.sequence("enclosing")
     if rows < 0 or rows * (len(enclosing) + 3) > MAX_BYTES // 8:
         raise CertificateError(f"line 'witness' has {len(enclosing)} matrices for x {x.shape}.")
-    certificate = PrecisionCertificate(
+    return PrecisionCertificate(
         claim=claim_of(r.string("claim")),
         value=r.number("value"),
         upper=r.number("upper"),
@@ -136,14 +145,11 @@ def _build(r: Reader) -> PrecisionCertificate:
         trivial_bound=r.number("trivial_bound"),
         restricted_bound=r.number("restricted_bound"),
         null_value=r.number("null_value"),
-        target=r.number("target"),
+        target=size_of(writer, "target"),
         method=r.string("method"),
         edges=len(pairs),
         active=tuple(r.strings("active")),
-        assumptions=tuple(
-            Assumption(a.string("text"), a.boolean("checked"), a.boolean("holds"))
-            for a in r.items("assumptions")
-        ),
+        assumptions=assumptions_of(r),
         problem=problem,
         x=x,
         pairs=pairs,
@@ -156,20 +162,12 @@ def _build(r: Reader) -> PrecisionCertificate:
             final=unpack_item(w.raw("final"), "witness.final", rows=rows),
             restricted=unpack_item(w.raw("restricted"), "witness.restricted", rows=rows),
         ),
-        backend=r.string("backend"),
-        seconds=r.number("seconds"),
-        created=r.string("created"),
-        versions={str(k): str(v) for k, v in r.mapping("versions").items()},
+        backend=writer.string("backend"),
+        seconds=size_of(writer, "seconds"),
+        created=writer.string("created"),
+        versions=versions_of(writer),
+        version=version,
     )
-    for line in ("gap", "nats_per_sample"):
-        if r.number(line) != getattr(certificate, line):
-            raise CertificateError(
-                f"line '{line}' says {r.number(line)!r}, and it is {getattr(certificate, line)!r}."
-            )
-    for edge, names in zip(edges, certificate.edge_names(), strict=True):
-        if edge.strings("names") != list(names):
-            raise CertificateError(f"line '{edge.where('names')}' does not fit 'problem.names'.")
-    return certificate
 
 
 def _numbers(r: Reader, key: str) -> tuple[float, ...]:

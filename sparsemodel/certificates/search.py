@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import final
 
 from sparsemodel.certificates.base import Progress, Witness
-from sparsemodel.certificates.claims import OPTIMAL_GAP, ROUNDING_SHARE, gap_of, relative_gap_of
+from sparsemodel.certificates.claims import OPTIMAL_GAP, relative_gap_of
 from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
+from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import applies, hessian, squares_hold
-from sparsemodel.certificates.primal import Primal, null_value
+from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
 from sparsemodel.certificates.relaxation import relax as solve_relaxation
 from sparsemodel.certificates.scaling import scaling
@@ -50,19 +51,18 @@ def search(
     deadline: float | None,
     relax: bool,
     began: float,
+    target: float = OPTIMAL_GAP,
 ) -> Found:
     """Return bounds in the order of their cost; stops when one closes the gap."""
     found: list[Candidate] = []
     progress: list[Progress] = []
-    null = null_value(form)
+    goal = max(target, OPTIMAL_GAP)
+    zero = exact_fit(form, x, at_point.value)
 
     def closed(best: float, share: float) -> bool:
-        """Return whether the claim is decided: optimal to a share of the gap, or to rounding."""
-        rounding = ROUNDING_SHARE * max(0.0, null - best)
-        return (
-            relative_gap_of(at_point.upper, best) <= share * OPTIMAL_GAP
-            or gap_of(at_point.upper, best) <= share * rounding
-        )
+        """Return whether the claim is decided: to a share of the gap asked for, or to rounding."""
+        relative = relative_gap_of(at_point.upper, best, form.constant)
+        return relative <= share * goal or (zero and best >= 0.0)
 
     def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
         bound = evaluate(form, witness, norms=norms, hessian=h)

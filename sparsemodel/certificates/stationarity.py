@@ -25,7 +25,7 @@ from sparsemodel.interfaces import (
 )
 
 TOLERANCE = 1e-6
-"""Gradient on the support, relative to the gradient at zero, below which a point is stationary."""
+"""Relative gradient on the support below which a point is stationary, see ``Stationarity``."""
 
 
 @final
@@ -36,19 +36,26 @@ class Stationarity:
     smooth: bool
     """Whether the losses have a gradient everywhere; nothing else is meaningful otherwise."""
     residual: float
-    """Largest gradient on the support (bounds respected), relative to that at zero."""
+    """Largest gradient on the support (bounds respected), relative to that where the counted
+    coordinates are zero and the others as they are: an offset that an intercept absorbs does not
+    make it smaller."""
     smallest: float
     """Smallest size of a unit of the support; infinite when fewer than ``k`` are used."""
     largest: float
     """Largest gradient of a unit off the support."""
-    step: float
-    """Largest eta for which the point is eta-stationary."""
     threshold: float
     """``1/lambda`` (with extracted curvature): optimal at sight when ``step`` reaches it."""
 
     @property
+    def step(self) -> float:
+        """Return the largest eta for which the point is eta-stationary."""
+        if not self.smooth:
+            return np.nan
+        return self.smallest / self.largest if self.largest > 0.0 else np.inf
+
+    @property
     def stationary(self) -> bool:
-        """Return whether the point minimises the objective over its own support."""
+        """Return whether it minimises the objective over its own support, to first order."""
         return self.smooth and self.residual <= TOLERANCE
 
     @property
@@ -74,16 +81,35 @@ def stationarity(
 ) -> Stationarity:
     """Return the first-order facts about ``x``; two gradients.
 
-    Sizes of groups (and of rows of a matrix variable) are Euclidean norms.
+    Sizes of groups (and of rows of a matrix variable) are Euclidean norms. ``extraction`` is
+    curvature that was proved to be in the data.
+    """
+    return first_order(form, x, extraction=extraction)[0]
+
+
+def first_order(
+    form: SparseRegression,
+    x: FloatArray,
+    *,
+    extraction: FloatArray | None = None,
+    at_zero: bool = False,
+) -> tuple[Stationarity, float]:
+    """Return the facts, and the size of a gradient that they are measured by.
+
+    ``at_zero`` measures by the gradient where all coordinates are zero, as files of the first
+    version do.
     """
     smooth = all(
         isinstance(t.loss, TwiceDifferentiable) or np.isfinite(t.loss.curvature()[1])
         for t in form.terms
     )
     if not smooth:
-        return Stationarity(False, np.nan, np.nan, np.nan, 0.0, np.inf)
+        return Stationarity(False, np.nan, np.nan, np.nan, np.inf), 0.0
     sparsity = form.sparsity
-    g, scale = gradient(form, x), gradient(form, np.zeros(form.shape))
+    reference = np.zeros(form.shape)
+    if not at_zero:
+        reference[sparsity.free] = x[sparsity.free]
+    g, scale = gradient(form, x), gradient(form, reference)
     active = np.zeros(sparsity.units, dtype=bool)
     active[sparsity.active_units(x)] = True
     inside = np.zeros(sparsity.size, dtype=bool)
@@ -91,7 +117,7 @@ def stationarity(
     moving = _projected(form, x, g)
     size = float(np.sqrt(coordinate_scores(scale).max(initial=0.0)))
     if all(isinstance(t.loss, Quadratic) for t in form.terms):
-        # The curvature times the point is the natural size where the gradient at zero vanishes.
+        # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scale).max(initial=0.0)))
     on = float(np.abs(moving[inside]).max(initial=0.0))
     residual = on / size if size > 0.0 else 0.0
@@ -102,8 +128,7 @@ def stationarity(
     smallest = float(sizes[active].min(initial=np.inf)) if full else 0.0
     if not full and largest <= TOLERANCE * size:
         smallest = np.inf  # unused units would not be used: the constraint is not active
-    step = smallest / largest if largest > 0.0 else np.inf
-    return Stationarity(True, residual, smallest, largest, step, _threshold(form, extraction))
+    return Stationarity(True, residual, smallest, largest, _threshold(form, extraction)), size
 
 
 def _projected(form: SparseRegression, x: FloatArray, g: FloatArray) -> FloatArray:
@@ -124,4 +149,4 @@ def _threshold(form: SparseRegression, extraction: FloatArray | None) -> float:
     return 1.0 / lowest
 
 
-__all__ = ["TOLERANCE", "Stationarity", "gradient", "stationarity"]
+__all__ = ["TOLERANCE", "Stationarity", "first_order", "gradient", "stationarity"]

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.base import Certificate
-from sparsemodel.certificates.certify import list_assumptions
-from sparsemodel.certificates.claims import Claim, decide
+from sparsemodel.certificates.base import WRITERS_OWN, Certificate
+from sparsemodel.certificates.claims import Claim
 from sparsemodel.certificates.comparison import require, short
 from sparsemodel.certificates.description import describe
-from sparsemodel.certificates.dual import nothing
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.precision_certificate import PrecisionCertificate
-from sparsemodel.certificates.primal import null_value, primal
-from sparsemodel.certificates.stationarity import TOLERANCE, stationarity
+from sparsemodel.certificates.primal import Primal
+from sparsemodel.certificates.searches import NOTHING, SEARCHED, searched
+from sparsemodel.certificates.statement import Statement, derive
+from sparsemodel.certificates.stationarity import TOLERANCE
 from sparsemodel.certificates.witness import evaluate
 from sparsemodel.interfaces import (
     CertificateError,
+    DataError,
     Form,
     SparseRegression,
     UnsupportedProblemError,
@@ -54,9 +58,13 @@ def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],
     form: Form,
     *,
+    names: Sequence[str] | None = None,
     cross_check: bool = False,
 ) -> Verification:
-    """Recompute every number of a certificate on ``form`` and return what was checked.
+    """Recompute every line of a certificate on ``form`` and return what was checked.
+
+    What the data do not decide is who certified the point, when, with which versions and for how
+    long. A file keeps that apart, under ``writer``, and nothing there is compared.
 
     Parameters
     ----------
@@ -64,6 +72,9 @@ def verify(
         A certificate, or the path of its ``.json`` file.
     form
         The problem, declared again from the data (``problem.form``).
+    names
+        A name for every coordinate, ``problem.layout.names()``; compared with those in the
+        certificate. The form does not know them: without it they are the file's own words.
     cross_check
         Also solve the relaxation from its algebraic form with CVXPY and Clarabel, which share no
         line of code with this package: no dual bound may exceed its value. Makes the data dense;
@@ -79,7 +90,8 @@ def verify(
 
     Notes
     -----
-    A few passes over the data; a Cholesky factorisation when curvature was taken out of it.
+    The claim that is returned is the strongest one that the numbers support. A few passes over the
+    data; a Cholesky factorisation when curvature was taken out of it.
     """
     if isinstance(form, SparsePrecision):
         from sparsemodel.certificates.precision_verify import verify_precision
@@ -95,64 +107,112 @@ def verify(
         raise CertificateError("This certificate is about a precision matrix, not a regression.")
     if not isinstance(certificate, Certificate):
         certificate = Certificate.load(certificate)
-    c = certificate
+    return _verify(certificate, form, names, cross_check)
+
+
+def _verify(
+    c: Certificate, form: SparseRegression, names: Sequence[str] | None, cross_check: bool
+) -> Verification:
+    """Derive every line again, and compare."""
     lines: list[tuple[str, str]] = []
     _same_problem(c, form)
     lines.append(("problem", "the same data, loss, ridge and constraints"))
-    at_point = primal(form, c.x)
-    tolerance = 2.0 * at_point.allowance + 1e-300
-    require(
-        abs(c.value - at_point.value) <= tolerance,
-        "value",
-        c.value,
-        at_point.value,
-    )
-    require(c.upper >= at_point.value, "upper", c.upper, at_point.upper)
-    lines.append(("value", f"P = {at_point.value!r}"))
-    require(c.violations == at_point.violations, "violations", c.violations, at_point.violations)
-    require(
-        c.support == tuple(int(j) for j in at_point.support),
-        "support",
-        c.support,
-        tuple(int(j) for j in at_point.support),
-    )
-    _names_match(c, form)
-    lines.append(("support", f"{at_point.units} units; feasible: {not at_point.violations}"))
-    null = null_value(form)
-    require(_close(c.null_value, null), "null_value", c.null_value, null)
+    if c.x.shape != form.shape or not np.all(np.isfinite(c.x)):
+        raise CertificateError("line 'witness.x' does not hold finite entries for this problem.")
+    searched = c.proof is not None
     bound = _bound(c, form)
-    slack = bound.allowance if bound.finite else 0.0
-    if c.proof is not None and c.bound > bound.value + slack:
-        raise CertificateError(
-            f"line 'proof' cannot be checked: the bound {short(c.bound)} rests on a search over "
-            "supports whose regions are not in the file; what the file proves by itself is "
-            f"{short(bound.value)}. Run the proof again on the data to check it."
-        )
-    require(
-        c.bound == -math.inf or c.bound <= bound.value + slack,
-        "bound",
-        c.bound,
-        bound.value,
-    )
-    lines.append(("bound", f"D = {bound.value!r} ({bound.method}), stored {c.bound!r}"))
-    facts = stationarity(form, c.x, extraction=c.witness.extraction)
-    _stationarity_matches(c, facts)
-    lines.append(("stationarity", f"gradient on the support {facts.residual:.1e} of that at zero"))
-    claim = decide(
-        feasible=not at_point.violations,
-        stationary=facts.stationary,
-        upper=c.upper,
-        bound=c.bound,
-        null_value=c.null_value,
-        target=c.target,
-    )
-    require(c.claim is claim, "claim", c.claim.value, claim.value)
-    lines.append(("claim", claim.value))
-    _assumptions_match(c, form, at_point, bound)
+    found = derive(form, c.x, bound, c.witness, searched=searched, at_zero=c.version < 2)
+    at_point = found.at_point
+    _value_matches(c, at_point)
+    lines.append(("value", f"P = {at_point.value!r}"))
+    support = tuple(int(j) for j in at_point.support)
+    require(c.violations == at_point.violations, "violations", c.violations, at_point.violations)
+    require(c.support == support, "support", c.support, support)
+    lines.append(("support", f"{at_point.units} units; feasible: {not at_point.violations}"))
+    lines.append(("names", _names_match(c, form, names)))
+    require(_close(c.null_value, found.null_value), "null_value", c.null_value, found.null_value)
+    _bound_matches(c, found, bound)
+    _allowance_matches(c, form, found)
+    lines.append(("bound", f"D = {found.bound.value!r} ({found.bound.method}), stored {c.bound!r}"))
+    _stationarity_matches(c, found)
+    size = found.stationarity.residual
+    lines.append(("stationarity", f"relative gradient on the support {size:.1e}"))
+    _assumptions_match(c, found)
     lines.append(("assumptions", "listed in full; those that can be checked hold"))
+    claim, words = _claim(c, form, found)
+    lines.append(("claim", words))
+    lines.append(("not checked", "what the file says of its writer: " + ", ".join(WRITERS_OWN)))
     if cross_check:
         lines.append(("cross-check", _cross_check(c, form)))
     return Verification(claim, tuple(lines))
+
+
+def _value_matches(c: Certificate, at_point: Primal) -> None:
+    tolerance = 2.0 * at_point.allowance + 1e-300
+    same = c.value == at_point.value or abs(c.value - at_point.value) <= tolerance
+    require(same, "value", c.value, at_point.value)
+    reach = 2.0 * tolerance + 1e-15 * abs(at_point.value)
+    same = c.upper == at_point.upper or abs(c.upper - at_point.upper) <= reach
+    require(same and c.upper >= at_point.value, "upper", c.upper, at_point.upper)
+
+
+def _bound_matches(c: Certificate, found: Statement, evaluated: Bound) -> None:
+    """Compare the bound; that of a search over supports may be lower than what is recomputed."""
+    bound = found.bound
+    slack = evaluated.allowance if evaluated.finite else 0.0
+    if c.proof is not None and c.bound > evaluated.value + slack:
+        raise CertificateError(
+            f"line 'proof' cannot be checked: the bound {short(c.bound)} rests on a search over "
+            "supports whose regions are not in the file; what the file proves by itself is "
+            f"{short(evaluated.value)}. Run the proof again on the data to check it."
+        )
+    if bound.finite and math.isfinite(c.bound):
+        reach = slack + _RELATIVE * (abs(bound.value) + abs(found.null_value - bound.value))
+        same = c.bound <= evaluated.value + slack
+        same = same and (c.proof is not None or c.bound >= bound.value - reach)
+    else:
+        same = c.bound == bound.value
+    require(same, "bound", c.bound, bound.value)
+    require(c.bound_method == bound.method, "bound_method", c.bound_method, bound.method)
+    reason = bound.reason if not bound.finite else ""
+    require(c.bound_reason == reason, "bound_reason", c.bound_reason, reason)
+
+
+def _allowance_matches(c: Certificate, form: SparseRegression, found: Statement) -> None:
+    """Compare what was given away for rounding."""
+    expected = [found.allowance if c.proof is None else found.at_point.allowance]
+    if c.proof is not None and c.version < 2:  # with that of the bound at the root
+        expected.append(found.at_point.allowance + _root(c, form).allowance)
+    same = any(c.allowance == e or abs(c.allowance - e) <= 0.01 * e + 1e-300 for e in expected)
+    require(same, "allowance", c.allowance, expected[0])
+
+
+def _claim(c: Certificate, form: SparseRegression, found: Statement) -> tuple[Claim, str]:
+    """Return the strongest claim that the numbers support, and a word on the one in the file."""
+    strongest = found.claim(form.constant, c.upper, c.bound)
+    if c.claim is strongest:
+        return strongest, strongest.value
+    if c.version < 2:
+        if c.claim in found.claims(form.constant, c.upper, c.bound):
+            return strongest, f"{strongest.value}; the file says '{c.claim.value}', which holds too"
+        raise CertificateError(
+            f"line 'claim' does not hold: the file says '{c.claim.value}' by a rule of an earlier "
+            f"release that is not applied any more. Its numbers hold, and they support "
+            f"'{strongest.value}': the objective is {c.value!r}, the lower bound {c.bound!r}. "
+            "Certify the point again to get a certificate that says so."
+        )
+    require(False, "claim", c.claim.value, strongest.value)
+    return strongest, strongest.value
+
+
+def _root(c: Certificate, form: SparseRegression) -> Bound:
+    """Return the bound at the root of a search, evaluated again."""
+    from sparsemodel.certificates.branch_and_bound import record
+
+    tree = None if c.proof is None else c.proof.get("tree")
+    if isinstance(tree, dict) and tree.get("kind") == record.KIND:
+        return record.checked(form, tree).root
+    return evaluate(form, c.witness)
 
 
 def _cross_check(c: Certificate, form: SparseRegression) -> str:
@@ -161,9 +221,7 @@ def _cross_check(c: Certificate, form: SparseRegression) -> str:
 
     at_root, what = c.bound, "the bound"
     if c.proof is not None:
-        stored = c.proof.get("root", c.proof.get("summary", {}).get("bound at the root"))
-        at_root = float(stored) if isinstance(stored, (int, float)) else -math.inf
-        what = "the bound at the root of the proof"
+        at_root, what = _root(c, form).value, "the bound at the root of the proof"
     if not math.isfinite(at_root):
         return "there is no bound of the relaxation to compare with"
     value = relaxation_value(form, extraction=c.witness.extraction)
@@ -173,17 +231,19 @@ def _cross_check(c: Certificate, form: SparseRegression) -> str:
     return f"CVXPY finds the relaxation worth {value:.9g}; {what}, {at_root:.9g}, is not above it"
 
 
-def _bound(c: Certificate, form: SparseRegression) -> Any:
-    if c.bound == -math.inf:
-        return nothing(c.bound_reason)
+def _bound(c: Certificate, form: SparseRegression) -> Bound:
     if c.proof is not None and c.proof.get("tree") is not None:
         from sparsemodel.certificates.branch_and_bound import record
         from sparsemodel.certificates.proof import tree
 
         stored = c.proof["tree"]
         general = isinstance(stored, dict) and stored.get("kind") == record.KIND
-        return record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
-    return evaluate(form, c.witness)
+        bound = record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
+    else:
+        bound = evaluate(form, c.witness)
+    if c.proof is None:
+        return bound
+    return replace(bound, method=SEARCHED, reason="" if bound.finite else NOTHING)
 
 
 def _same_problem(c: Certificate, form: SparseRegression) -> None:
@@ -194,40 +254,36 @@ def _same_problem(c: Certificate, form: SparseRegression) -> None:
         )
 
 
-def _names_match(c: Certificate, form: SparseRegression) -> None:
+def _names_match(c: Certificate, form: SparseRegression, names: Sequence[str] | None) -> str:
     expected = {*c.support, *(int(j) for j in form.sparsity.free)}
     require(set(c.names) == expected, "names", sorted(c.names), sorted(expected))
+    if names is None:
+        return "not checked: those that the file gives (verify(..., names=) compares them)"
+    if len(names) != form.sparsity.size:
+        raise DataError(f"names must hold {form.sparsity.size} names, not {len(names)}.")
+    for j, name in c.names.items():
+        require(name == str(names[j]), f"names.{j}", name, str(names[j]))
+    return "as declared"
 
 
-def _stationarity_matches(c: Certificate, facts: Any) -> None:
-    stored = c.stationarity
-    require(stored.smooth == facts.smooth, "stationarity.smooth", stored.smooth, facts.smooth)
-    if not facts.smooth:
-        return
-    # Residuals are rounding noise; what matters is on which side of the tolerance they lie.
-    require(
-        stored.stationary == facts.stationary
-        or abs(stored.residual - facts.residual) <= 1e-3 * TOLERANCE,
-        "stationarity.residual",
-        stored.residual,
-        facts.residual,
-    )
-    for name in ("smallest", "threshold"):
-        one, two = getattr(stored, name), getattr(facts, name)
-        require(_close(one, two), f"stationarity.{name}", one, two)
+def _stationarity_matches(c: Certificate, found: Statement) -> None:
+    one, two, size = c.stationarity, found.stationarity, found.gradient_size
+    require(one.smooth == two.smooth, "stationarity.smooth", one.smooth, two.smooth)
+    # Gradients that vanish are rounding noise; what they are relative to is known.
+    noise = {"residual": 1e-3 * TOLERANCE, "largest": 1e-3 * TOLERANCE * size}
+    for name in ("residual", "smallest", "largest", "threshold"):
+        stored, value = getattr(one, name), getattr(two, name)
+        same = _close(stored, value) or abs(stored - value) <= noise.get(name, 0.0)
+        require(same, f"stationarity.{name}", stored, value)
 
 
-def _assumptions_match(c: Certificate, form: SparseRegression, at_point: Any, bound: Any) -> None:
-    if c.bound == -math.inf:
-        return
-    stored = {(a.text, a.checked, a.holds) for a in c.assumptions}
-    for needed in list_assumptions(form, at_point, bound, c.witness):
-        require(
-            (needed.text, needed.checked, needed.holds) in stored,
-            "assumptions",
-            "no such entry",
-            str(needed),
-        )
+def _assumptions_match(c: Certificate, found: Statement) -> None:
+    needed = found.assumptions
+    if c.proof is not None:
+        needed = (*needed, searched(c.proof.get("tree")))
+    for stored, expected in zip_longest(c.assumptions, needed):
+        words = "no such entry"
+        require(stored == expected, "assumptions", str(stored or words), str(expected or words))
 
 
 def _close(one: float, two: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
@@ -96,18 +97,29 @@ class Compiled:
     def certify(
         self, outcome: Outcome, backend: str, *, time_limit: float | None = None
     ) -> Certificate:
-        """Return the certificate of an outcome; None allows 60 seconds."""
-        from sparsemodel.certificates import certify
+        """Return the certificate of an outcome; None allows 60 seconds.
 
-        return certify(
+        Where there are few supports, or the backend tried all of them, a bound that leaves a gap
+        is followed by a search over the supports: what was enumerated gets a proof.
+        """
+        from sparsemodel.certificates import certify
+        from sparsemodel.certificates.few_supports import few_supports, settled
+
+        limit = 60.0 if time_limit is None else time_limit
+        deadline = time.perf_counter() + limit
+        names = self.layout.names()
+        found = certify(
             self.form,
             outcome.x,
-            names=self.layout.names(),
+            names=names,
             duals=outcome.duals,
             backend=backend,
             history=outcome.history,
-            time_limit=60.0 if time_limit is None else time_limit,
+            time_limit=limit,
         )
+        if few_supports(self.form.sparsity) or "exhaustive" in backend.split(" + "):
+            found = settled(self.form, found, names=names, deadline=deadline)
+        return found
 
     def theory(self, outcome: Outcome) -> Theory:
         """Return restricted constants and the theorems that apply."""

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from sparsemodel.certificates.base import Certificate
     from sparsemodel.certificates.claims import Assumption
 
-_MARKS = {"globally optimal": "good", "within gap": "fair", "stationary": "plain", "none": "bad"}
+_MARKS = {
+    "globally optimal": "good",
+    "zero up to rounding": "good",
+    "within gap": "fair",
+    "stationary": "plain",
+    "none": "bad",
+}
 
 
 def certificate_html(certificate: Certificate) -> str:
@@ -25,12 +31,11 @@ def certificate_html(certificate: Certificate) -> str:
         _header(c),
         _gap_bar(c),
         section("Numbers", fact_table(words.facts(c))),
-        _proof(c),
-        section("How it was reached", _pictures(c)),
         section("Coefficients", _coefficients(c)),
         section("What it rests on", assumption_list(c.assumptions)),
         section("First-order facts", fact_table(words.first_order(c))),
-        section("Origin", fact_table(words.provenance(c)) + _again()),
+        section("Data", fact_table(words.fingerprints(c)) + _again()),
+        section(words.ORIGIN, fact_table(words.origin(c)) + _pictures(c)),
     ]
     return page(f"{c.claim.value}: {words.model(c)}", body)
 
@@ -183,11 +188,6 @@ def assumption_list(assumptions: Iterable[Assumption]) -> str:
         )
         items.append(f'<li class="{kind}"><b>{word}</b> {escape(a.text)}</li>')
     return f'<ul class="assumptions">{"".join(items)}</ul>'
-
-
-def _proof(c: Certificate) -> str:
-    rows = words.proof_summary(c)
-    return section("Proof by branch and bound", fact_table(rows)) if rows else ""
 
 
 def _again() -> str:

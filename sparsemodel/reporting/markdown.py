@@ -24,14 +24,13 @@ def certificate_markdown(certificate: Certificate) -> str:
         "",
         *table(("quantity", "value"), words.facts(c)),
     ]
-    if c.proof is not None:
-        lines += ["", "## Proof", "", *table(("quantity", "value"), words.proof_summary(c))]
     lines += ["", "## First-order facts", "", *table(("quantity", "value"), words.first_order(c))]
     lines += ["", "## What it rests on", ""]
     lines += [f"- {assumption}" for assumption in c.assumptions]
     rows = [(name, text) for name, _, text in words.coefficient_rows(c)]
     lines += ["", "## Coefficients", "", *table(("name", "value"), rows)]
-    lines += ["", "## Origin", "", *table(("what", "value"), words.provenance(c))]
+    lines += ["", "## Data", "", *table(("what", "value"), words.fingerprints(c))]
+    lines += ["", f"## {words.ORIGIN}", "", *table(("what", "value"), words.origin(c))]
     return "\n".join(lines) + "\n"
 
 

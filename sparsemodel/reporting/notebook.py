@@ -36,7 +36,8 @@ def certificate_panel(c: Certificate) -> str:
             "".join(markup.sentence(str(a)) for a in c.assumptions),
         ),
         markup.folded("First-order facts", markup.facts(words.first_order(c))),
-        markup.folded("Origin", markup.facts(words.provenance(c))),
+        markup.folded("Data", markup.facts(words.fingerprints(c))),
+        markup.folded(words.ORIGIN, markup.facts(words.origin(c))),
     )
 
 

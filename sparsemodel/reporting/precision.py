@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sparsemodel import markup
 from sparsemodel.reporting.html import assumption_list, fact_table, header, page, section
 from sparsemodel.reporting.markdown import cell, table
-from sparsemodel.reporting.words import number, percent, side_by_side
+from sparsemodel.reporting.words import ORIGIN, number, percent, side_by_side
 
 if TYPE_CHECKING:
     from sparsemodel.certificates.precision_certificate import PrecisionCertificate
@@ -21,7 +21,7 @@ _SENTENCES = {
     "globally optimal": "No matrix with as many edges has a higher likelihood.",
     "within gap": "No matrix with as many edges has a likelihood that is higher by more than "
     "{nats} nats per sample.",
-    "stationary": "The matrix is the best one with these edges. What is known of others: none is "
+    "stationary": "The matrix is the best one with these edges. No matrix with as many edges is "
     "better by more than {nats} nats per sample.",
     "none": "Nothing is proved about this matrix but the bound below.",
 }
@@ -30,7 +30,9 @@ _SENTENCES = {
 def headline(c: PrecisionCertificate) -> str:
     """Return the claim in a sentence."""
     if c.claim.value == "stationary" and not math.isfinite(c.bound):
-        return "The matrix is the best one with these edges; nothing is known about others."
+        return "The matrix is the best one with these edges; no bound on others is known."
+    if c.claim.value == "none" and not math.isfinite(c.bound):
+        return "Nothing is proved about this matrix."
     return _SENTENCES[c.claim.value].format(nats=number(c.nats_per_sample, 3))
 
 
@@ -87,8 +89,9 @@ def edge_rows(c: PrecisionCertificate) -> list[tuple[str, float]]:
 
 
 def provenance(c: PrecisionCertificate) -> list[tuple[str, str]]:
-    """Return where the numbers come from."""
+    """Return what the writer of the certificate says of itself."""
     rows = [("found by", c.backend)] if c.backend else []
+    rows.append(("gap asked for", f"{percent(c.target)} of what edges can explain at most"))
     rows.append(("certified", f"{c.created}, {number(c.seconds, 2)} s"))
     rows.append(("versions", ", ".join(f"{k} {v}" for k, v in c.versions.items())))
     return rows
@@ -105,7 +108,7 @@ def precision_text(c: PrecisionCertificate) -> str:
     lines += _lines([(name, f"{r:+.3f}") for name, r in rows[:_SHOWN]])
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} weaker ones")
-    return "\n".join([*lines, "", *_lines(provenance(c))]) + "\n"
+    return "\n".join([*lines, "", ORIGIN[0].lower() + ORIGIN[1:], *_lines(provenance(c))]) + "\n"
 
 
 def precision_markdown(c: PrecisionCertificate) -> str:
@@ -132,7 +135,7 @@ def precision_markdown(c: PrecisionCertificate) -> str:
     ]
     if len(rows) > _MOST:
         lines += ["", f"and {len(rows) - _MOST} weaker ones."]
-    lines += ["", "## Origin", "", *table(("what", "value"), provenance(c))]
+    lines += ["", f"## {ORIGIN}", "", *table(("what", "value"), provenance(c))]
     return "\n".join(lines) + "\n"
 
 
@@ -144,7 +147,7 @@ def precision_html(c: PrecisionCertificate) -> str:
         section("Numbers", fact_table(facts(c))),
         section(f"Partial correlations ({c.edges} edges)", _edges(c)),
         section("What it rests on", assumption_list(c.assumptions)),
-        section("Origin", fact_table(provenance(c)) + _AGAIN),
+        section(ORIGIN, fact_table(provenance(c)) + _AGAIN),
     ]
     return page(f"{c.claim.value}: {model(c)}", body)
 
@@ -165,7 +168,7 @@ def precision_panel(c: PrecisionCertificate) -> str:
             f"Assumptions ({len(c.assumptions)})",
             "".join(markup.sentence(str(a)) for a in c.assumptions),
         ),
-        markup.folded("Origin", markup.facts(provenance(c))),
+        markup.folded(ORIGIN, markup.facts(provenance(c))),
     )
 
 

@@ -17,8 +17,6 @@ def certificate_text(certificate: Certificate) -> str:
     c = certificate
     lines = [f"{c.claim.value.upper()}. {words.headline(c)}", "", f"problem: {words.model(c)}", ""]
     lines += _table(words.facts(c))
-    if c.proof is not None:
-        lines += ["", *_table(words.proof_summary(c))]
     lines += ["", *_table(words.first_order(c))]
     lines += ["", "assumptions"]
     lines += [f"  - {assumption}" for assumption in c.assumptions]
@@ -28,7 +26,8 @@ def certificate_text(certificate: Certificate) -> str:
     lines += [f"  {name:<{width}}  {text:>12}" for name, _, text in rows[:_SHOWN]]
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more")
-    lines += ["", *_table(words.provenance(c))]
+    lines += ["", "data", *_table(words.fingerprints(c))]
+    lines += ["", words.ORIGIN[0].lower() + words.ORIGIN[1:], *_table(words.origin(c))]
     return "\n".join(lines) + "\n"
 
 

@@ -37,18 +37,34 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.{3 if share >= 0.01 else 2}g} %"
 
 
+_TOLERANCE = 1e-2
+"""Largest gap asked for that is still called a tolerance."""
+
+
 def headline(c: Certificate) -> str:
     """Return the claim in a sentence, with the gap where there is one."""
-    if c.claim.value == "within gap":
-        return f"No feasible point is better than this one by more than {percent(c.relative_gap)}."
-    if c.claim.value == "globally optimal" and c.relative_gap > 0.0:
+    claim = c.claim.value
+    if claim == "within gap":
+        return _within(c)
+    if claim == "globally optimal" and c.relative_gap > 0.0:
         return "No feasible point is better than this one, up to the accuracy printed below."
-    if math.isfinite(c.bound) and c.claim.value in ("stationary", "none") and not c.violations:
-        return (
-            f"{c.claim.sentence} What is known: no feasible point has an objective below "
-            f"{number(c.bound)}."
-        )
+    if claim in ("stationary", "none") and math.isfinite(c.bound) and not c.violations:
+        # As files of the first version say it: the claim is weaker than the numbers.
+        return f"No feasible point has an objective below {number(c.bound)}."
     return c.claim.sentence
+
+
+def _within(c: Certificate) -> str:
+    share = percent(c.relative_gap)
+    if c.relative_gap >= 1.0:
+        return (
+            f"No feasible point has an objective below {number(c.bound)}, which is {share} of the "
+            "objective's size away."
+        )
+    known = f"no feasible point is better than this one by more than {share}."
+    if c.proof is not None and c.relative_gap <= c.target <= _TOLERANCE:
+        return f"Optimal within the requested tolerance of {percent(c.target)}: {known}"
+    return known[0].upper() + known[1:]
 
 
 def model(c: Certificate) -> str:
@@ -94,23 +110,19 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
     rows += [
         ("objective at zero", number(c.null_value)),
         ("rounding allowance", f"{number(c.allowance, 2)} (already in the gap)"),
-        (
-            "bound from",
-            c.bound_source
-            if c.bound_source.startswith(c.bound_method)
-            else f"{c.bound_method}; {c.bound_source}",
-        ),
+        ("bound from", c.bound_method),
     ]
     return rows
 
 
 def proof_summary(c: Certificate) -> list[tuple[str, str]]:
-    """Return what a proof did as ``(name, value)`` rows; none without a proof."""
+    """Return what the writer says of its search as ``(name, value)`` rows; none without one."""
     if c.proof is None:
         return []
     return [
         (str(key), number(value) if isinstance(value, float) else str(value))
         for key, value in c.proof.get("summary", {}).items()
+        if key != "gap asked for"  # among the rows about the writer
     ]
 
 
@@ -119,22 +131,37 @@ def first_order(c: Certificate) -> list[tuple[str, str]]:
     s = c.stationarity
     if not s.smooth:
         return [("gradient", "the loss has none everywhere; only the bound speaks")]
-    rows = [("gradient on the support", f"{number(s.residual, 2)} of that at zero")]
+    rows = [("gradient on the support", f"{number(s.residual, 2)} of that without coefficients")]
     if math.isfinite(s.step):
         rows.append(("smallest coefficient / largest other gradient", number(s.step, 3)))
     if math.isfinite(s.threshold):
-        needed = "reached: optimal at sight" if s.optimal_at_sight else "not reached"
+        needed = "not reached"
+        if s.optimal_at_sight:
+            proved = c.claim.value == "globally optimal"
+            needed = "reached: optimal at sight" if proved else "reached, to first order"
         rows.append(("that proves optimality from", f"{number(s.threshold, 3)} ({needed})"))
     return rows
 
 
-def provenance(c: Certificate) -> list[tuple[str, str]]:
-    """Return where the numbers come from as rows."""
+ORIGIN = "Origin, in the words of the certificate's writer (verify() does not check it)"
+
+
+def origin(c: Certificate) -> list[tuple[str, str]]:
+    """Return what the writer of a certificate says of itself, as rows."""
     rows = []
     if c.backend:
         rows.append(("found by", c.backend))
+    rows.append(("bound found by", c.bound_source))
+    rows.append(("gap asked for", percent(c.target)))
+    rows.append(("names", "as they were declared there"))
     rows.append(("certified", f"{c.created}, {number(c.seconds, 2)} s"))
     rows.append(("versions", ", ".join(f"{k} {v}" for k, v in c.versions.items())))
+    return [*rows, *proof_summary(c)]
+
+
+def fingerprints(c: Certificate) -> list[tuple[str, str]]:
+    """Return which data the certificate is about, as rows."""
+    rows = []
     for index, term in enumerate(c.problem.terms):
         label = "data" if len(c.problem.terms) == 1 else f"data {index + 1}"
         rows.append((label, term.design[:39] + ("..." if len(term.design) > 39 else "")))
@@ -163,14 +190,16 @@ def _parameters(parameters: dict[str, object]) -> str:
 
 
 __all__ = [
+    "ORIGIN",
     "coefficient_rows",
     "facts",
+    "fingerprints",
     "first_order",
     "headline",
     "model",
     "number",
+    "origin",
     "percent",
     "proof_summary",
-    "provenance",
     "side_by_side",
 ]

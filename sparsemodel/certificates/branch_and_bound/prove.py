@@ -161,7 +161,6 @@ def prove(
                 "bound at the root": at_root,
                 "gap asked for": gap,
             },
-            "root": at_root,
             "tree": tree,
         },
     )

@@ -87,7 +87,8 @@ class Search:
     def needed(self) -> float:
         """Return the bound at which a region is done."""
         upper = self.incumbent.upper
-        return upper - self.gap * abs(upper) if math.isfinite(upper) else math.inf
+        size = min(abs(upper), abs(upper - self.form.constant))
+        return upper - self.gap * size if math.isfinite(upper) else math.inf
 
     @property
     def proved(self) -> float:

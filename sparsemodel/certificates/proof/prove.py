@@ -11,10 +11,10 @@ import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import assemble, checked_point, solver_progress
-from sparsemodel.certificates.claims import ROUNDING_SHARE
 from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import LIMIT
-from sparsemodel.certificates.primal import null_value, primal
+from sparsemodel.certificates.primal import primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.certificates.proof.resume import better, searched, stored_tree
@@ -111,14 +111,16 @@ def prove(
     tree = None if resume is None else stored_tree(resume, form, gap)
     if resume is not None:
         x, at_point = better(form, x, at_point, resume)
-    null = null_value(form)
     moments = solver_progress(history)
     before = 0.0
     if resume is not None and resume.progress:
         moments, before = list(resume.progress), resume.progress[-1].seconds
 
+    exact = exact_fit(form, x, at_point.value)
+
     def allowed(upper: float) -> float:
-        return max(0.98 * gap * abs(upper), 0.5 * ROUNDING_SHARE * max(null - upper, 0.0))
+        size = min(abs(upper), abs(upper - form.constant))
+        return upper if exact else 0.98 * gap * size  # an exact fit cannot be improved on
 
     def report(upper: float, bound: float, nodes: int) -> None:
         moments.append(Progress(before + time.perf_counter() - began, upper, bound, "proof"))

@@ -8,13 +8,13 @@ import numpy as np
 
 from sparsemodel.certificates.base import Certificate
 from sparsemodel.certificates.certify import checked_point
-from sparsemodel.certificates.claims import Assumption
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.primal import Primal, primal
 from sparsemodel.certificates.proof.nodes import UNDECIDED, Node
 from sparsemodel.certificates.proof.search import Search
 from sparsemodel.certificates.proof.stage import Stage, make_stage
 from sparsemodel.certificates.proof.tree import MALFORMED, Checked, Leaf, Recorder, checked
+from sparsemodel.certificates.searches import searched
 from sparsemodel.interfaces import CertificateError, DataError, FloatArray, SparseRegression
 
 
@@ -61,17 +61,6 @@ def better(
     if there.violations or there.upper >= at_point.upper:
         return x, at_point
     return stored, there
-
-
-def searched(tree: object) -> Assumption:
-    """Return what a proof rests on: its tree, or that there was one."""
-    if tree is not None:
-        return Assumption("every part of the search is kept, for verify() to evaluate again", True)
-    return Assumption(
-        "the search over supports was carried out as written (its tree is too large to be kept, "
-        "so that verify() cannot repeat it)",
-        False,
-    )
 
 
 def resume(search: Search, form: SparseRegression, tree: Any) -> None:

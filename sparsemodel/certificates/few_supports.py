@@ -1,0 +1,113 @@
+"""Problems with few supports: where the bound leaves a gap, all of them are searched."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.base import Certificate
+from sparsemodel.certificates.claims import OPTIMAL_GAP, Claim
+from sparsemodel.certificates.dual import Bound
+from sparsemodel.certificates.searches import SEARCHED, searched
+from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedProblemError
+
+FEW = 2000
+"""Supports up to which a problem is searched without being asked to: about a second."""
+
+
+def few_supports(sparsity: Cardinality) -> bool:
+    """Return whether there are no more than ``FEW`` supports to tell apart."""
+    largest = min(sparsity.k, sparsity.units)
+    smallest = 0 if sparsity.price > 0.0 else largest
+    count = 0
+    for size in range(smallest, largest + 1):
+        count += math.comb(sparsity.units, size)
+        if count > FEW:
+            return False
+    return True
+
+
+def settled(
+    form: SparseRegression,
+    certificate: Certificate,
+    *,
+    names: Sequence[str] | None,
+    deadline: float | None,
+) -> Certificate:
+    """Return the certificate that a search over all supports gives, where it says more.
+
+    Parameters
+    ----------
+    form
+        The problem.
+    certificate
+        What is known without a search.
+    names
+        A name for every coordinate.
+    deadline
+        On the clock of ``time.perf_counter``; None for no limit.
+
+    Notes
+    -----
+    The certificate stays one of the same point: a better one met on the way only shows in the gap.
+    """
+    from sparsemodel.certificates import branch_and_bound
+
+    decided = certificate.claim in (Claim.OPTIMAL, Claim.ZERO) or certificate.violations
+    left = None if deadline is None else deadline - time.perf_counter()
+    if decided or (left is not None and left <= 0.0):
+        return certificate
+    began = time.perf_counter()
+    try:
+        proof = branch_and_bound.prove(
+            form,
+            certificate.x,
+            names=names,
+            gap=OPTIMAL_GAP,
+            time_limit=left,
+            backend=certificate.backend,
+        )
+    except UnsupportedProblemError:
+        return certificate
+    if not proof.bound > certificate.bound:
+        return certificate
+    if not np.array_equal(proof.x, certificate.x):
+        proof = _of_the_point(form, certificate, proof, names)
+    seconds = certificate.seconds + time.perf_counter() - began
+    moments = [replace(p, seconds=p.seconds + certificate.seconds) for p in proof.progress]
+    return replace(proof, seconds=seconds, progress=(*certificate.progress, *moments))
+
+
+def _of_the_point(
+    form: SparseRegression,
+    certificate: Certificate,
+    proof: Certificate,
+    names: Sequence[str] | None,
+) -> Certificate:
+    """Return what the search proves about the point, having found a better one."""
+    from sparsemodel.certificates.certify import assemble
+    from sparsemodel.certificates.primal import primal
+    from sparsemodel.certificates.search import Candidate
+
+    bound = Bound(proof.bound, 0.0, SEARCHED)
+    tree = None if proof.proof is None else proof.proof["tree"]
+    found = assemble(
+        form,
+        certificate.x,
+        primal(form, certificate.x),
+        Candidate(proof.witness, bound, proof.bound_source),
+        names=names,
+        backend=certificate.backend,
+        progress=proof.progress,
+        target=proof.target,
+        seconds=proof.seconds,
+        proof=proof.proof,
+    )
+    return replace(found, assumptions=(*found.assumptions, searched(tree)))
+
+
+__all__ = ["FEW", "few_supports", "settled"]
