@@ -14,6 +14,7 @@ import numpy as np
 from sparsemodel._version import __version__
 from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.claims import DEFAULT_TARGET, Assumption, Claim, decide
+from sparsemodel.certificates.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.equality import unbounded_coordinates
@@ -80,6 +81,8 @@ def certify(
     DataError
         When ``x`` does not fit the form.
     """
+    from sparsemodel.certificates.coefficient_bounds.certifying import search_within
+
     began = time.perf_counter()
     x = checked_point(form, x)
     at_point = primal(form, x)
@@ -97,6 +100,14 @@ def certify(
         began=began,
     )
     candidates += found.candidates
+    progress = [*solver_progress(history), *found.progress]
+    best = max(candidates, key=lambda c: c.bound.value)
+    if relax:
+        further = search_within(
+            form, x, at_point, best, norms=norms, deadline=deadline, began=began
+        )
+        candidates += further.candidates
+        progress += further.progress
     best = max(candidates, key=lambda c: c.bound.value)
     return assemble(
         form,
@@ -105,7 +116,7 @@ def certify(
         best,
         names=names,
         backend=backend,
-        progress=[*solver_progress(history), *found.progress],
+        progress=progress,
         target=target,
         seconds=time.perf_counter() - began,
     )
@@ -209,6 +220,8 @@ def list_assumptions(
                     True,
                 )
             )
+    if witness.bounds is not None:
+        out.append(Assumption(STATEMENT, True))
     if witness.extraction is not None:
         out.append(
             Assumption(

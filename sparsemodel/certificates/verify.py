@@ -16,6 +16,7 @@ import numpy as np
 from sparsemodel.certificates.base import Certificate
 from sparsemodel.certificates.certify import list_assumptions
 from sparsemodel.certificates.claims import Claim, decide
+from sparsemodel.certificates.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.comparison import require, short
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import nothing
@@ -81,6 +82,8 @@ def verify(
     -----
     A few passes over the data; a Cholesky factorisation when curvature was taken out of it.
     """
+    from sparsemodel.certificates.coefficient_bounds.certifying import within
+
     if isinstance(form, SparsePrecision):
         from sparsemodel.certificates.precision_verify import verify_precision
 
@@ -120,7 +123,10 @@ def verify(
     lines.append(("support", f"{at_point.units} units; feasible: {not at_point.violations}"))
     null = null_value(form)
     require(_close(c.null_value, null), "null_value", c.null_value, null)
-    bound = _bound(c, form)
+    inner = within(form, c.witness.bounds, at_point)
+    if c.witness.bounds is not None:
+        lines.append(("witness.bounds", STATEMENT))
+    bound = _bound(c, inner)
     slack = bound.allowance if bound.finite else 0.0
     if c.proof is not None and c.bound > bound.value + slack:
         raise CertificateError(
@@ -151,7 +157,7 @@ def verify(
     _assumptions_match(c, form, at_point, bound)
     lines.append(("assumptions", "listed in full; those that can be checked hold"))
     if cross_check:
-        lines.append(("cross-check", _cross_check(c, form)))
+        lines.append(("cross-check", _cross_check(c, inner)))
     return Verification(claim, tuple(lines))
 
 
