@@ -8,6 +8,7 @@ it is finite without any ridge.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.coefficient_bounds.eliminated import Eliminated, eliminated
 from sparsemodel.certificates.coefficient_bounds.iterate import find
-from sparsemodel.certificates.coefficient_bounds.neighbours import Neighbours
+from sparsemodel.certificates.coefficient_bounds.neighbours import Neighbours, products
 from sparsemodel.certificates.coefficient_bounds.sweep import Sweep
 from sparsemodel.certificates.dual import infimum_bound
 from sparsemodel.certificates.extraction import LIMIT
@@ -25,6 +26,12 @@ from sparsemodel.certificates.rounding import U
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
 from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
+
+_MOST = 1e12
+"""Products that one pass may take when a file is checked."""
+
+_LARGEST_GRAM, _SPEED = 1e13, 5e9
+"""Products that a Gram matrix may take, and how many a second is sure to do."""
 
 _SLACK = 1e-6
 """By how much bounds known from elsewhere are widened, as another machine rounds otherwise."""
@@ -80,6 +87,8 @@ def from_data(
     reason = objection(form)
     if reason:
         return reason
+    if not _affordable(form, deadline):
+        return "there is no time for the products of the data"
     e = eliminated(form)
     if isinstance(e, str):
         return e
@@ -123,6 +132,10 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return "the bounds do not fit the problem"
     if not np.all(bounds.radius[form.sparsity.counted] > 0.0):
         return "a bound is not positive"
+    if not np.all(bounds.radius[form.sparsity.free] == np.inf):
+        return "a coordinate that is always in has a bound"
+    if products(claimed.counts, form.sparsity.k) > _MOST:
+        return "there are too many subsets of neighbours to look at"
     if math.isfinite(bounds.level) and not (
         form.box is None and not at_point.violations and at_point.upper <= bounds.level
     ):
@@ -166,6 +179,13 @@ def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:
         np.broadcast_to(form.box.lower, form.shape),
         np.broadcast_to(form.box.upper, form.shape),
     )
+
+
+def _affordable(form: SparseRegression, deadline: float | None) -> bool:
+    """Return whether there is time for the Gram matrix."""
+    cost = sum(float(t.design.entries) for t in form.terms) * form.sparsity.size
+    left = math.inf if deadline is None else max(0.0, deadline - time.perf_counter())
+    return cost <= min(_LARGEST_GRAM, _SPEED * left)
 
 
 def _level(form: SparseRegression, at_point: Primal) -> float:

@@ -45,14 +45,13 @@ def centred(form: SparseRegression) -> SparseRegression:
     means, middle = means / weight, middle / weight
     if any(t.offset is not None for t in form.terms if isinstance(t.loss, SquaredLoss)):
         middle = 0.0  # the difference of target and offset is one rounding as it is
-    means[form.sparsity.free] = 0.0
+    means[index] = 0.0
     _keep_constants(means, arrays, marks)
     if not (np.all(np.isfinite(means)) and np.isfinite(middle)):
         return form
     terms = []
     for term, array, on in zip(form.terms, arrays, marks, strict=True):
         moved = array - np.outer(on, means)
-        moved[:, index] = array[:, index]
         target = term.target
         if isinstance(term.loss, SquaredLoss) and middle != 0.0:
             target = target - middle * on

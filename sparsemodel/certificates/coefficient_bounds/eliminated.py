@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from sparsemodel.certificates.coefficient_bounds.centred import centred
 from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.certificates.rounding import U, gamma, norm_up
-from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 
 _INDEPENDENT = 1e-8
 """Least eigenvalue of the scaled free columns that is worth an elimination."""
@@ -58,13 +58,14 @@ def eliminated(form: SparseRegression) -> Eliminated | str:
     ``form`` has squared losses and linear terms, and free coordinates without bounds.
     O(n p^2) for the Gram matrix.
     """
-    q = Quadratic.of(centred(form))
+    shifted = centred(form)
+    q = Quadratic.of(shifted)
     # Two roundings more for entries that were shifted.
     q = replace(q, unit=q.unit + 8.0 * U)
     if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
         return "products of the data overflow"
     every = np.flatnonzero(form.sparsity.counted)
-    void = _void(form, q, every)
+    void = _void(shifted, q, every)
     counted = np.setdiff1d(every, void)
     found = _schur(q, counted, form.sparsity.free)
     if isinstance(found, str):
@@ -95,17 +96,16 @@ def eliminated(form: SparseRegression) -> Eliminated | str:
     )
 
 
-def _void(form: SparseRegression, q: Quadratic, counted: IntArray) -> IntArray:
+def _void(shifted: SparseRegression, q: Quadratic, counted: IntArray) -> IntArray:
     """Return the coordinates that no term sees: constant columns beside an intercept as well."""
     seen = np.diag(q.hessian)[counted] + q.ridge[counted]
     maybe = counted[seen == 0.0]
     if not maybe.size:
         return maybe
-    shifted = centred(form)
-    zero = np.ones(maybe.size, dtype=bool)
+    zero: BoolArray = np.ones(maybe.size, dtype=bool)
     for term in shifted.terms:
         zero &= ~np.any(term.design.restrict(maybe).to_array() != 0.0, axis=0)
-    return np.asarray(maybe[zero])
+    return maybe[zero]
 
 
 def _schur(

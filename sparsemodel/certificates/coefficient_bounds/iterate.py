@@ -9,11 +9,12 @@ from sparsemodel.certificates.coefficient_bounds.neighbours import (
     LEVELS,
     MOST_SUBSETS,
     Neighbours,
+    products,
     strongest,
     subsets,
 )
 from sparsemodel.certificates.coefficient_bounds.sweep import Sweep
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces import BoolArray, FloatArray
 
 _PASSES = 40
 _INFLATION = 1e-6
@@ -83,7 +84,7 @@ def find(
         if not (more.any() or failed.any()):
             more = ~frozen & (counts < levels[-1]) & (best is None)
         counts[more] = [_after(levels, int(q)) for q in counts[more]]
-        spent += _work(counts, k)
+        spent += products(counts, k)
         if not (more.any() or failed.any()) or spent > (work if best is None else 0.3 * work):
             break
     if best is None and np.all(np.isfinite(ceiling)):
@@ -92,16 +93,6 @@ def find(
         if not isinstance(found, str) and found[1]:
             best = found[0], neighbours
     return best or "the columns are too correlated for bounds on the coefficients from the data"
-
-
-def _work(counts: IntArray, k: int) -> float:
-    """Return about how many products one pass over the rows takes."""
-    some, rows = np.unique(counts, return_counts=True)
-    return (
-        3.0
-        * counts.size
-        * sum(subsets(int(q), k - 1) * int(many) for q, many in zip(some, rows, strict=True))
-    )
 
 
 def _levels(size: int, k: int) -> tuple[int, ...]:
@@ -118,7 +109,7 @@ def _before(levels: tuple[int, ...], q: int) -> int:
 
 def _fixed_point(
     e: Eliminated, sweep: Sweep, ceiling: FloatArray, *, last: bool
-) -> tuple[FloatArray, bool, IntArray] | str:
+) -> tuple[FloatArray, bool, BoolArray] | str:
     """Return bounds, whether they are proved, and the rows that fail whatever the bounds.
 
     Policy iteration: with the worst case of every row held fixed the bounds solve linear

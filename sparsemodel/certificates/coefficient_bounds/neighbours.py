@@ -23,6 +23,21 @@ def subsets(q: int, largest: int) -> int:
     return sum(math.comb(q, t) for t in range(min(q, largest) + 1))
 
 
+def products(counts: IntArray, k: int) -> float:
+    """Return about how many products one pass over rows with these numbers of neighbours takes.
+
+    Infinite where a row has more subsets than are ever looked at.
+    """
+    used, rows = np.unique(counts, return_counts=True)
+    total = 0.0
+    for q, many in zip(used, rows, strict=True):
+        number = subsets(int(q), k - 1)
+        if number > MOST_SUBSETS:
+            return math.inf
+        total += 3.0 * number * float(many)
+    return counts.size * total
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
@@ -89,4 +104,12 @@ def subset_tables(counts: IntArray, largest: int) -> tuple[IntArray, IntArray]:
     return tables, sizes
 
 
-__all__ = ["LEVELS", "MOST_SUBSETS", "Neighbours", "strongest", "subset_tables", "subsets"]
+__all__ = [
+    "LEVELS",
+    "MOST_SUBSETS",
+    "Neighbours",
+    "products",
+    "strongest",
+    "subset_tables",
+    "subsets",
+]

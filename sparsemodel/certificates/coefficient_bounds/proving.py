@@ -11,10 +11,10 @@ from sparsemodel.certificates.claims import relative_gap_of
 from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed, from_data, objection
 from sparsemodel.certificates.primal import Primal, primal
+from sparsemodel.certificates.products import column_norms
 from sparsemodel.certificates.relaxation import relax
 from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.search import extractable, search
-from sparsemodel.certificates.products import column_norms
 from sparsemodel.interfaces import FloatArray, SparseRegression
 
 _MANY = 2.0

@@ -15,7 +15,6 @@ product is taken with a bound on its error, which covers the errors of ``G`` and
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemodel.certificates.proof.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
@@ -25,14 +24,14 @@ _U = 2.0**-53
 
 @numba.njit(cache=True)
 def _inverse_row(gram, ridge, index, size, lower, r):  # type: ignore[no-untyped-def]
-    """Fill ``r`` with the first row of the inverse of the matrix on ``index``; False if singular."""
+    """Fill ``r`` with the first row of the inverse on ``index``; False where it is singular."""
     for a in range(size):
         for b in range(a + 1):
             total = gram[index[a], index[b]]
             if a == b:
                 total += ridge[index[a]]
-            for l in range(b):
-                total -= lower[a, l] * lower[b, l]
+            for t in range(b):
+                total -= lower[a, t] * lower[b, t]
             if a == b:
                 if not total > 1e-12:
                     return False
@@ -54,18 +53,18 @@ def _inverse_row(gram, ridge, index, size, lower, r):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _largest(values, count, best, where):  # type: ignore[no-untyped-def]
-    """Fill ``best`` with the ``count`` largest of the nonnegative ``values``, and where they are."""
-    for l in range(count):
-        best[l], where[l] = 0.0, -1
+    """Fill ``best`` with the ``count`` largest of nonnegative ``values``, ``where`` with places."""
+    for t in range(count):
+        best[t], where[t] = 0.0, -1
     least = 0.0
     for i in range(values.size):
         value = values[i]
         if value > least:
-            l = count - 1
-            while l > 0 and best[l - 1] < value:
-                best[l], where[l] = best[l - 1], where[l - 1]
-                l -= 1
-            best[l], where[l] = value, i
+            t = count - 1
+            while t > 0 and best[t - 1] < value:
+                best[t], where[t] = best[t - 1], where[t - 1]
+                t -= 1
+            best[t], where[t] = value, i
             least = best[count - 1]
 
 
@@ -131,10 +130,10 @@ def rows(
                 if possible * (1.0 + 1e-9) <= highest:
                     continue
             index[0], size = j, 1
-            for l in range(longest):
-                if tables[q, turn, l] < 0:
+            for t in range(longest):
+                if tables[q, turn, t] < 0:
                     break
-                index[size] = neighbours[first + tables[q, turn, l]]
+                index[size] = neighbours[first + tables[q, turn, t]]
                 size += 1
             if not _inverse_row(gram, ridge, index, size, lower, r):
                 highest = np.inf
@@ -176,21 +175,21 @@ def rows(
                     buffer[i] = (abs(buffer[i]) + error * sizes[i]) * m[i]
                 for a in range(size):
                     buffer[index[a]] = 0.0
-                for l in range(q):
-                    buffer[neighbours[first + l]] = 0.0
+                for t in range(q):
+                    buffer[neighbours[first + t]] = 0.0
                 _largest(buffer, room, best, where)
-                for l in range(room):
-                    total += best[l]
+                for t in range(room):
+                    total += best[t]
             value = (constant + rest + total) / own * (1.0 + 8.0 * (k + size + 16) * _U)
             values[entry], known[entry] = value, constant / own
             if value > highest:
                 highest = value
                 shares[j] = (constant + rest) / own
-                for l in range(k - 1):
-                    others[j, l], factors[j, l] = -1, 0.0
-                    if l < room and where[l] >= 0:
-                        others[j, l] = where[l]
-                        factors[j, l] = best[l] / (own * m[where[l]])
+                for t in range(k - 1):
+                    others[j, t], factors[j, t] = -1, 0.0
+                    if t < room and where[t] >= 0:
+                        others[j, t] = where[t]
+                        factors[j, t] = best[t] / (own * m[where[t]])
         offset += counts[q]
         out[j] = highest
 
@@ -205,14 +204,14 @@ def settle(
     limit: float,
     sweeps: int,
 ) -> bool:
-    """Iterate ``m = min(shares + factors * m, ceiling)`` in place; False where it exceeds limits."""
+    """Iterate ``m = min(shares + factors * m, ceiling)`` in place; False beyond limits."""
     for _ in range(sweeps):
         change = 0.0
         for j in range(m.size):
             value = shares[j]
-            for l in range(others.shape[1]):
-                if others[j, l] >= 0:
-                    value += factors[j, l] * m[others[j, l]]
+            for t in range(others.shape[1]):
+                if others[j, t] >= 0:
+                    value += factors[j, t] * m[others[j, t]]
             value = min(value, ceiling[j])
             if value > limit:
                 return False
@@ -223,13 +222,4 @@ def settle(
     return True
 
 
-@numba.njit(cache=True)
-def strongest(gram: FloatArray, j: int, count: int, where: npt.NDArray[np.int64]) -> None:
-    """Fill ``where`` with the ``count`` largest entries of row ``j`` in size, its own left out."""
-    values = np.abs(gram[j])
-    values[j] = 0.0
-    best = np.empty(count)
-    _largest(values, count, best, where)
-
-
-__all__ = ["rows", "settle", "strongest"]
+__all__ = ["rows", "settle"]
