@@ -13,6 +13,7 @@ from sparsemodel.certificates.claims import (
     gap_of,
     relative_gap_of,
 )
+from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.description import ProblemFacts
 from sparsemodel.certificates.stationarity import Stationarity
 from sparsemodel.interfaces import FloatArray
@@ -43,6 +44,9 @@ class Witness:
     """Where losses are linearised, when the bound needs a point."""
     extraction: FloatArray | None = None
     """Diagonal curvature taken out of squared losses."""
+    bounds: CoefficientBounds | None = None
+    """Bounds on the coefficients that the data prove; the dual point is then one of the problem
+    with these as a box, whose optimal value is the same."""
 
 
 @final

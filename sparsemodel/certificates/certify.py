@@ -71,6 +71,8 @@ def certify(
     DataError
         When ``x`` does not fit the form, or ``target`` makes no sense.
     """
+    from sparsemodel.certificates.coefficient_bounds.certifying import search_within
+
     began = time.perf_counter()
     x = checked_point(form, x)
     if not (math.isfinite(target) and target >= 0.0):
@@ -91,6 +93,14 @@ def certify(
         target=target,
     )
     candidates += found.candidates
+    progress = [*solver_progress(history), *found.progress]
+    best = max(candidates, key=lambda c: c.bound.value)
+    if relax:
+        further = search_within(
+            form, x, at_point, best, norms=norms, deadline=deadline, began=began
+        )
+        candidates += further.candidates
+        progress += further.progress
     best = max(candidates, key=lambda c: c.bound.value)
     return assemble(
         form,
@@ -99,7 +109,7 @@ def certify(
         best,
         names=names,
         backend=backend,
-        progress=[*solver_progress(history), *found.progress],
+        progress=progress,
         target=target,
         seconds=time.perf_counter() - began,
     )

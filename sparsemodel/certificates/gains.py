@@ -28,8 +28,11 @@ def coordinate_gains(
         reach = np.where((v == 0.0) & (error == 0.0), 0.0, reach)
         gains = np.where(reach == 0.0, 0.0, half_square_over(reach, curvature))
     else:
-        low = _boxed(v - up(error, 2) - 2.0 * U * np.abs(v), curvature, box)
-        high = _boxed(v + up(error, 2) + 2.0 * U * np.abs(v), curvature, box)
+        # An exact zero stays one: coordinates without ridge or bounds gain nothing there.
+        exact = (v == 0.0) & (error == 0.0)
+        reach = np.where(exact, 0.0, up(error, 2) + 2.0 * U * np.abs(v))
+        low = _boxed(v - reach, curvature, box)
+        high = _boxed(v + reach, curvature, box)
         gains = np.maximum(low, high)
     return gains if gains.ndim == 1 else _row_sums(gains)
 

@@ -30,6 +30,10 @@ class Scaling:
         self._factors = factors
         self.form: SparseRegression = self._reduction.apply(form)
 
+    def apply(self, form: SparseRegression) -> SparseRegression:
+        """Return another form on the same coordinates, scaled."""
+        return self._reduction.apply(form)
+
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""
         return self._reduction.carry(x)

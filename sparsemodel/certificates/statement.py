@@ -19,6 +19,7 @@ from sparsemodel.certificates.claims import (
     strongest,
     supported,
 )
+from sparsemodel.certificates.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.exact_fit import exact_fit
@@ -168,6 +169,8 @@ def list_assumptions(
                     True,
                 )
             )
+    if witness.bounds is not None:
+        out.append(Assumption(STATEMENT, True))
     if witness.extraction is not None:
         out.append(
             Assumption(

@@ -17,11 +17,12 @@ import numpy as np
 
 from sparsemodel.certificates.base import WRITERS_OWN, Certificate
 from sparsemodel.certificates.claims import Claim
+from sparsemodel.certificates.coefficient_bounds.base import STATEMENT, with_bounds
 from sparsemodel.certificates.comparison import require, short
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.precision_certificate import PrecisionCertificate
-from sparsemodel.certificates.primal import Primal
+from sparsemodel.certificates.primal import Primal, primal
 from sparsemodel.certificates.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statement import Statement, derive
 from sparsemodel.certificates.stationarity import TOLERANCE
@@ -114,15 +115,28 @@ def _verify(
     c: Certificate, form: SparseRegression, names: Sequence[str] | None, cross_check: bool
 ) -> Verification:
     """Derive every line again, and compare."""
+    from sparsemodel.certificates.coefficient_bounds.certifying import within
+
     lines: list[tuple[str, str]] = []
     _same_problem(c, form)
     lines.append(("problem", "the same data, loss, ridge and constraints"))
     if c.x.shape != form.shape or not np.all(np.isfinite(c.x)):
         raise CertificateError("line 'witness.x' does not hold finite entries for this problem.")
     searched = c.proof is not None
-    bound = _bound(c, form)
-    found = derive(form, c.x, bound, c.witness, searched=searched, at_zero=c.version < 2)
-    at_point = found.at_point
+    at_point = primal(form, c.x)
+    inner = within(form, c.witness.bounds, at_point)
+    if c.witness.bounds is not None:
+        lines.append(("witness.bounds", STATEMENT))
+    bound = _bound(c, inner)
+    found = derive(
+        form,
+        c.x,
+        bound,
+        c.witness,
+        at_point=at_point,
+        searched=searched,
+        at_zero=c.version < 2,
+    )
     _value_matches(c, at_point)
     lines.append(("value", f"P = {at_point.value!r}"))
     support = tuple(int(j) for j in at_point.support)
@@ -143,7 +157,7 @@ def _verify(
     lines.append(("claim", words))
     lines.append(("not checked", "what the file says of its writer: " + ", ".join(WRITERS_OWN)))
     if cross_check:
-        lines.append(("cross-check", _cross_check(c, form)))
+        lines.append(("cross-check", _cross_check(c, inner)))
     return Verification(claim, tuple(lines))
 
 
@@ -241,9 +255,9 @@ def _bound(c: Certificate, form: SparseRegression) -> Bound:
         bound = record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
     else:
         bound = evaluate(form, c.witness)
-    if c.proof is None:
-        return bound
-    return replace(bound, method=SEARCHED, reason="" if bound.finite else NOTHING)
+    if c.proof is not None:
+        bound = replace(bound, method=SEARCHED, reason="" if bound.finite else NOTHING)
+    return bound if c.witness.bounds is None else with_bounds(bound)
 
 
 def _same_problem(c: Certificate, form: SparseRegression) -> None:

@@ -106,9 +106,17 @@ def _search(
 ) -> tuple[Certificate, FloatArray]:
     """Run the compiled search for squared losses, the general one for everything else."""
     from sparsemodel.certificates import branch_and_bound, proof
+    from sparsemodel.certificates.coefficient_bounds.proving import bounds_for_proof
 
     form, names = compiled.form, compiled.layout.names()
+    began = time.perf_counter()
+    bounds = None if resume is not None else bounds_for_proof(form, outcome.x, time_limit)
+    within = bounds is not None or (resume is not None and resume.witness.bounds is not None)
+    if time_limit is not None:
+        time_limit = max(0.0, time_limit - (time.perf_counter() - began))
     try:
+        if within:
+            raise UnsupportedProblemError("")
         return proof.prove(
             form,
             outcome.x,
@@ -136,6 +144,7 @@ def _search(
             backend=backend,
             progress=listen,
             resume=resume,
+            bounds=bounds,
         )
         return certificate, certificate.x
 

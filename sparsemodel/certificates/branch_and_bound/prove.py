@@ -14,6 +14,10 @@ from sparsemodel.certificates.branch_and_bound.record import Recorder, checked
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, checked_point
+from sparsemodel.certificates.coefficient_bounds.base import METHOD as BOUNDED
+from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.coefficient_bounds.bounds import boxed
+from sparsemodel.certificates.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.gains import forced_units
 from sparsemodel.certificates.primal import primal
@@ -44,6 +48,7 @@ def prove(
     backend: str = "",
     progress: Callable[[Standing], bool] | None = None,
     resume: Certificate | None = None,
+    bounds: CoefficientBounds | None = None,
 ) -> Certificate:
     """Search until no feasible point can be better than the best one by more than ``gap``.
 
@@ -69,6 +74,8 @@ def prove(
     resume
         The certificate of an earlier proof of this problem. Its dual points are evaluated again,
         the parts that it closed stay closed, and the search goes on with the others.
+    bounds
+        Bounds on the coefficients that the data prove; those of ``resume`` take their place.
 
     Returns
     -------
@@ -86,7 +93,13 @@ def prove(
         When ``resume`` is of another problem, or holds no tree to go on with.
     """
     began = time.perf_counter()
-    reasons = objections(form)
+    inner = form
+    if resume is not None:
+        bounds = resume.witness.bounds
+        inner = within(form, bounds, primal(form, checked_point(form, resume.x)))
+    elif bounds is not None:
+        inner = boxed(form, bounds)
+    reasons = objections(inner)
     if reasons:
         raise UnsupportedProblemError(
             "This cannot be proved by branching: " + "; ".join(reasons), reasons
@@ -100,19 +113,20 @@ def prove(
     earlier = known = None
     if resume is not None:
         earlier = stored_tree(resume, form, gap)
-        known = checked(form, earlier)
+        known = checked(inner, earlier)
         x, _ = better(form, x, at_point, resume)
     # Powers of two scale floats exactly: a bound on the scaled form is one on the form itself.
-    other = scaling(form)
+    other = scaling(inner)
     search = Search(
-        form if other is None else other.form,
+        inner if other is None else other.form,
         x if other is None else other.start(x),
         0.98 * gap,
         deadline=None if time_limit is None else began + time_limit,
         progress=progress,
         max_nodes=max_nodes,
+        points=form if other is None else other.apply(form),
     )
-    recorder = Recorder(form, other, earlier)
+    recorder = Recorder(inner, other, earlier)
     if known is None:
         search.run()
     else:
@@ -133,9 +147,10 @@ def prove(
     # The record alone decides; the running bound of the search must not exceed it.
     value = max(min(proved, found.upper), infimum.value)
     at_root = root.value if root.finite else -math.inf
-    bound = Bound(value, root.allowance if root.finite else 0.0, METHOD)
+    method = METHOD if bounds is None else f"{METHOD} with {BOUNDED}"
+    bound = Bound(value, root.allowance if root.finite else 0.0, method)
     if not math.isfinite(value):
-        bound = Bound(-math.inf, math.inf, METHOD, "nothing was proved")
+        bound = Bound(-math.inf, math.inf, method, "nothing was proved")
     left, count = search.standing().open, recorder.count
     moments, before = list[Progress](), 0.0
     if resume is not None and resume.progress:
@@ -147,7 +162,7 @@ def prove(
         form,
         best,
         found,
-        Candidate(Witness(()), bound, f"{METHOD}: {count} regions, {left} open"),
+        Candidate(Witness((), bounds=bounds), bound, f"{method}: {count} regions, {left} open"),
         names=names,
         backend=backend,
         progress=moments,
@@ -155,7 +170,7 @@ def prove(
         seconds=time.perf_counter() - began,
         proof={
             "summary": {
-                "method": METHOD + " on the perspective relaxation",
+                "method": method + " on the perspective relaxation",
                 "regions": count,
                 "open": left,
                 "bound at the root": at_root,

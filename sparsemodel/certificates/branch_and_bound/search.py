@@ -59,11 +59,13 @@ class Search:
         deadline: float | None = None,
         progress: Callable[[Standing], bool] | None = None,
         max_nodes: int | None = None,
+        points: SparseRegression | None = None,
     ) -> None:
+        """``points`` is the problem that points are for, where ``form`` has narrower bounds."""
         self.form: SparseRegression = form
         self.gap: float = gap
         self.deadline: float | None = deadline
-        self.incumbent: Incumbent = Incumbent(form, x)
+        self.incumbent: Incumbent = Incumbent(form if points is None else points, x)
         self.domains: list[Domain] = []
         self.nodes: list[Node] = []
         self.bounds: list[Bound] = []
