@@ -109,6 +109,8 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, str]:
         raise CertificateError(f"{file.name} is not text, so it is not a certificate.") from error
     except OSError as error:
         raise CertificateError(f"Cannot read {file.name}: {error.strerror or error}.") from error
+    except ValueError as error:  # a null character or a lone surrogate in the name
+        raise CertificateError(f"{str(file)!a} cannot be the name of a file: {error}.") from error
 
 
 def loads(text: str, *, where: str = "the text") -> Certificate:

@@ -28,6 +28,7 @@ from sparsemodel.modelling.declare import (
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.incoming import attributes_of, goal_of, is_cvxpy
 from sparsemodel.modelling.matrices import counts_edges
+from sparsemodel.modelling.options import run_options, time_limit_of
 from sparsemodel.modelling.packaged import packaged
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
@@ -36,7 +37,7 @@ from sparsemodel.modelling.restricted import restricted
 from sparsemodel.modelling.shown import problem_panel
 from sparsemodel.modelling.solution import Solution
 from sparsemodel.modelling.starting import given_start, warm_start
-from sparsemodel.modelling.values import real_number
+from sparsemodel.modelling.values import whole_number
 from sparsemodel.modelling.variables import Variable
 from sparsemodel.reporting.solve_log import solve_log
 
@@ -140,7 +141,7 @@ class Problem:
         """
         compiled = self._compiled()
         facts, reduced = compiled.analysis()
-        return make_plan(compiled.form, reduced, facts, backend, time_limit)
+        return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit))
 
     def explain(self, backend: str | Backend | None = None) -> str:
         """Return in words what the compiler saw, what it will run, and why not the others."""
@@ -188,8 +189,7 @@ class Problem:
             Also kept as :attr:`solution`.
         """
         began = time.perf_counter()
-        if time_limit is not None:
-            time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
+        options = run_options(seed, time_limit, max_iter, callback)
         compiled = self._compiled()
         first = (
             warm_start(compiled.form, self._outcome if self._parameters else None)
@@ -197,7 +197,7 @@ class Problem:
             else (given_start(start, compiled.form, compiled.layout, self._variables))
         )
         known = compiled.analysed
-        plan = self.plan(backend, time_limit=time_limit)
+        plan = self.plan(backend, time_limit=options.time_limit)
         facts, reduced = compiled.analysis()
         ready = time.perf_counter()
         with solve_log(verbose, plan) as log:
@@ -206,9 +206,7 @@ class Problem:
                 reduced,
                 plan,
                 start=first,
-                seed=seed,
-                time_limit=time_limit,
-                max_iter=max_iter,
+                **options._asdict(),
                 callback=callback,
                 progress=None if log is None else log.iteration,
                 on_stage=None if log is None else log.stage,
@@ -246,7 +244,8 @@ class Problem:
             ``path.cross_validate()``, ``path.plot()``.
         """
         compiled, ks = self._for_path(k, values)
-        points, passes = follow(compiled, ks, sweeps=sweeps)
+        rounds = whole_number(sweeps, where="sweeps", minimum=0)
+        points, passes = follow(compiled, ks, sweeps=rounds)
         return Path(compiled, points, passes)
 
     def _for_path(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
@@ -319,10 +318,9 @@ class Problem:
         thousand columns, longer with kinked losses and without much ridge. ``time_limit`` (seconds,
         None for none) ends the search for a better bound; the best one so far is reported.
         """
+        limit = time_limit_of(time_limit)
         outcome, solution = self._solved()
-        if time_limit is not None:
-            time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
-        return self._compiled().certify(outcome, solution.backend, time_limit=time_limit)
+        return self._compiled().certify(outcome, solution.backend, time_limit=limit)
 
     def theory(self) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.
