@@ -206,8 +206,8 @@ def run(
         return replace(again, notes=(note, *again.notes))
     point = _polish(objective, restricted, best)
     if isinstance(objective, RegressionObjective):
-        check_attained(objective, point)
         check_range(objective, point)
+        check_attained(objective, point)
         objective.bound_at(point)
         if objective.best_bound_point is not None:
             duals.append(_dual(form, reduced, objective, objective.best_bound_point))
