@@ -48,6 +48,8 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, str]:
         raise CertificateError(f"{file.name} is not text, so it is not a certificate.") from error
     except OSError as error:
         raise CertificateError(f"Cannot read {file.name}: {error.strerror or error}.") from error
+    except ValueError as error:  # a null character or a lone surrogate in the name
+        raise CertificateError(f"{str(file)!a} cannot be the name of a file: {error}.") from error
 
 
 def checked_body(text: str, kind: str, versions: range, *, where: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.frames import frame_array
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
@@ -127,7 +128,7 @@ def _operator(operator: Any, where: str) -> Design:
 def _dense(matrix: Any, where: str) -> Design:
     names = column_names(matrix)
     if hasattr(matrix, "to_numpy"):
-        matrix = _from_frame(matrix, where)
+        matrix = frame_array(matrix, where)
     try:
         array = np.asarray(matrix)
     except ValueError as error:
@@ -144,21 +145,9 @@ def _dense(matrix: Any, where: str) -> Design:
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)
     if array.dtype not in (np.float64, np.float32) or not array.dtype.isnative:
-        array = array.astype(np.float64)
+        with np.errstate(all="ignore"):  # longer floats may overflow: infinite entries are found
+            array = array.astype(np.float64)
     return DenseDesign(array, names)
-
-
-def _from_frame(frame: Any, where: str) -> Any:
-    dtypes = getattr(frame, "dtypes", None)
-    if dtypes is not None and hasattr(dtypes, "items"):
-        bad = [str(name) for name, dtype in dtypes.items() if dtype.kind not in _REAL]
-        if bad:
-            listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
-            raise DataTypeError(
-                f"{where} has columns that are not numeric: {listed}. "
-                "Drop them or encode them as numbers (one-hot, for example)."
-            )
-    return frame.to_numpy()
 
 
 def _check_shape(shape: tuple[int, ...], where: str) -> None:

@@ -189,8 +189,8 @@ class _Run:
         best, objective, reduced = self._found(), self._objective, self._reduced
         point = debiased_point(objective, self._restricted, best)
         if isinstance(objective, RegressionObjective):
-            check_attained(objective, point)
             check_range(objective, point)
+            check_attained(objective, point)
             objective.bound_at(point)
             if objective.best_bound_point is not None:
                 self._duals.append(

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
-
-from sparsemodel.interfaces import DataError, DataTypeError
+from sparsemodel.interfaces import DataError
+from sparsemodel.interfaces.scalars import real_number
 
 
 def real(value: object, name: str, loss: str) -> float:
     """Return a finite number as a float, or raise an error that names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise DataTypeError(f"{loss}: {name} must be a number, got {type(value).__name__}.")
-    number = float(value)
-    if not math.isfinite(number):
-        raise DataError(f"{loss}: {name} must be finite, got {number}.")
-    return number
+    return real_number(value, where=f"{loss}: {name}", error=DataError)
 
 
 def positive(value: object, name: str, loss: str, *, instead: str = "") -> float:

@@ -8,7 +8,14 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from sparsemodel.interfaces import DataError, DataFit, FloatArray, ModelError, TwiceDifferentiable
+from sparsemodel.interfaces import (
+    DataError,
+    DataFit,
+    DataTypeError,
+    FloatArray,
+    ModelError,
+    TwiceDifferentiable,
+)
 
 Value: TypeAlias = Callable[[FloatArray], Any]
 Gradient: TypeAlias = Callable[[FloatArray], Any]
@@ -48,7 +55,7 @@ class CustomLoss(TwiceDifferentiable, DataFit):
     least: float = -np.inf
 
     def total(self, u: FloatArray, y: FloatArray, c: FloatArray) -> float:
-        value = np.asarray(self.function(u), dtype=np.float64)
+        value = self._real(self.function(u), "value")
         if value.size != 1:
             raise DataError(
                 f"{self.name}: the value must be one number, not of shape {value.shape}."
@@ -59,22 +66,38 @@ class CustomLoss(TwiceDifferentiable, DataFit):
         return _scale(c) * self._slope(u)
 
     def _slope(self, u: FloatArray) -> FloatArray:
-        g = np.asarray(self.slope(u), dtype=np.float64)
-        if g.shape != u.shape:
+        return self._alike(self.slope(u), "gradient", u)
+
+    def _alike(self, returned: Any, what: str, u: FloatArray) -> FloatArray:
+        array = self._real(returned, what)
+        if array.shape != u.shape:
             raise DataError(
-                f"{self.name}: the gradient must have the shape {u.shape} of its argument, "
-                f"not {g.shape}."
+                f"{self.name}: the {what} must have the shape {u.shape} of its argument, "
+                f"not {array.shape}."
             )
-        return g
+        return array
+
+    def _real(self, returned: Any, what: str) -> FloatArray:
+        """Return what a function of the user's gave back as float64, or say what it is."""
+        array = np.asarray(returned)
+        if array.dtype.kind not in "biuf":
+            raise DataTypeError(
+                f"{self.name}: the {what} must be real numbers, and the function returned "
+                f"{type(returned).__name__} (dtype {array.dtype})."
+            )
+        with np.errstate(all="ignore"):  # longer floats that overflow are infinite
+            return array.astype(np.float64, copy=False)
 
     def hessian_product(
         self, u: FloatArray, y: FloatArray, c: FloatArray, v: FloatArray
     ) -> FloatArray:
         if v.ndim > u.ndim:
-            columns = [self.hessian_product(u, y, c, column) for column in v.T]
-            return np.stack(columns, axis=1)
+            products = np.empty(v.shape)  # of no columns at all too
+            for j in range(v.shape[1]):
+                products[:, j] = self.hessian_product(u, y, c, v[:, j])
+            return products
         if self.product is not None:
-            return _scale(c) * np.asarray(self.product(u, v), dtype=np.float64)
+            return _scale(c) * self._alike(self.product(u, v), "Hessian product", u)
         size = float(np.linalg.norm(v))
         if size == 0.0:
             return np.zeros_like(v)

@@ -15,7 +15,7 @@ from sparsemodel.modelling.matrices import EdgeCount, offdiag
 from sparsemodel.modelling.objective import Objective, Price
 from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.symbolic import Symbolic
-from sparsemodel.modelling.values import cardinality_bound, real_number
+from sparsemodel.modelling.values import array_of, cardinality_bound, real_number
 
 
 @final
@@ -80,7 +80,9 @@ class card(Symbolic):
                 "Introduce a variable for what you want to be sparse."
             )
         shape = affine.pieces[0].shape
-        if axis not in (None, 1) or (axis == 1 and len(shape) != 2):
+        if not (axis is None or (np.isscalar(axis) and axis == 1)) or (
+            axis == 1 and len(shape) != 2
+        ):
             raise ModelError("axis=1 counts the rows of a matrix variable; no other axis is known.")
         if not shape:
             raise ModelError(f"{affine} is a single number; there is nothing to count.")
@@ -137,7 +139,7 @@ class card(Symbolic):
 
 
 def _group_codes(groups: Any, size: int) -> IntArray:
-    array = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
     if array.shape != (size,):
         raise ModelError(
             f"groups needs one label for each of the {size} entries, and its shape is "

@@ -14,7 +14,7 @@ from sparsemodel.modelling.incoming_affine import affine_of
 from sparsemodel.modelling.objective import LossTerm, Objective, ObjectiveLike
 from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.symbolic import Symbolic
-from sparsemodel.modelling.values import real_array, real_number
+from sparsemodel.modelling.values import array_of, real_array, real_number
 
 
 class Constraint:
@@ -103,7 +103,7 @@ class norm(Symbolic):
                 f"norm takes a variable, a slice of one, or either minus a constant, not {affine}. "
                 "To keep a residual small, put it into the objective."
             )
-        if order not in (1, 2, np.inf):
+        if not np.isscalar(order) or order not in (1, 2, np.inf):
             raise ModelError(f"The order of norm is 1, 2 or np.inf, not {order!r}.")
         self.expression = affine
         self.order = order
@@ -197,17 +197,19 @@ def compare(left: AffineLike, relation: Literal["<=", ">=", "=="], right: Any) -
 def _limit(right: Any, shape: tuple[int, ...]) -> float | FloatArray:
     """Return the numbers of a comparison; infinite ones are allowed, NaN is not."""
     if hasattr(right, "to_numpy"):
-        right = right.to_numpy()
+        right = array_of(right, "A bound")
     array = np.asarray(right)
-    if array.dtype.kind in "biuf" and np.any(np.isnan(array.astype(np.float64))):
-        raise DataError("A bound must not be NaN.")
     if array.dtype.kind not in "biuf":
-        real_array(right, where="A bound", ndim=(0, 1, 2))  # says what is wrong with it
+        array = real_array(right, where="A bound", ndim=(0, 1, 2))  # or says what is wrong
+    with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is allowed
+        array = array.astype(np.float64)
+    if np.any(np.isnan(array)):
+        raise DataError("A bound must not be NaN.")
     if array.ndim == 0:
         return float(array)
     if array.shape != shape:
         raise DataError(f"A bound of shape {array.shape} does not fit an expression of {shape}.")
-    return array.astype(np.float64)
+    return array
 
 
 def _least(limit: Any, pick: Any) -> str:

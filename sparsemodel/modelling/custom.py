@@ -10,7 +10,7 @@ import numpy as np
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.modelling.affine import AffineLike
 from sparsemodel.modelling.objective import LossTerm
-from sparsemodel.modelling.values import real_number
+from sparsemodel.modelling.values import real_number, text_of
 
 
 def custom_loss(
@@ -74,10 +74,10 @@ def custom_loss(
         value,
         gradient,
         hessian_product,
-        name=name,
-        upper=smoothness,
+        name=text_of(name, "The name of a custom loss"),
+        upper=_bound(smoothness, "smoothness", np.inf),
         lower=real_number(strong_convexity, where="strong_convexity", minimum=0.0),
-        least=lower_bound,
+        least=_bound(lower_bound, "lower_bound", -np.inf),
     )
     prediction = None
     if of is not None:
@@ -88,6 +88,12 @@ def custom_loss(
             raise ModelError(f"{name}: of= must be a vector; {prediction} is a single number.")
         loss.check(prediction.value_shape())
     return LossTerm(loss, prediction, None, None, "sum")
+
+
+def _bound(value: Any, where: str, unknown: float) -> float:
+    """Return a bound of the user's; ``unknown`` is infinite and stands for none."""
+    infinite = isinstance(value, float) and value == unknown
+    return unknown if infinite else real_number(value, where=where)
 
 
 __all__ = ["custom_loss"]

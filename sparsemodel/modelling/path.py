@@ -19,6 +19,7 @@ from sparsemodel.modelling.choosing import frequencies, scores_of, validated
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision
 from sparsemodel.modelling.shown import path_panel
+from sparsemodel.modelling.values import whole_number
 from sparsemodel.selection import CrossValidation, PathPoint
 
 
@@ -187,15 +188,18 @@ class Path:
 
 def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     """Return the values of k, sorted and distinct, all in range."""
-    try:
-        given = np.asarray(list(values))
-    except TypeError as error:
-        raise ModelError(f"A path needs several values of k, not {values!r}.") from error
-    if not given.size or given.dtype.kind not in "iuf" or np.any(given != np.floor(given)):
-        raise ModelError("A path needs whole numbers k, for example range(1, 51).")
-    ks = np.unique(given.astype(np.intp))
     forced = sparsity.forced_units
     most = sparsity.units + forced
+    if isinstance(values, range) and values and not 0 <= min(values) <= max(values) <= most:
+        raise ModelError(f"Every k of a path must be between 0 and {most}.")
+    try:
+        given = list(values)
+    except TypeError as error:
+        raise ModelError(f"A path needs several values of k, not {values!r}.") from error
+    if not given:
+        raise ModelError("A path needs whole numbers k, for example range(1, 51).")
+    hint = " Write whole numbers, for example range(1, 51)."
+    ks = sorted({whole_number(k, where="Every k of a path", hint=hint) for k in given})
     if ks[0] < 0 or ks[-1] > most:
         raise ModelError(f"Every k of a path must be between 0 and {most}.")
     if ks[0] < forced:
@@ -203,7 +207,7 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
             f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
             f"away from zero. Begin at k = {forced}, or leave such bounds out."
         )
-    return [int(k) for k in ks]
+    return ks
 
 
 __all__ = ["Path", "PathSolution", "checked_ks"]

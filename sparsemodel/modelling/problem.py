@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Layout, Plan, make_plan
 from sparsemodel.compiler.precision import PrecisionLayout
-from sparsemodel.driver import Outcome, RunOptions, run
+from sparsemodel.driver import Outcome, run
 from sparsemodel.interfaces import (
     Backend,
     Callback,
@@ -23,6 +24,7 @@ from sparsemodel.modelling.declare import declare
 from sparsemodel.modelling.declared import Declared
 from sparsemodel.modelling.following import taken
 from sparsemodel.modelling.limits import largest_of
+from sparsemodel.modelling.options import run_options, time_limit_of
 from sparsemodel.modelling.packaged import packaged
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
@@ -31,7 +33,7 @@ from sparsemodel.modelling.restricted import restricted
 from sparsemodel.modelling.shown import problem_panel
 from sparsemodel.modelling.solution import Solution
 from sparsemodel.modelling.starting import given_start, warm_start
-from sparsemodel.modelling.values import real_number
+from sparsemodel.modelling.values import whole_number
 from sparsemodel.modelling.variables import Variable
 from sparsemodel.reporting.solve_log import solve_log
 
@@ -133,7 +135,7 @@ class Problem:
         """
         compiled = self._compiled()
         facts, reduced = compiled.analysis()
-        return make_plan(compiled.form, reduced, facts, backend, time_limit)
+        return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit))
 
     def explain(self, backend: str | Backend | None = None) -> str:
         """Return in words what the compiler saw, what it will run, and why not the others."""
@@ -181,8 +183,7 @@ class Problem:
             Also kept as :attr:`solution`.
         """
         began = time.perf_counter()
-        if time_limit is not None:
-            time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
+        options = run_options(seed, time_limit, max_iter, callback)
         compiled = self._compiled()
         first = (
             warm_start(compiled.form, self._outcome if self.parameters else None)
@@ -190,7 +191,7 @@ class Problem:
             else (given_start(start, compiled.form, compiled.layout, self.variables))
         )
         known = compiled.analysed
-        plan = self.plan(backend, time_limit=time_limit)
+        plan = self.plan(backend, time_limit=options.time_limit)
         facts, reduced = compiled.analysis()
         ready = time.perf_counter()
         with solve_log(verbose, plan) as log:
@@ -198,12 +199,9 @@ class Problem:
                 compiled.form,
                 reduced,
                 plan,
-                RunOptions(
+                replace(
+                    options,
                     start=first,
-                    seed=seed,
-                    time_limit=time_limit,
-                    max_iter=max_iter,
-                    callback=callback,
                     progress=None if log is None else log.iteration,
                     on_stage=None if log is None else log.stage,
                     enclosure=enclosure,
@@ -246,7 +244,8 @@ class Problem:
             ks = checked_ks(k, compiled.form.sparsity)
         else:
             compiled, ks = self._along(taken(k), values)
-        points, passes = follow(compiled, ks, sweeps=sweeps)
+        rounds = whole_number(sweeps, where="sweeps", minimum=0)
+        points, passes = follow(compiled, ks, sweeps=rounds)
         return Path(compiled, points, passes)
 
     def _along(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
@@ -309,10 +308,9 @@ class Problem:
         over the supports. ``time_limit`` (seconds, None for 60) ends the search for a better bound;
         the best one so far is reported.
         """
+        limit = time_limit_of(time_limit)
         outcome, solution = self._solved()
-        if time_limit is not None:
-            time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
-        return self._compiled().certify(outcome, solution.backend, time_limit=time_limit)
+        return self._compiled().certify(outcome, solution.backend, time_limit=limit)
 
     def theory(self) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.

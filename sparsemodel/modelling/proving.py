@@ -19,6 +19,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.modelling.compiled import Compiled
+from sparsemodel.modelling.options import time_limit_of
 from sparsemodel.modelling.solution import Solution
 from sparsemodel.modelling.values import real_number
 from sparsemodel.reporting.progress import progress
@@ -42,8 +43,7 @@ def prove(
     if not isinstance(compiled, Compiled):
         raise ModelError("prove() is for regressions; certify() has a bound for this problem.")
     gap = real_number(gap, where="gap", minimum=0.0)
-    if time_limit is not None:
-        time_limit = real_number(time_limit, where="time_limit", minimum=0.0)
+    time_limit = time_limit_of(time_limit)
     earlier = _earlier(resume)
     began = time.perf_counter()
     with progress(verbose) as line:

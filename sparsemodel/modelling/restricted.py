@@ -32,7 +32,7 @@ def _coordinates(compiled: Compiled, support: Any) -> Any:
     counted = np.flatnonzero(compiled.counted)
     layout = compiled.layout
     given = np.asarray(support)
-    if given.dtype.kind in "US":
+    if given.dtype.kind in "US" and given.ndim == 1:
         names = {name: j for j, name in enumerate(layout.names())}
         unknown = [str(name) for name in given if str(name) not in names]
         if unknown:

@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.designs.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
+from sparsemodel.interfaces.scalars import real_number, whole_number
+
+
+def array_of(values: Any, where: str) -> Any:
+    """Return a DataFrame or a Series (anything with ``to_numpy``) as an array."""
+    two = getattr(values, "ndim", 1) == 2
+    return frame_array(values, where) if two else series_array(values, where)
 
 
 def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> FloatArray:
     """Return ``values`` as a finite float64 array, or raise an error that names ``where``."""
     if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+        values = array_of(values, where)
     if isinstance(values, np.ma.MaskedArray):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     try:
@@ -35,7 +43,8 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
             f" Use {where}.ravel()." if 1 in ndim and array.ndim == 2 and 1 in array.shape else ""
         )
         raise DataError(f"{where} must be {wanted}, not of shape {array.shape}.{hint}")
-    out = array.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is said
+        out = array.astype(np.float64, copy=False)
     finite = np.isfinite(out)
     if not finite.all():
         first = tuple(int(i) for i in np.argwhere(~finite)[0])
@@ -49,25 +58,16 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
 
 def _from_objects(array: Any, where: str) -> Any:
     if array.size and all(isinstance(v, numbers.Real) for v in array.ravel().tolist()):
-        return array.astype(np.float64)
+        try:
+            return array.astype(np.float64)
+        except OverflowError as error:
+            raise DataError(
+                f"{where} holds a number beyond the largest double (1.8e308); rescale it."
+            ) from error
     raise DataTypeError(
         f"{where} has dtype object, which can hold anything; convert it with astype(float) "
         "after encoding text and missing values."
     )
-
-
-def real_number(value: Any, *, where: str, minimum: float | None = None) -> float:
-    """Return ``value`` as a finite float, at least ``minimum``."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise DataTypeError(f"{where} must be a real number, not {_shown(value)}.")
-    number = float(value)
-    if not np.isfinite(number):
-        raise ModelError(f"{where} must be finite, not {number}.")
-    if minimum is not None and number < minimum:
-        raise ModelError(f"{where} must be at least {minimum:g}, not {number:g}.")
-    return number
 
 
 def checked_shape(shape: Any, what: str) -> tuple[int, ...]:
@@ -89,19 +89,27 @@ def checked_shape(shape: Any, what: str) -> tuple[int, ...]:
 
 def cardinality_bound(value: Any) -> int:
     """Return the ``k`` of ``card(w) <= k``: a whole number that is not negative."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise DataTypeError(f"The k of card(...) <= k must be a whole number, not {_shown(value)}.")
-    number = float(value)
-    if number != number or number != np.floor(number):
-        raise ModelError(
-            f"The k of card(...) <= k must be a whole number, not {number:g}. "
-            f"Round it yourself, so that the choice is yours."
-        )
-    if number < 0:
-        raise ModelError(f"The k of card(...) <= k must not be negative, and it is {number:g}.")
-    return int(min(number, np.iinfo(np.intp).max))
+    k = whole_number(
+        value,
+        where="The k of card(...) <= k",
+        minimum=0,
+        maximum=None,  # more than there are coefficients means all of them
+        hint=" Round it yourself, so that the choice is yours.",
+    )
+    return min(k, int(np.iinfo(np.intp).max))
+
+
+def text_of(value: Any, where: str) -> str:
+    """Return ``value`` as text that can be written as UTF-8, which lone surrogates cannot."""
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where} is {text!a}, which cannot be written as UTF-8 (a lone surrogate at index "
+            f"{error.start}); decode the text it comes from with its own encoding."
+        ) from error
+    return text
 
 
 def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | None]:
@@ -111,7 +119,7 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | No
     become 0 and 1; numbers stay what they are.
     """
     if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+        values = array_of(values, where)
     if isinstance(values, np.ma.MaskedArray):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     try:
@@ -125,13 +133,18 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | No
         text = all(isinstance(v, str) for v in array.ravel().tolist())
     if text:
         classes, codes = np.unique(array.astype(str), return_inverse=True)
-        return codes.reshape(array.shape).astype(np.float64), tuple(str(c) for c in classes)
+        named = tuple(text_of(c, f"A class of {where}") for c in classes)
+        return codes.reshape(array.shape).astype(np.float64), named
     return real_array(array, where=where, ndim=(1, 2)), None
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
-
-
-__all__ = ["cardinality_bound", "checked_shape", "labels", "real_array", "real_number"]
+__all__ = [
+    "array_of",
+    "cardinality_bound",
+    "checked_shape",
+    "labels",
+    "real_array",
+    "real_number",
+    "text_of",
+    "whole_number",
+]

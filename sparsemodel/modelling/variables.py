@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.affine import Affine, AffineLike, Piece
-from sparsemodel.modelling.values import checked_shape, real_array
+from sparsemodel.modelling.values import checked_shape, real_array, text_of
 
 if TYPE_CHECKING:
     from sparsemodel.modelling.matrices import EigenvalueBound
@@ -59,7 +59,7 @@ class Variable(AffineLike):
         if symmetric and (len(self._shape) != 2 or self._shape[0] != self._shape[1]):
             raise ModelError(f"A symmetric Variable has shape (p, p), not {self._shape}.")
         self._symmetric = bool(symmetric)
-        self.name = name
+        self.name = None if name is None else text_of(name, "The name of a Variable")
         self._names = None if names is None else self._check_names(names)
         self._value: FloatArray | float | None = None
         self.partner: Any = None
@@ -121,10 +121,10 @@ class Variable(AffineLike):
     def adopt_names(self, names: tuple[str, ...] | None, rows: IntArray | None) -> None:
         """Take the column names of a DataFrame, unless the user named the entries."""
         if names is not None and self._names is None and rows is None:
-            self._names = names
+            self._names = self._check_names(names)
 
     def _check_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        checked = tuple(str(n) for n in names)
+        checked = tuple(text_of(n, f"Name {j} of {self.label}") for j, n in enumerate(names))
         rows = self._shape[0] if self._shape else 1
         if len(checked) != rows:
             raise ModelError(

@@ -97,11 +97,26 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
         if far.value < point.value - size:
             raise _unbounded(objective)
         if all(term.loss.bends for term in form.terms):
-            rounding = 1e-14 * (abs(point.value) + abs(objective.origin().value))
+            rounding = 1e-14 * _summands(objective, point)
             back = objective.point(point.support, x - direction)
             higher = back.value > point.value + 1e-6 * (objective.origin().value - point.value)
             if far.value <= point.value + rounding and higher and back.value > far.value:
                 raise _unbounded(objective)
+
+
+def _summands(objective: RegressionObjective, point: Point) -> float:
+    """Return the size of what adds up to the value at ``point``, which says how it rounds.
+
+    The value at zero is no measure of it: an offset of 700 makes that as large as exp(700).
+    """
+    total = abs(point.value)
+    for term, z in zip(objective.form.terms, point.state, strict=True):
+        loss, u = term.loss, margins(term, z)
+        if not isinstance(loss, Loss):
+            return total + abs(objective.origin().value)
+        sizes = loss.value_magnitude(u, term.target, loss.value(u, term.target))
+        total += float(np.dot(term.weights, sizes))
+    return total
 
 
 def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray]:
@@ -166,7 +181,7 @@ def check_range(objective: RegressionObjective, point: Point) -> None:
             worst = float(np.abs(u[np.isposinf(magnitude)]).max())
             raise DataError(
                 f"The predictions of {loss.name} reach {worst:.3g} at the solution, where it "
-                "overflows: rescale the data matrix or the target, add a ridge, or "
+                "overflows: rescale the data matrix or the target, add an intercept or a ridge, or "
                 "choose another start."
             )
 

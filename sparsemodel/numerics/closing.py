@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, cast, final
+from typing import TypeAlias, final
 
 import numpy as np
 

@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
+from sparsemodel.interfaces.scalars import random_numbers, shown
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.path import PathPoint, solve_path
 
@@ -70,7 +71,11 @@ def cross_validate(
     A term of a single row, such as ``mu @ w``, is part of the model: it counts in every fit and in
     no held-out loss.
     """
-    labels = _fold_labels(form, folds, np.random.default_rng(seed))
+    labels = _fold_labels(
+        form,
+        folds,
+        random_numbers(seed),
+    )
     numbers = np.unique(np.concatenate(labels))
     numbers = numbers[numbers != _IN_EVERY_FIT]
     losses = np.empty((numbers.size, len(ks)))
@@ -129,7 +134,7 @@ def _fold_labels(
     alone = np.array([_IN_EVERY_FIT])
     if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
         if not 2 <= folds <= min(sizes):
-            raise DataError(f"folds must be between 2 and {min(sizes)}, not {folds}.")
+            raise DataError(f"folds must be between 2 and {min(sizes)}, not {shown(folds)}.")
         return [
             _spread(term.target, int(folds), rng) if observed(term) else alone
             for term in form.terms

@@ -17,6 +17,7 @@ import numpy as np
 
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.scalars import random_numbers, shown, whole_number
 from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation
 from sparsemodel.selection.path import PathPoint
@@ -141,12 +142,11 @@ def edge_frequencies(
     On random halves of the observations and their complements (complementary pairs: Shah and
     Samworth, JRSS B 2013).
     """
-    if resamples < 2:
-        raise ModelError(f"resamples must be at least 2, not {resamples}.")
+    resamples = whole_number(resamples, where="resamples", minimum=2)
     n = observations.X.shape[0]
     if n < 4:
         raise DataError(f"Halves of {n} observations are too small to estimate a covariance.")
-    rng = np.random.default_rng(seed)
+    rng = random_numbers(seed)
     chosen: FloatArray | None = None
     for number in range(resamples):
         if number % 2 == 0:
@@ -164,10 +164,11 @@ def _fold_labels(n: int, folds: int | Any, seed: int) -> IntArray:
     if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
         if not 2 <= folds <= n // 2:
             raise DataError(
-                f"folds must be between 2 and {n // 2}, half of the observations, not {folds}."
+                f"folds must be between 2 and {n // 2}, half of the observations, "
+                f"not {shown(folds)}."
             )
         labels = np.empty(n, dtype=np.intp)
-        labels[np.random.default_rng(seed).permutation(n)] = np.arange(n) % int(folds)
+        labels[random_numbers(seed).permutation(n)] = np.arange(n) % int(folds)
         return labels
     given = np.asarray(folds)
     if given.shape != (n,):

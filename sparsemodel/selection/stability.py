@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemodel.compiler import Facts, reduce_form
-from sparsemodel.interfaces import FloatArray, ModelError, SparseRegression
+from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.interfaces.scalars import random_numbers, whole_number
 from sparsemodel.selection.cross_validation import observed, on_observations
 from sparsemodel.selection.path import solve_path
 
@@ -20,9 +21,8 @@ def selection_frequencies(
     Random halves of the observations and their complements are solved in turn (complementary
     pairs: Shah and Samworth, JRSS B 2013, after Meinshausen and Buehlmann, JRSS B 2010).
     """
-    if resamples < 2:
-        raise ModelError(f"resamples must be at least 2, not {resamples}.")
-    rng = np.random.default_rng(seed)
+    resamples = whole_number(resamples, where="resamples", minimum=2)
+    rng = random_numbers(seed)
     chosen = np.zeros((len(ks), form.sparsity.size))
     halves: list[list[np.ndarray]] = []
     for _ in range((resamples + 1) // 2):

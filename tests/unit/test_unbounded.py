@@ -223,3 +223,29 @@ def test_least_squares_has_a_minimiser_at_any_scale(scale: float) -> None:
         problem = sm.Problem(sm.minimize(sm.squared_loss(size * X @ w, y)), sm.card(w) <= 2)
         values.append(problem.solve().value)
     assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("offset", [-1000.0, -700.0, -300.0, 300.0, 700.0, 1000.0])
+@pytest.mark.parametrize("loss", ["poisson_loss", "gamma_loss", "logistic_loss"])
+def test_an_intercept_takes_back_any_offset(loss: str, offset: float) -> None:
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((40, 5)), rng.integers(0, 2, 40).astype(float)
+    if loss == "gamma_loss":
+        y += 0.5
+
+    def value(shift: float) -> float:
+        w, c = sm.Variable(5), sm.Variable()
+        term = getattr(sm, loss)(X @ w + c + shift, y)
+        return sm.Problem(sm.minimize(term + sm.ridge(w, 1e-3)), sm.card(w) <= 2).solve().value
+
+    assert value(offset) == pytest.approx(value(0.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("offset", [300.0, 700.0])
+def test_offsets_that_nothing_takes_back_overflow_and_are_not_unbounded(offset: float) -> None:
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((40, 5)), rng.integers(0, 3, 40).astype(float)
+    w = sm.Variable(5)
+    problem = sm.Problem(sm.minimize(sm.poisson_loss(X @ w + offset, y)), sm.card(w) <= 2)
+    with pytest.raises(sm.DataError, match="overflows"):
+        problem.solve()

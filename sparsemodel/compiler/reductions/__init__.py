@@ -6,5 +6,15 @@ from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.compiler.reductions.drop_columns import DropColumns
 from sparsemodel.compiler.reductions.scale import Scale
+from sparsemodel.compiler.reductions.shift import Shift
 
-__all__ = ["Center", "Compress", "DropColumns", "Reduced", "Reduction", "Scale", "reduce_form"]
+__all__ = [
+    "Center",
+    "Compress",
+    "DropColumns",
+    "Reduced",
+    "Reduction",
+    "Scale",
+    "Shift",
+    "reduce_form",
+]

@@ -38,8 +38,8 @@ class Reduction(ABC):
         """Return the point of the reduced form for a point (a start) of the original one."""
 
     @abstractmethod
-    def carry_gradient(self, gradient: FloatArray) -> FloatArray:
-        """Return the reduced form's gradient at zero from the original form's."""
+    def carry_gradient(self, gradient: FloatArray) -> FloatArray | None:
+        """Return the reduced form's gradient at zero from the original's; None if it cannot."""
 
     @abstractmethod
     def describe(self) -> str:

@@ -17,6 +17,7 @@ from sparsemodel.compiler.reductions.drop_columns import (
     duplicate_columns,
 )
 from sparsemodel.compiler.reductions.scale import Scale
+from sparsemodel.compiler.reductions.shift import Shift
 from sparsemodel.interfaces import FloatArray, SparseRegression
 
 HETEROGENEOUS = 3.0
@@ -26,8 +27,9 @@ HETEROGENEOUS = 3.0
 def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
     """Return the reduced form a backend will see.
 
-    Order: copies out, centre, zero columns out, scale, compress. Nothing that the sampled column
-    sizes show to be needless is computed exactly, and nothing that ``facts`` know of the same data.
+    Order: offsets taken back, copies out, centre, zero columns out, scale, compress. Nothing that
+    the sampled column sizes show to be needless is computed exactly, and nothing that ``facts``
+    know of the same data.
     """
     gradient: FloatArray | None = facts.gradient_at_zero()
     reductions: list[Reduction] = []
@@ -39,6 +41,10 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
         gradient = None if gradient is None else reduction.carry_gradient(gradient)
         reductions.append(reduction)
 
+    shift = Shift.find(form)
+    if shift is not None:
+        facts.passes += 0.5
+        apply(shift)
     if gradient is not None:
         copies = duplicate_columns(form, gradient)
         if copies.size:

@@ -1,0 +1,79 @@
+"""DataFrames and Series as arrays, nullable types included; pandas itself is never imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import DataError, DataTypeError
+
+_REAL = "biuf"
+
+
+def frame_array(frame: Any, where: str) -> Any:
+    """Return the numeric columns of a DataFrame as one array.
+
+    Columns of pandas' nullable and Arrow types, and booleans beside numbers, become float64.
+
+    Raises
+    ------
+    DataTypeError
+        When a column is not numeric; the message names it.
+    DataError
+        When a nullable column misses a value; the message names the column and the row.
+    """
+    dtypes = getattr(frame, "dtypes", None)
+    if dtypes is None or not hasattr(dtypes, "items"):  # not pandas
+        return frame.to_numpy()
+    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
+    bad = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in _REAL]
+    if bad:
+        listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
+        raise DataTypeError(
+            f"{where} has columns that are not numeric: {listed}. "
+            "Drop them or encode them as numbers (one-hot, for example)."
+        )
+    plain = True
+    for j, dtype in enumerate(dtypes):
+        if not isinstance(dtype, np.dtype):
+            plain = False
+            _check_present(frame.iloc[:, j], f"{where}, column {str(frame.columns[j])!r}")
+    array = frame.to_numpy() if plain else None
+    if array is None or array.dtype.kind == "O":
+        array = frame.to_numpy(dtype=np.float64)
+    return array
+
+
+def series_array(values: Any, where: str) -> Any:
+    """Return a Series as an array: numbers, truth values, or what it holds otherwise.
+
+    Raises
+    ------
+    DataError
+        When a nullable Series misses a value; the message names the row.
+    """
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype) or not hasattr(values, "isna"):
+        return values.to_numpy()
+    _check_present(values, where)
+    kind = getattr(dtype, "kind", "O")
+    if kind == "b":
+        return values.to_numpy(dtype=bool)
+    return values.to_numpy(dtype=np.float64) if kind in "iuf" else values.to_numpy()
+
+
+def _check_present(column: Any, where: str) -> None:
+    missing = np.asarray(column.isna().to_numpy(), dtype=bool)
+    if not missing.any():
+        return
+    row = int(np.argmax(missing))
+    label = column.index[row] if hasattr(column, "index") else row
+    shown = f"row {row}" if label == row else f"row {row} (index {str(label)!r})"
+    raise DataError(
+        f"{where}: {int(missing.sum())} value(s) are missing, the first in {shown}. "
+        "Impute them, or drop such rows."
+    )
+
+
+__all__ = ["frame_array", "series_array"]
