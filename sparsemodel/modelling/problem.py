@@ -69,6 +69,8 @@ class Problem:
     """
 
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
+        self.declared: tuple[Any, tuple[Any, ...]] = (goal, (*given, constraints))
+        """The goal and the constraints as they were handed over, CVXPY's among them."""
         if is_cvxpy(goal):
             goal = goal_of(goal)
         if not isinstance(goal, Minimize):
