@@ -61,9 +61,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport) and report.when == "teardown":
-                for key, (one, other) in (p for p in report.user_properties if p[0] == _JUDGED):
-                    judged.update(one)
-                    unjudged.update(other)
+                for key, counts in report.user_properties:
+                    if key == _JUDGED:
+                        judged.update(counts[0])
+                        unjudged.update(counts[1])
     if not judged and not unjudged:
         return
     terminalreporter.section("the referee")

@@ -26,6 +26,7 @@ __all__ = [
     "Outcome",
     "Refusal",
     "Report",
+    "referee",
     "run_backend_suite",
     "run_checks",
     "run_design_suite",

@@ -152,7 +152,9 @@ def _rule(
         ruling.unjudged.append(str(reason))
         worth = None
     try:
-        broken += broken_as_given(problem, claimed.values, worth)
+        theirs = broken_as_given(problem, claimed.values, worth)
+        broken += [text for text in theirs if text.startswith("CVXPY's constraint")]
+        ruling.faults += [text for text in theirs if not text.startswith("CVXPY's constraint")]
     except (ValueError, TypeError, AttributeError) as error:
         ruling.unjudged.append(f"CVXPY cannot evaluate it: {type(error).__name__}")
     if claimed.claim is not Claim.NONE:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, final
-from weakref import WeakSet
 
 from sparsemodel.certificates import Certificate, PrecisionCertificate
 from sparsemodel.certificates import certify as _certify
@@ -62,6 +61,23 @@ class Watch:
             raise RefereeError(f"The {name} of {problem!r} is not what it says", ruling.faults)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Whose form is whose, for functions that are handed the form alone."""
+
+    problems: dict[int, tuple[Any, Problem]]
+
+    def add(self, problem: Problem, form: Any) -> None:
+        """Remember a form; it is kept, so that no other gets its identity."""
+        self.problems[id(form)] = (form, problem)
+
+    def problem(self, form: Any) -> Problem | None:
+        """Return the problem that has the form now; None when its parameters have changed."""
+        _, problem = self.problems.get(id(form), (None, None))
+        return problem if problem is not None and problem._compiled().form is form else None
+
+
 @contextmanager
 def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
     """Judge what ``solve``, ``path``, ``certify``, ``prove`` and ``verify`` return in the block.
@@ -76,7 +92,7 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
     Watch
         What was judged and what was not, counted.
     """
-    watch, seen = Watch(), WeakSet[Problem]()
+    watch, seen = Watch(), Seen({})
     undo: list[tuple[Any, str, Any]] = []
 
     def replace(owner: Any, name: str, new: Any) -> None:
@@ -84,8 +100,9 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
         setattr(owner, name, new)
 
     def form(self: Problem) -> Any:
-        seen.add(self)
-        return _form(self)
+        found = _form(self)
+        seen.add(self, found)
+        return found
 
     replace(Problem, "form", property(form, doc=Problem.form.__doc__))
     kinds = {"solve": "solution", "path": "path", "certify": "certificate", "prove": "proof"}
@@ -104,20 +121,18 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
             setattr(owner, name, old)
 
 
-def _heard(
-    method: Callable[..., Any], name: str, watch: Watch, seen: WeakSet[Problem]
-) -> Callable[..., Any]:
+def _heard(method: Callable[..., Any], name: str, watch: Watch, seen: Seen) -> Callable[..., Any]:
     @functools.wraps(method)
     def heard(self: Problem, *args: Any, **options: Any) -> Any:
         answer = method(self, *args, **options)
-        seen.add(self)
+        seen.add(self, self._kept and self._kept.form)
         watch.hear(name, self, answer)
         return answer
 
     return heard
 
 
-def _verified(watch: Watch, seen: WeakSet[Problem]) -> Callable[..., Any]:
+def _verified(watch: Watch, seen: Seen) -> Callable[..., Any]:
     @functools.wraps(_verify)
     def verified(certificate: Any, form: Any, **options: Any) -> Any:
         answer = _verify(certificate, form, **options)
@@ -132,7 +147,7 @@ def _verified(watch: Watch, seen: WeakSet[Problem]) -> Callable[..., Any]:
     return verified
 
 
-def _certified(watch: Watch, seen: WeakSet[Problem]) -> Callable[..., Any]:
+def _certified(watch: Watch, seen: Seen) -> Callable[..., Any]:
     @functools.wraps(_certify)
     def certified(form: Any, *args: Any, **options: Any) -> Any:
         answer = _certify(form, *args, **options)
@@ -142,17 +157,12 @@ def _certified(watch: Watch, seen: WeakSet[Problem]) -> Callable[..., Any]:
     return certified
 
 
-def _of_form(watch: Watch, seen: WeakSet[Problem], name: str, form: Any, answer: Any) -> None:
-    problem = next((p for p in seen if _has(p, form)), None)
+def _of_form(watch: Watch, seen: Seen, name: str, form: Any, answer: Any) -> None:
+    problem = seen.problem(form)
     if problem is None:
         watch.unjudged[f"{name}: of a form that no problem has"] += 1
     else:
         watch.hear(name, problem, answer)
-
-
-def _has(problem: Problem, form: Any) -> bool:
-    kept = problem._kept
-    return kept is not None and kept.form is form
 
 
 __all__ = ["Watch", "watching"]
