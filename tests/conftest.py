@@ -44,7 +44,7 @@ def _refereed(
     mark = request.node.get_closest_marker("unrefereed")
     if mark is not None:
         assert mark.args, "unrefereed needs a reason"
-        record_property(_JUDGED, [{}, {f"test left out: {mark.args[0]}": 1}])
+        record_property(_JUDGED, [{}, {f"test left out: {mark.args[0]}": 1}, 0.0])
         yield
         return
     module = getattr(request, "module", None)
@@ -52,12 +52,13 @@ def _refereed(
         yield
     if watch.judged or watch.unjudged:
         # A property of the test travels from the workers of xdist to the process that prints.
-        record_property(_JUDGED, [dict(watch.judged), dict(watch.unjudged)])
+        record_property(_JUDGED, [dict(watch.judged), dict(watch.unjudged), watch.seconds])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     judged: Counter[str] = Counter()
     unjudged: Counter[str] = Counter()
+    seconds = 0.0
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport) and report.when == "teardown":
@@ -65,9 +66,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if key == _JUDGED:
                         judged.update(counts[0])
                         unjudged.update(counts[1])
+                        seconds += counts[2]
     if not judged and not unjudged:
         return
-    terminalreporter.section("the referee")
+    terminalreporter.section(f"the referee, {seconds:.0f} s of the processor")
     for kind in sorted(name for name in judged if ": " not in name):
         parts = ", ".join(
             f"{count} {name.partition(': ')[2]}"

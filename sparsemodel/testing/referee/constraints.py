@@ -110,7 +110,7 @@ def _bounds(constraint: Bound, values: Values, slack: float) -> Iterator[str]:
         over = sign * (limit - x) - slack * BOUNDS * size
         if np.any(over > 0.0):
             at = np.unravel_index(int(np.argmax(over)), x.shape) if x.shape else ()
-            yield f"{constraint!r}: {x[at]!r} lies {word} {limit[at]!r}"
+            yield f"{constraint!r}: {float(x[at])!r} lies {word} {float(limit[at])!r}"
 
 
 def _linear(constraint: LinearConstraint, values: Values, slack: float) -> list[str]:
@@ -167,9 +167,9 @@ def _eigenvalues(constraint: EigenvalueBound, values: Values, slack: float) -> l
     # Eigenvalues come with the rounding of the largest of them.
     room = slack * BOUNDS * max(abs(constraint.bound), abs(largest))
     if constraint.upper and largest > constraint.bound + room:
-        return [f"{constraint!r}: the largest eigenvalue is {largest!r}"]
+        return [f"{constraint!r}: the largest eigenvalue is {float(largest)!r}"]
     if not constraint.upper and least < constraint.bound - room:
-        return [f"{constraint!r}: the smallest eigenvalue is {least!r}"]
+        return [f"{constraint!r}: the smallest eigenvalue is {float(least)!r}"]
     return []
 
 

@@ -64,7 +64,7 @@ class Dense:
     @property
     def size(self) -> int:
         """Return the number of unknowns."""
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
     @property
     def quadratic(self) -> bool:
@@ -188,7 +188,7 @@ def _basis(variables: tuple[Variable, ...], starts: dict[int, Any], width: int) 
             place = starts[id(variable)]
             owner[place.ravel()] = np.minimum(place, place.T).ravel()
     distinct = np.unique(owner)
-    return (owner[:, None] == distinct[None, :]).astype(np.float64)
+    return np.asarray(owner[:, None] == distinct[None, :], dtype=np.float64)
 
 
 def _places(piece: Piece, starts: dict[int, Any]) -> Any:

@@ -272,13 +272,14 @@ def _judge_optimum(
     told = any(np.isfinite(bound) for bound in claimed.bounds.values())
     if not told and claimed.claim in (None, Claim.WITHIN_GAP) and effort < 1.0:
         return  # nothing is claimed that a better point could refute
+    points: list[tuple[Values, Candidate | None]] = []
     try:
         if is_precision(problem._goal.objective):
-            points = [(v, None) for v in witnesses_of(problem, claimed.k)]
+            points += [(v, None) for v in witnesses_of(problem, claimed.k)]
             complete, own, empty = False, None, None
         else:
             dense, found = _searched(problem, claimed.k, effort)
-            points = [(dense.values(c.z), c) for c in found.candidates]
+            points += [(dense.values(c.z), c) for c in found.candidates]
             complete, empty = found.complete, found.empty
             own = best_on(dense, dense.coordinates(claimed.values))
     except Unjudged as reason:

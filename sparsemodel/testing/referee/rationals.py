@@ -9,9 +9,9 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces import DataFit, FloatArray, IntArray
-from sparsemodel.losses import SquaredLoss
+from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.losses.linear import LinearLoss
+from sparsemodel.modelling.affine import Affine
 from sparsemodel.modelling.objective import LossTerm, Objective
 from sparsemodel.testing.referee.dense import Dense
 from sparsemodel.testing.referee.expressions import present
@@ -45,7 +45,7 @@ class Rational:
             outputs = int(np.prod(rows.shape[1:]))
             self.rows.append(
                 ExactRows(
-                    _is_linear(rows.loss),
+                    type(rows.loss) is LinearLoss,
                     tuple(_fractions(row) for row in rows.matrix),
                     _fractions(rows.offset),
                     _fractions(rows.target.ravel()),
@@ -136,7 +136,7 @@ def fits(dense: Dense, objective: Objective, support: int) -> bool:
     factors = [
         piece.factor
         for term in objective.terms
-        if isinstance(term, LossTerm) and hasattr(term.prediction, "pieces")
+        if isinstance(term, LossTerm) and isinstance(term.prediction, Affine)
         for piece in term.prediction.pieces
     ]
     plain = all(abs(float(np.frexp(factor)[0])) == 0.5 for factor in factors)
@@ -158,10 +158,6 @@ def _factors(term: LossTerm, n: int) -> Sequence[Fraction]:
     scale = Fraction(float(present(term.scale)))
     share = scale / n if term.reduction == "mean" else scale
     return [share * Fraction(float(c)) for c in weights]
-
-
-def _is_linear(loss: DataFit) -> bool:
-    return type(loss) is LinearLoss and type(loss) is not SquaredLoss
 
 
 __all__ = ["Rational", "fits", "solve"]

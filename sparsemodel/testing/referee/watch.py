@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ class Watch:
     """Answers by kind, and by what was judged of them: ``"solution"``, ``"solution: bound"``."""
     unjudged: Counter[str] = field(default_factory=Counter)
     """What could not be judged: ``"solution: two variables have one name"``."""
+    seconds: float = 0.0
+    """Time of the processor that the judgements took."""
 
     def add(self, name: str, ruling: Ruling) -> None:
         """Count a ruling."""
@@ -55,7 +58,9 @@ class Watch:
 
     def hear(self, name: str, problem: Problem, answer: Any) -> None:
         """Judge an answer and count it; raise RefereeError for a fault."""
+        began = time.thread_time()
         ruling = rule(problem, answer, effort=_EFFORT)
+        self.seconds += time.thread_time() - began
         self.add(name, ruling)
         if ruling.faults:
             raise RefereeError(f"The {name} of {problem!r} is not what it says", ruling.faults)

@@ -8,7 +8,7 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.testing.stress.court import Court
-from sparsemodel.testing.stress.structures import answers, data, pick, posed
+from sparsemodel.testing.stress.structures import answers, cvxpy, data, pick, posed
 
 
 def parameters(court: Court) -> None:
@@ -58,8 +58,7 @@ def parameters(court: Court) -> None:
 
 def cvxpy_parameters(court: Court) -> None:
     """Change the parameters of CVXPY after the declaration."""
-    import cvxpy as cp
-
+    cp = cvxpy()
     rng = court.rng
     n, p = int(rng.integers(8, 30)), int(rng.integers(3, 8))
     a, y = data(court, n, p)

@@ -13,7 +13,7 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing.referee import Ruling, rule
+from sparsemodel.testing.referee import RefereeError, Ruling, rule
 
 LATE, SLACK = 1.1, 0.3
 """A run may take so many times its time limit, and so many seconds more."""
@@ -70,6 +70,9 @@ class Court:
             if isinstance(error, sm.BackendContractError):
                 self.faults.append(f"broken contract: {plain(str(error))}")
             return None
+        except RefereeError as error:  # where a watch is kept as well
+            self.faults += [f"{_kind(fault)}: {what}: {fault}" for fault in error.faults]
+            return None
         except Exception as error:  # noqa: BLE001 - what is being looked for
             told = f"{type(error).__name__}: {plain(str(error))}"
             self.faults.append(f"crash: {what}: {told}{place_of(error)}")
@@ -92,6 +95,15 @@ class Court:
             self.faults.append(f"{_kind(fault)}: {what}: {fault}")
 
 
+def referee_faults(problem: Problem, *answers: Any) -> list[str]:
+    """Return what the referee finds wrong with some answers to one problem."""
+    found = []
+    for answer in answers:
+        ruling = rule(problem, answer)
+        found += [f"{_kind(fault)}: {ruling.kind}: {fault}" for fault in ruling.faults]
+    return found
+
+
 def _kind(fault: str) -> str:
     """Return under which name a fault of the referee is counted."""
     if fault.startswith("infeasible") or ": infeasible" in fault:
@@ -104,4 +116,4 @@ def _kind(fault: str) -> str:
     return "wrong value" if told else "wrong statement"
 
 
-__all__ = ["LATE", "SLACK", "Court", "place_of", "plain"]
+__all__ = ["LATE", "SLACK", "Court", "place_of", "plain", "referee_faults"]

@@ -16,7 +16,7 @@ from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.serialize import dumps, loads
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.testing.stress.build import Trial, make_trial
-from sparsemodel.testing.stress.court import place_of, plain
+from sparsemodel.testing.stress.court import place_of, plain, referee_faults
 from sparsemodel.testing.stress.declared import DeclaredRecipe
 from sparsemodel.testing.stress.precision import (
     PrecisionRecipe,
@@ -51,8 +51,8 @@ class Verdict:
     """Whether a finite bound was checked."""
     witnesses: int = field(default=0)
     """Feasible points the bounds were compared with."""
-    judged: int = 1
-    """Answers that were judged."""
+    judged: int = 0
+    """Answers that the referee judged."""
     worse: tuple[float, ...] = ()
     """Of those: by which share of its objective a better point is known."""
 
@@ -102,7 +102,8 @@ def judge(recipe: Recipe | PrecisionRecipe | DeclaredRecipe) -> Verdict:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             bounded, compared = check()
-    return Verdict(recipe, outcome, reason, tuple(faults), seconds, bounded, compared)
+    judged = 2 * (outcome == "solved")  # the solution and its certificate
+    return Verdict(recipe, outcome, reason, tuple(faults), seconds, bounded, compared, judged)
 
 
 def _judge_declared(recipe: DeclaredRecipe) -> Verdict:
@@ -167,6 +168,7 @@ def _run(trial: Trial, faults: list[str]) -> Run:
         start, first = "value", (_array(w.value), nothing if c is None else _array(c.value))
     solution = problem.solve(trial.backend, start=start)
     certificate = problem.certify()
+    faults += referee_faults(problem, solution, certificate)
     if not (str(solution) and repr(solution) and str(certificate)):
         faults.append("cannot be printed")
     try:

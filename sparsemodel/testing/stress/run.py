@@ -29,6 +29,7 @@ KINDS = (
     "dropped constraint",
     "forgery accepted",
     "proof below certificate",
+    "refused path",
     "wrong statement",
     "invalid upper",
     "infeasible",
@@ -159,12 +160,10 @@ class Tally:
             f"seconds a problem   median {spent[len(spent) // 2]:.3g}, largest {spent[-1]:.3g}",
             *(f"{kind:<36} {self.faults.get(kind, 0)}" for kind in KINDS),
             "",
-            f"{'':22}{'tried':>8}{'solved':>8}{'refused':>8}{'judged':>8}{'worse':>8}{'faulty':>8}"
-            f"{'mean ms':>9}",
+            f"{'':22}{'tried':>8}{'solved':>8}{'refused':>8}{'judged':>8}{'worse':>8}{'faulty':>8}",
             *(
-                f"{name:22}{one.tried:8d}{one.solved:8d}{one.refused:8d}{one.judged:8d}{one.worse:8d}"
-                f"{one.faulty:8d}"
-                f"{1e3 * one.seconds / one.tried:9.0f}"
+                f"{name:22}{one.tried:8d}{one.solved:8d}{one.refused:8d}{one.judged:8d}"
+                f"{one.worse:8d}{one.faulty:8d}{1e3 * one.seconds / one.tried:9.0f} ms"
                 for name, one in sorted(self.kinds.items())
             ),
             "",

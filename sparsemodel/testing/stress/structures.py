@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,11 @@ def posed(court: Court, goal: Any, constraints: list[Any]) -> sm.Problem | None:
     """Return the problem, None where it is refused."""
     made: sm.Problem | None = court.ask("declare", lambda: sm.Problem(goal(), constraints))
     return made
+
+
+def cvxpy() -> Any:
+    """Return CVXPY, which is imported where it is needed only."""
+    return import_module("cvxpy")
 
 
 def symmetric_matrices(court: Court) -> None:
@@ -124,8 +131,7 @@ def without_bound(court: Court) -> None:
     h, g = root.T @ root, rng.standard_normal(p) * pick(court, (1.0, 1e-6, 1e6))
     k = int(rng.integers(1, p))
     if rng.random() < 0.5:
-        import cvxpy as cp
-
+        cp = cvxpy()
         x = cp.Variable(p)
         goal: Any = cp.Minimize(cp.quad_form(x, cp.psd_wrap(h)) - g @ x)
         counted: Any = x
@@ -156,8 +162,7 @@ def portfolios(court: Court) -> None:
     k = int(rng.integers(1, p + 1))
     budget = pick(court, (1.0, 1e-6, 1e6))
     if rng.random() < 0.5:
-        import cvxpy as cp
-
+        cp = cvxpy()
         w: Any = cp.Variable(p)
         goal: Any = cp.Minimize(cp.quad_form(w, cp.psd_wrap(sigma)) - mu @ w)
         total: Any = cp.sum(w)
@@ -198,6 +203,8 @@ def paths(court: Court) -> None:
     most = p // 2 if constraints[0].groups is not None else min(p, 6)
     ks = range(least, most + 1)
     path = court.ask("path", lambda: problem.path(k, ks), problem)
+    if path is None and court.refusals:
+        court.faults.append(f"refused path: {court.refusals[-1]}")
     for place, at in enumerate(ks if path is not None else ()):
         k.value = at
         found = court.ask("solve", problem.solve, problem)
@@ -248,11 +255,12 @@ def limits(court: Court) -> None:
         return
     for what in ("solve", "certify", "prove"):
         call = getattr(problem, what)
-        court.ask(what, lambda call=call: call(time_limit=limit), problem, time_limit=limit)
+        court.ask(what, partial(call, time_limit=limit), problem, time_limit=limit)
 
 
 __all__ = [
     "answers",
+    "cvxpy",
     "data",
     "extreme_scales",
     "limits",
