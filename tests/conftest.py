@@ -1,10 +1,19 @@
-"""What every test file shares: one deterministic hypothesis profile, one seeded generator."""
+"""What every test file shares: a hypothesis profile, a seeded generator, and the referee.
+
+Every answer that a test asks the library for is judged by ``sparsemodel.testing.referee`` as well.
+Tests that break something on purpose say ``@pytest.mark.unrefereed("why")``.
+"""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from sparsemodel.testing import referee
 
 # Derandomised, so that a failure is the same failure for everybody; no deadline, because a time
 # limit belongs to pytest-timeout and a loaded machine is not a bug.
@@ -22,3 +31,51 @@ settings.load_profile("sparsemodel")
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, new for every test."""
     return np.random.default_rng(20240229)
+
+
+_JUDGED = "judged by the referee"
+
+
+@pytest.fixture(autouse=True)
+def _refereed(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Iterator[None]:
+    """Judge what problems answer during the test; a fault is an error where it is met."""
+    mark = request.node.get_closest_marker("unrefereed")
+    if mark is not None:
+        assert mark.args, "unrefereed needs a reason"
+        record_property(_JUDGED, [{}, {f"test left out: {mark.args[0]}": 1}, 0.0])
+        yield
+        return
+    module = getattr(request, "module", None)
+    with referee.watching([] if module is None else [module]) as watch:
+        yield
+    if watch.judged or watch.unjudged:
+        # A property of the test travels from the workers of xdist to the process that prints.
+        record_property(_JUDGED, [dict(watch.judged), dict(watch.unjudged), watch.seconds])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    judged: Counter[str] = Counter()
+    unjudged: Counter[str] = Counter()
+    seconds = 0.0
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and report.when == "teardown":
+                for key, counts in report.user_properties:
+                    if key == _JUDGED:
+                        judged.update(counts[0])
+                        unjudged.update(counts[1])
+                        seconds += counts[2]
+    if not judged and not unjudged:
+        return
+    terminalreporter.section(f"the referee, {seconds:.0f} s of the processor")
+    for kind in sorted(name for name in judged if ": " not in name):
+        parts = ", ".join(
+            f"{count} {name.partition(': ')[2]}"
+            for name, count in sorted(judged.items())
+            if name.startswith(f"{kind}: ")
+        )
+        terminalreporter.write_line(f"{kind}: {judged[kind]} judged ({parts})")
+    for reason, count in unjudged.most_common():
+        terminalreporter.write_line(f"not judged, {count}: {reason}")

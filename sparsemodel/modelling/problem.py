@@ -66,6 +66,8 @@ class Problem:
     """
 
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
+        self.declared: tuple[Any, tuple[Any, ...]] = (goal, (*given, constraints))
+        """The goal and the constraints as they were handed over, CVXPY's among them."""
         self._declared = Declared(goal, (*given, constraints))
         self._kept: Compiled | CompiledPrecision | None = None
         self._versions: tuple[int, ...] = ()

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from sparsemodel.testing.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
 from sparsemodel.testing.stress.strategies import recipes
 
+pytestmark = pytest.mark.unrefereed("the judge of the stress run asks the referee itself")
+
 
 def assert_no_faults(problems: int, **options: object) -> None:
     tally = run_stress(problems, **options)  # type: ignore[arg-type]

@@ -141,6 +141,7 @@ def test_the_same_solution_as_in_memory(tmp_path, intercept, column_bytes):
     np.testing.assert_allclose(first.value, second.value, rtol=1e-9)
 
 
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
 def test_passes_are_the_readings_of_the_file(tmp_path):
     rng = np.random.default_rng(7)
     array = rng.standard_normal((300, 50))

@@ -236,6 +236,7 @@ def test_the_share_that_stands_out_is_that_of_exact_exchanges() -> None:
     assert separation(objective, point) == pytest.approx(cheapest / largest, rel=1e-9)
 
 
+@pytest.mark.unrefereed("products are counted, and the referee multiplies as well")
 def test_local_search_of_a_loss_without_closed_form_takes_half_a_pass_a_step():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((300, 800))

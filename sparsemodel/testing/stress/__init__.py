@@ -5,6 +5,7 @@ sparsemodel.testing.stress --problems 20000 --jobs 2`` solves many and counts wh
 """
 
 from sparsemodel.testing.stress.build import Trial, make_trial
+from sparsemodel.testing.stress.declared import DECLARED_KINDS, DeclaredRecipe
 from sparsemodel.testing.stress.judging import Verdict, judge
 from sparsemodel.testing.stress.precision import PrecisionRecipe
 from sparsemodel.testing.stress.recipe import CHOICES, Recipe, random_recipe
@@ -12,6 +13,8 @@ from sparsemodel.testing.stress.run import Tally, recipe_number, run_stress
 
 __all__ = [
     "CHOICES",
+    "DECLARED_KINDS",
+    "DeclaredRecipe",
     "PrecisionRecipe",
     "Recipe",
     "Tally",

@@ -20,6 +20,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     parser.add_argument("--small", action="store_true", help="small problems, three times as fast")
+    parser.add_argument(
+        "--kinds",
+        choices=("all", "plain", "declared"),
+        default="all",
+        help="plain: regressions and precision matrices; declared: what the language can say",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that count as a hang")
     parser.add_argument("--examples", type=int, default=5, help="faults of a kind to be shown")
@@ -43,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         seed=options.seed,
         first=options.first,
         small=options.small,
+        declared={"all": True, "plain": False, "declared": None}[options.kinds],
         jobs=options.jobs,
         limit=options.limit,
         told=told,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,8 @@ from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.serialize import dumps, loads
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.testing.stress.build import Trial, make_trial
+from sparsemodel.testing.stress.court import place_of, plain, referee_faults
+from sparsemodel.testing.stress.declared import DeclaredRecipe
 from sparsemodel.testing.stress.precision import (
     PrecisionRecipe,
     PrecisionTrial,
@@ -38,7 +39,7 @@ _SAME_SINGLE = 2e-5
 class Verdict:
     """What became of a problem."""
 
-    recipe: Recipe | PrecisionRecipe
+    recipe: Recipe | PrecisionRecipe | DeclaredRecipe
     outcome: str
     """``"solved"``, ``"refused"``, or ``"crashed"``."""
     reason: str = ""
@@ -50,9 +51,13 @@ class Verdict:
     """Whether a finite bound was checked."""
     witnesses: int = field(default=0)
     """Feasible points the bounds were compared with."""
+    judged: int = 0
+    """Answers that the referee judged."""
+    worse: tuple[float, ...] = ()
+    """Of those: by which share of its objective a better point is known."""
 
 
-def judge(recipe: Recipe | PrecisionRecipe) -> Verdict:
+def judge(recipe: Recipe | PrecisionRecipe | DeclaredRecipe) -> Verdict:
     """Solve and certify the problem of a recipe, and check everything that is promised.
 
     Either a solution that keeps the constraints, is no worse than its start, has the objective it
@@ -60,6 +65,8 @@ def judge(recipe: Recipe | PrecisionRecipe) -> Verdict:
     verification; or an error of the library. In either case no warning, no changed array, no
     changed state of NumPy.
     """
+    if isinstance(recipe, DeclaredRecipe):
+        return _judge_declared(recipe)
     trial: Trial | PrecisionTrial
     trial = make_trial(recipe) if isinstance(recipe, Recipe) else make_precision_trial(recipe)
     before = [_content(array) for array in trial.arrays()]
@@ -83,7 +90,7 @@ def judge(recipe: Recipe | PrecisionRecipe) -> Verdict:
                 faults.append(f"broken contract: {plain(str(error))}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what is being looked for
             outcome, reason = "crashed", f"{type(error).__name__}: {plain(str(error))}"
-            faults.append(f"crash: {reason}{_place(error)}")
+            faults.append(f"crash: {reason}{place_of(error)}")
     seconds = time.perf_counter() - began
     faults += sorted({_told(w) for w in caught})
     if [_content(array) for array in trial.arrays()] != before:
@@ -95,23 +102,32 @@ def judge(recipe: Recipe | PrecisionRecipe) -> Verdict:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             bounded, compared = check()
-    return Verdict(recipe, outcome, reason, tuple(faults), seconds, bounded, compared)
+    judged = 2 * (outcome == "solved")  # the solution and its certificate
+    return Verdict(recipe, outcome, reason, tuple(faults), seconds, bounded, compared, judged)
 
 
-def plain(text: str) -> str:
-    """Return a message without its numbers, so that equal reasons are counted together."""
-    short = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", " ".join(text.split()))
-    return short[:160]
-
-
-def _place(error: BaseException) -> str:
-    at = error.__traceback__
-    if at is None:
-        return ""
-    while at.tb_next is not None:
-        at = at.tb_next
-    code = at.tb_frame.f_code
-    return f" [{code.co_filename.rpartition('/')[2]}:{at.tb_lineno} {code.co_name}]"
+def _judge_declared(recipe: DeclaredRecipe) -> Verdict:
+    state, random = np.geterr(), _random_state()
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        court = recipe.hold()
+    faults = [*court.faults, *sorted({_told(w) for w in caught})]
+    if np.geterr() != state or _random_state() != random:
+        faults.append("changed a state of NumPy")
+    judged = sum(court.judged.values())
+    crashed = any(fault.startswith("crash") for fault in faults)
+    return Verdict(
+        recipe,
+        "crashed" if crashed else "solved" if judged else "refused",
+        court.refusals[0] if court.refusals and not judged else "",
+        tuple(faults),
+        time.perf_counter() - began,
+        court.bounded,
+        0,
+        judged,
+        tuple(court.worse),
+    )
 
 
 def _content(array: Any) -> tuple[bytes, str, tuple[int, ...]]:
@@ -152,6 +168,7 @@ def _run(trial: Trial, faults: list[str]) -> Run:
         start, first = "value", (_array(w.value), nothing if c is None else _array(c.value))
     solution = problem.solve(trial.backend, start=start)
     certificate = problem.certify()
+    faults += referee_faults(problem, solution, certificate)
     if not (str(solution) and repr(solution) and str(certificate)):
         faults.append("cannot be printed")
     try:

@@ -12,8 +12,11 @@ import numpy as np
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.precision_file import dumps, loads
-from sparsemodel.interfaces import BoolArray, FloatArray
-from sparsemodel.testing.stress.formulas import Long, long
+from sparsemodel.interfaces import FloatArray
+from sparsemodel.testing.referee.graphs import inside, newton
+from sparsemodel.testing.referee.losses import long
+from sparsemodel.testing.referee.objective import cholesky
+from sparsemodel.testing.stress.court import referee_faults
 from sparsemodel.testing.stress.recipe import SEEDS
 
 _SECONDS = 0.5
@@ -148,6 +151,7 @@ class PrecisionTrial:
         backend = None if self.recipe.backend == "chosen" else self.recipe.backend
         solution = problem.solve(backend, time_limit=_SECONDS)
         certificate: Any = problem.certify(time_limit=_SECONDS)
+        faults += referee_faults(problem, solution, certificate)
         if not (str(solution) and repr(solution) and str(certificate)):
             faults.append("cannot be printed")
         try:
@@ -191,7 +195,7 @@ class PrecisionTrial:
 
     def value(self, matrix: FloatArray) -> tuple[Any, Any]:
         """Return the exact objective at a matrix up to an error, and the error."""
-        factor = _cholesky(long(matrix))
+        factor = cholesky(long(matrix))
         if factor is None:
             return long(np.inf), long(0.0)
         logs = np.log(np.diag(factor))
@@ -237,9 +241,9 @@ class PrecisionTrial:
             for a, b in (*every[i], *self.required):
                 mask[a, b] = mask[b, a] = True
             with np.errstate(all="ignore"):
-                inside = _inside(_newton(self.effective, mask), run.low, run.high)
-            if inside is not None:
-                found.append(inside)
+                matrix = inside(newton(self.effective, mask), run.low, run.high)
+            if matrix is not None:
+                found.append(matrix)
         return found
 
 
@@ -298,73 +302,6 @@ def _data(recipe: PrecisionRecipe, rng: np.random.Generator) -> FloatArray:
     elif kind == "all zero":
         x = np.zeros((n, p))
     return np.asarray(x)
-
-
-def _cholesky(matrix: Long) -> Long | None:
-    """Return the lower factor in extended precision, None unless positive definite."""
-    p = len(matrix)
-    factor = long(np.zeros((p, p)))
-    for j in range(p):
-        pivot = matrix[j, j] - np.sum(factor[j, :j] ** 2)
-        if not pivot > 0:
-            return None
-        factor[j, j] = np.sqrt(pivot)
-        factor[j + 1 :, j] = (matrix[j + 1 :, j] - factor[j + 1 :, :j] @ factor[j, :j]) / factor[
-            j, j
-        ]
-    return factor
-
-
-def _newton(covariance: FloatArray, mask: BoolArray) -> FloatArray:
-    """Return the matrix of the best likelihood on a support, as far as damped Newton steps lead."""
-    scale = np.sqrt(np.where(np.diag(covariance) > 0.0, np.diag(covariance), 1.0))
-    s = covariance / scale[:, None] / scale
-    rows, cols = np.nonzero(np.triu(mask))
-    matrix = np.eye(len(s))
-    doubled = np.where(rows == cols, 1.0, 2.0)
-
-    def value(m: FloatArray) -> float:
-        sign, log = np.linalg.slogdet(m)
-        definite = sign > 0.0 and np.linalg.eigvalsh(m)[0] > 0.0
-        return float(np.sum(s * m) - log) if definite else np.inf
-
-    best = value(matrix)
-    for _ in range(25):
-        inverse = np.linalg.inv(matrix)
-        gradient = doubled * (s - inverse)[rows, cols]
-        across = inverse[np.ix_(rows, rows)] * inverse[np.ix_(cols, cols)]
-        across = across + inverse[np.ix_(rows, cols)] * inverse[np.ix_(cols, rows)]
-        hessian = across * np.outer(doubled, doubled) / 2.0
-        step = np.linalg.lstsq(hessian, -gradient, rcond=None)[0]
-        move = np.zeros_like(matrix)
-        move[rows, cols] = move[cols, rows] = step
-        length = 1.0
-        while length > 1e-6 and not value(matrix + length * move) < best:
-            length *= 0.5
-        if length <= 1e-6:
-            break
-        matrix = matrix + length * move
-        best = value(matrix)
-    return np.asarray(matrix / scale[:, None] / scale)
-
-
-def _inside(matrix: FloatArray, low: float, high: float) -> FloatArray | None:
-    """Return a matrix of the same support whose eigenvalues are in the bounds, None for lack."""
-    middle = np.sqrt(low) * np.sqrt(high) if low > 0.0 and np.isfinite(high) else 0.5 * high
-    if low == high or not np.all(np.isfinite(matrix)):
-        return np.asarray(low * np.eye(len(matrix))) if np.isfinite(low) and low > 0.0 else None
-    if not np.isfinite(middle):
-        middle = 2.0 * low + 1.0
-    share = 1.0
-    for _ in range(40):
-        mixed = share * matrix + (1.0 - share) * middle * np.eye(len(matrix))
-        least, largest = np.linalg.eigvalsh(mixed)[[0, -1]]
-        # Inside by more than the rounding of the eigenvalues.
-        slack = 1e-14 * len(matrix) * abs(largest)
-        if least - slack >= low and largest + slack <= high and least > slack:
-            return np.asarray(mixed)
-        share *= 0.7
-    return None
 
 
 __all__ = [

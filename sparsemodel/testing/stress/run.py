@@ -15,6 +15,7 @@ from typing import Any, TextIO, final
 import numpy as np
 
 from sparsemodel.interfaces import ModelError
+from sparsemodel.testing.stress.declared import DeclaredRecipe, declared_recipe
 from sparsemodel.testing.stress.judging import Verdict, judge
 from sparsemodel.testing.stress.precision import PrecisionRecipe, random_precision_recipe
 from sparsemodel.testing.stress.recipe import USUAL, Recipe, random_recipe
@@ -22,7 +23,14 @@ from sparsemodel.testing.stress.recipe import USUAL, Recipe, random_recipe
 KINDS = (
     "crash",
     "hang",
+    "late",
     "invalid bound",
+    "false claim",
+    "dropped constraint",
+    "forgery accepted",
+    "proof below certificate",
+    "refused path",
+    "wrong statement",
     "invalid upper",
     "infeasible",
     "worse than its start",
@@ -48,9 +56,23 @@ LIMIT = 30.0
 """Seconds that count as a hang."""
 
 
-def recipe_number(index: int, seed: int, *, small: bool = False) -> Recipe | PrecisionRecipe:
-    """Return recipe ``index`` of the run with a seed, whichever process asks for it."""
+_DECLARED = 4
+"""One problem in so many is one of the language alone."""
+
+
+def recipe_number(
+    index: int, seed: int, *, small: bool = False, declared: bool | None = False
+) -> Recipe | PrecisionRecipe | DeclaredRecipe:
+    """Return recipe ``index`` of the run with a seed, whichever process asks for it.
+
+    ``declared`` says whether a quarter of the problems exist in the language alone (see
+    :mod:`sparsemodel.testing.stress.declared`); None takes nothing else.
+    """
     rng = np.random.default_rng([seed, index])
+    if declared is None:
+        return declared_recipe(index, rng)
+    if declared and index % _DECLARED == 1:
+        return declared_recipe(index // _DECLARED, rng)
     if index % _PRECISION == _PRECISION - 1:
         return random_precision_recipe(rng, USUAL)
     return random_recipe(rng, small=small)
@@ -63,18 +85,22 @@ class Series:
 
     seed: int
     small: bool
+    declared: bool | None = False
 
-    def recipe(self, number: int) -> Recipe | PrecisionRecipe:
+    def recipe(self, number: int) -> Recipe | PrecisionRecipe | DeclaredRecipe:
         """Return the recipe with a number."""
-        return recipe_number(number, self.seed, small=self.small)
+        return recipe_number(number, self.seed, small=self.small, declared=self.declared)
 
 
 @final
 @dataclass(slots=True)
 class Kind:
-    """The counts of one loss, or of precision matrices."""
+    """The counts of one loss, of precision matrices, or of a kind of declarations."""
 
     tried: int = 0
+    judged: int = 0
+    worse: int = 0
+    """Answers that are worse by a thousandth than a point that the judge found."""
     solved: int = 0
     refused: int = 0
     faulty: int = 0
@@ -107,6 +133,8 @@ class Tally:
         self.seconds.append(verdict.seconds)
         one = self.kinds.setdefault(verdict.recipe.loss, Kind())
         one.tried += 1
+        one.judged += verdict.judged
+        one.worse += sum(share > 1e-3 for share in verdict.worse)
         one.solved += verdict.outcome == "solved"
         one.refused += verdict.outcome == "refused"
         one.faulty += bool(verdict.faults)
@@ -132,10 +160,10 @@ class Tally:
             f"seconds a problem   median {spent[len(spent) // 2]:.3g}, largest {spent[-1]:.3g}",
             *(f"{kind:<36} {self.faults.get(kind, 0)}" for kind in KINDS),
             "",
-            f"{'':22}{'tried':>8}{'solved':>8}{'refused':>8}{'faulty':>8}{'mean ms':>9}",
+            f"{'':22}{'tried':>8}{'solved':>8}{'refused':>8}{'judged':>8}{'worse':>8}{'faulty':>8}",
             *(
-                f"{name:22}{one.tried:8d}{one.solved:8d}{one.refused:8d}{one.faulty:8d}"
-                f"{1e3 * one.seconds / one.tried:9.0f}"
+                f"{name:22}{one.tried:8d}{one.solved:8d}{one.refused:8d}{one.judged:8d}"
+                f"{one.worse:8d}{one.faulty:8d}{1e3 * one.seconds / one.tried:9.0f} ms"
                 for name, one in sorted(self.kinds.items())
             ),
             "",
@@ -157,14 +185,15 @@ def run_stress(
     limit: float | None = None,
     first: int = 0,
     small: bool = False,
+    declared: bool | None = False,
     told: Callable[[int, Verdict], None] | None = None,
 ) -> Tally:
     """Judge problems ``first`` to ``first + problems - 1`` of a seed.
 
     Parameters
     ----------
-    problems, seed, first, small
-        Which problems (see :func:`random_recipe`): the same whatever ``jobs`` is.
+    problems, seed, first, small, declared
+        Which problems (see :func:`recipe_number`): the same whatever ``jobs`` is.
     jobs
         Processes.
     limit
@@ -178,7 +207,7 @@ def run_stress(
         raise ModelError("Several processes need a limit; give limit=30, in seconds.")
     tally = Tally()
     numbers = range(first, first + problems)
-    made = Series(seed, small)
+    made = Series(seed, small, declared)
     verdicts = _alone(numbers, made) if limit is None else _together(numbers, made, jobs, limit)
     try:
         for number, verdict in verdicts:

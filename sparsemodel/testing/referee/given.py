@@ -1,0 +1,77 @@
+"""What was handed over in CVXPY's language, judged by CVXPY: its values, its violations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.modelling.problem import Problem
+from sparsemodel.testing.referee.constraints import CONVEX
+from sparsemodel.testing.referee.expressions import Values
+from sparsemodel.testing.referee.objective import Worth
+
+_SAME = 1e-7
+"""Relative difference of two evaluations of an objective, one of them CVXPY's."""
+
+
+def is_cvxpy(thing: Any) -> bool:
+    """Return whether ``thing`` is CVXPY's."""
+    return type(thing).__module__.partition(".")[0] == "cvxpy"
+
+
+def flat(given: Any) -> Iterator[Any]:
+    """Yield constraints that were given one by one, in lists, or both."""
+    for item in given:
+        if isinstance(item, (list, tuple)):
+            yield from flat(item)
+        else:
+            yield item
+
+
+@contextmanager
+def at(problem: Problem, values: Values) -> Iterator[None]:
+    """Give CVXPY's variables these values for as long as the block runs."""
+    partners = [(v.partner, values[id(v)]) for v in problem.variables if v.partner is not None]
+    before = [partner.value for partner, _ in partners]
+    try:
+        for partner, value in partners:
+            partner.save_value(value)
+        yield
+    finally:
+        for (partner, _), value in zip(partners, before, strict=True):
+            partner.save_value(value)
+
+
+def broken_as_given(problem: Problem, values: Values, worth: Worth | None) -> list[str]:
+    """Return what CVXPY finds wrong with a point in the objective and constraints it was given.
+
+    This also judges the translation, and parameters of CVXPY that have changed since.
+    """
+    goal, given = problem.declared
+    theirs = [c for c in flat(given) if is_cvxpy(c)]
+    broken: list[str] = []
+    if not is_cvxpy(goal) and not theirs:
+        return broken
+    with at(problem, values):
+        for constraint in theirs:
+            by = np.max(np.asarray(constraint.violation()), initial=0.0)
+            sizes = [np.max(np.abs(part.value), initial=0.0) for part in constraint.args]
+            terms = [np.abs(v.value).sum() for v in constraint.variables()]
+            size = max(float(v) for v in (*sizes, *terms, 0.0))
+            if not float(by) <= 10.0 * CONVEX * size:
+                broken.append(f"CVXPY's constraint {constraint}: violated by {float(by):.3g}")
+        if is_cvxpy(goal) and worth is not None and np.isfinite(worth.value):
+            found = float(np.asarray(goal.args[0].value).reshape(()))
+            size = max(abs(found), abs(float(worth.value)))
+            if not abs(found - float(worth.value)) <= _SAME * size + 2.0**16 * worth.rounding:
+                broken.append(
+                    f"the objective in CVXPY's words is {found!r}, as it was read "
+                    f"{float(worth.value)!r}"
+                )
+    return broken
+
+
+__all__ = ["at", "broken_as_given", "flat", "is_cvxpy"]

@@ -1,0 +1,210 @@
+r"""The losses from their textbook formulas, in extended precision, with derivatives of their own.
+
+``numpy.longdouble`` has at least the range and precision of float64; on x86-64 it has 64 bits and
+exponents to :math:`10^{\pm 4932}`, so that squares of any float64 are exact enough to judge by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsemodel.interfaces import DataFit
+from sparsemodel.losses import (
+    AbsoluteLoss,
+    CoxLoss,
+    EpsilonInsensitiveLoss,
+    GammaLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SmoothedHingeLoss,
+    SquaredHingeLoss,
+    SquaredLoss,
+)
+from sparsemodel.losses.custom import CustomLoss
+from sparsemodel.losses.linear import LinearLoss
+
+Long: TypeAlias = NDArray[Any]
+"""An array of ``numpy.longdouble``."""
+
+Formula: TypeAlias = Callable[[Any, Long, Long], Long]
+"""``(loss, u, y)`` to one number per observation."""
+
+LABELLED = (LogisticLoss, HingeLoss, SmoothedHingeLoss, SquaredHingeLoss)
+"""Losses of labels -1 and 1."""
+
+COUPLED = (CoxLoss, MultinomialLoss)
+"""Losses whose predictions hang together: they move no more than twice the largest move."""
+
+
+def long(values: Any) -> Long:
+    """Return ``values`` as extended precision."""
+    return np.asarray(values, dtype=np.longdouble)
+
+
+def _rows(values: Long) -> Long:
+    return values if values.ndim == 1 else long(values.sum(axis=1))
+
+
+def _huber(loss: Any, u: Long, y: Long) -> Long:
+    size, delta = np.abs(u - y), long(loss.delta)
+    return long(np.where(size <= delta, size * size / 2, delta * size - delta * delta / 2))
+
+
+def _quantile(loss: Any, u: Long, y: Long) -> Long:
+    tau = long(loss.tau)
+    return long(np.where(y >= u, tau * (y - u), (1 - tau) * (u - y)))
+
+
+def _smoothed_hinge(loss: Any, u: Long, y: Long) -> Long:
+    gap, gamma = 1 - y * u, long(loss.gamma)
+    curve = gap * gap / (2 * gamma)
+    return long(np.where(gap <= 0, 0, np.where(gap <= gamma, curve, gap - gamma / 2)))
+
+
+def _multinomial(loss: Any, u: Long, y: Long) -> Long:
+    top = u.max(axis=1)
+    own = u[np.arange(len(u)), y.astype(np.intp)]
+    return long(np.log(np.exp(u - top[:, None]).sum(axis=1)) + top - own)
+
+
+def _multinomial_slope(loss: Any, u: Long, y: Long) -> Long:
+    shares = np.exp(u - u.max(axis=1)[:, None])
+    shares /= shares.sum(axis=1)[:, None]
+    shares[np.arange(len(u)), y.astype(np.intp)] -= 1
+    return long(shares)
+
+
+VALUES: Mapping[type, Formula] = MappingProxyType(
+    {
+        SquaredLoss: lambda loss, u, y: _rows((u - y) * (u - y) / 2),
+        LinearLoss: lambda loss, u, y: y * u,
+        HuberLoss: _huber,
+        AbsoluteLoss: lambda loss, u, y: np.abs(u - y),
+        QuantileLoss: _quantile,
+        EpsilonInsensitiveLoss: lambda loss, u, y: np.maximum(np.abs(u - y) - loss.epsilon, 0),
+        LogisticLoss: lambda loss, u, y: np.maximum(-y * u, 0) + np.log1p(np.exp(-np.abs(y * u))),
+        HingeLoss: lambda loss, u, y: np.maximum(1 - y * u, 0),
+        SmoothedHingeLoss: _smoothed_hinge,
+        SquaredHingeLoss: lambda loss, u, y: np.square(np.maximum(1 - y * u, 0)) / 2,
+        PoissonLoss: lambda loss, u, y: np.exp(u) - y * u,
+        GammaLoss: lambda loss, u, y: u + y * np.exp(-u),
+        MultinomialLoss: _multinomial,
+    }
+)
+"""The losses of one observation each."""
+
+SLOPES: Mapping[type, Formula] = MappingProxyType(
+    {
+        SquaredLoss: lambda loss, u, y: u - y,
+        LinearLoss: lambda loss, u, y: y + 0 * u,
+        HuberLoss: lambda loss, u, y: np.clip(u - y, -loss.delta, loss.delta),
+        AbsoluteLoss: lambda loss, u, y: np.sign(u - y),
+        QuantileLoss: lambda loss, u, y: np.where(u > y, 1 - long(loss.tau), -long(loss.tau)),
+        EpsilonInsensitiveLoss: lambda loss, u, y: np.sign(u - y) * (np.abs(u - y) > loss.epsilon),
+        LogisticLoss: lambda loss, u, y: -y * np.exp(-np.logaddexp(0, y * u)),
+        HingeLoss: lambda loss, u, y: -y * (y * u < 1),
+        SmoothedHingeLoss: lambda loss, u, y: -y * np.clip((1 - y * u) / loss.gamma, 0, 1),
+        SquaredHingeLoss: lambda loss, u, y: -y * np.maximum(1 - y * u, 0),
+        PoissonLoss: lambda loss, u, y: np.exp(u) - y,
+        GammaLoss: lambda loss, u, y: 1 - y * np.exp(-u),
+        MultinomialLoss: _multinomial_slope,
+    }
+)
+"""Derivatives of :data:`VALUES`: they lead the search for good points and judge nothing."""
+
+BENDS: Mapping[type, Formula] = MappingProxyType(
+    {
+        SquaredLoss: lambda loss, u, y: np.ones_like(u),
+        LinearLoss: lambda loss, u, y: np.zeros_like(u),
+        HuberLoss: lambda loss, u, y: long(np.abs(u - y) <= loss.delta),
+        LogisticLoss: lambda loss, u, y: np.exp(-np.abs(u)) / np.square(1 + np.exp(-np.abs(u))),
+        SmoothedHingeLoss: lambda loss, u, y: (
+            long((y * u < 1) & (1 - y * u < loss.gamma)) / loss.gamma
+        ),
+        SquaredHingeLoss: lambda loss, u, y: long(y * u < 1),
+        PoissonLoss: lambda loss, u, y: np.exp(u),
+        GammaLoss: lambda loss, u, y: y * np.exp(-u),
+    }
+)
+"""Second derivatives of the smooth losses of one prediction."""
+
+
+def is_known(loss: DataFit) -> bool:
+    """Return whether there is a formula for a loss; subclasses may mean anything else."""
+    return type(loss) in VALUES or type(loss) is CoxLoss
+
+
+def total(loss: DataFit, u: Long, y: Long, c: Long) -> Any:
+    """Return the sum of the losses times ``c``; losses of others by their own functions."""
+    if type(loss) is CoxLoss:
+        return _cox(u, y, c)
+    if type(loss) in VALUES:
+        return np.sum(c * VALUES[type(loss)](loss, u, y))
+    plain = [np.asarray(part, dtype=np.float64) for part in (u, y, c)]
+    if isinstance(loss, CustomLoss):
+        return long(c.flat[0]) * long(np.asarray(loss.function(plain[0])).reshape(()))
+    return long(loss.total(*plain))
+
+
+def slope(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
+    """Return the gradient of :func:`total` in the predictions."""
+    if type(loss) is CoxLoss:
+        return _cox_slope(u, y, c)
+    if type(loss) in SLOPES:
+        return long(SLOPES[type(loss)](loss, u, y).T * c).T
+    return long(loss.gradient(*(np.asarray(part, dtype=np.float64) for part in (u, y, c))))
+
+
+def bend(loss: DataFit, u: Long, y: Long, c: Long) -> Long | None:
+    """Return the second derivatives of the terms of :func:`total`; None without a formula."""
+    formula = BENDS.get(type(loss))
+    return None if formula is None else long(formula(loss, u, y).T * c).T
+
+
+def _cox(u: Long, y: Long, weights: Long) -> Any:
+    # With weights, risk sets count an observation as often as its share of their mean says.
+    time, event = y[:, 0], y[:, 1] == 1
+    shares = weights * len(weights) / weights.sum()
+    out = long(0.0)
+    for i in np.flatnonzero(event & (weights > 0)):
+        at_risk = u[(time >= time[i]) & (shares > 0)]
+        counted = shares[(time >= time[i]) & (shares > 0)]
+        top = at_risk.max()
+        out += weights[i] * (np.log(np.sum(counted * np.exp(at_risk - top))) + top - u[i])
+    return out
+
+
+def _cox_slope(u: Long, y: Long, weights: Long) -> Long:
+    time, event = y[:, 0], y[:, 1] == 1
+    shares = weights * len(weights) / weights.sum()
+    out = long(np.zeros(len(u)))
+    for i in np.flatnonzero(event & (weights > 0)):
+        at_risk = (time >= time[i]) & (shares > 0)
+        counted = shares[at_risk] * np.exp(u[at_risk] - u[at_risk].max())
+        out[at_risk] += weights[i] * counted / counted.sum()
+        out[i] -= weights[i]
+    return out
+
+
+__all__ = [
+    "BENDS",
+    "COUPLED",
+    "LABELLED",
+    "SLOPES",
+    "VALUES",
+    "Long",
+    "bend",
+    "is_known",
+    "long",
+    "slope",
+    "total",
+]

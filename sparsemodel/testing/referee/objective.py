@@ -1,0 +1,263 @@
+"""The objective of a declared problem at given values, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.interfaces import Design
+from sparsemodel.modelling.affine import Affine, Piece
+from sparsemodel.modelling.matrices import NegativeLogDet, Trace
+from sparsemodel.modelling.objective import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.variables import Variable
+from sparsemodel.testing.referee.expressions import (
+    EPS,
+    EPS64,
+    Sum,
+    Unjudged,
+    Values,
+    evaluate,
+    present,
+)
+from sparsemodel.testing.referee.losses import COUPLED, LABELLED, Long, is_known, long, total
+
+_ULP = 4096.0
+"""How many units in the last place a computation in float64 may be off where this one is exact."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """The objective at a point."""
+
+    value: Any
+    """In extended precision."""
+    error: Any
+    """The exact objective is at most so far away."""
+    rounding: float
+    """What a careful evaluation in float64 may be off by."""
+    single: bool
+    """Whether some data are in single precision."""
+
+
+def objective_at(objective: Objective, variables: tuple[Variable, ...], values: Values) -> Worth:
+    """Return the objective as it was declared, at ``values``.
+
+    Raises
+    ------
+    Unjudged
+        For a term that is not one of the language's.
+    """
+    parts = [long(objective.constant)]
+    error, rounding, single = long(0.0), 0.0, False
+    with np.errstate(all="ignore"):
+        for term in objective.terms:
+            if isinstance(term, LossTerm):
+                one = _loss(term, variables, values)
+            elif isinstance(term, Ridge):
+                one = _plain(_ridge(term, variables, values))
+            elif isinstance(term, Price):
+                one = _plain(long(present(term.gamma)) * count(term, values))
+            elif isinstance(term, NegativeLogDet):
+                one = _log_det(term, values)
+            elif isinstance(term, Trace):
+                one = _trace(term, values)
+            else:
+                raise Unjudged(f"no formula for the term {type(term).__name__}")
+            parts.append(one.value)
+            error, rounding = error + one.error, rounding + one.rounding
+            single = single or one.single
+        value = np.sum(long(parts))
+        size = np.sum(np.abs(long(parts)))
+        rounding += float(size) * EPS64 * 16
+    return Worth(value, error + size * EPS * 16, rounding, single)
+
+
+def _plain(value: Any) -> Worth:
+    return Worth(value, np.abs(value) * EPS * 64, float(np.abs(value)) * EPS64 * 64, False)
+
+
+# ---- losses ----------------------------------------------------------------------------------
+
+
+def the_vector(variables: tuple[Variable, ...]) -> Variable:
+    """Return the one vector or matrix variable that a short form means."""
+    vectors = [v for v in variables if v.shape]
+    if len(vectors) != 1:
+        raise Unjudged("a short form with several vector variables")
+    return vectors[0]
+
+
+def prediction_of(term: LossTerm, variables: tuple[Variable, ...]) -> Affine:
+    """Return the prediction of a loss, its short forms written out."""
+    prediction = term.prediction
+    if prediction is None:
+        return Affine((Piece(the_vector(variables), None, None),))
+    if isinstance(prediction, Design):
+        return Affine((Piece(the_vector(variables), None, prediction),))
+    return prediction
+
+
+def data_of(term: LossTerm, shape: tuple[int, ...]) -> tuple[Long, Long]:
+    """Return the target and what each observation's loss is multiplied by, the mean included."""
+    y = long(np.zeros(shape)) if term.target is None else long(present(term.target))
+    if isinstance(term.loss, LABELLED):
+        y = long(np.where(y == 1, 1, -1))
+    if y.ndim == 2 and y.shape[1] == 1 and len(shape) == 1:
+        y = y[:, 0]
+    c = np.ones(shape[0]) if term.weights is None else present(term.weights)
+    factors = long(c) * long(present(term.scale))
+    return y, factors / shape[0] if term.reduction == "mean" else factors
+
+
+def _loss(term: LossTerm, variables: tuple[Variable, ...], values: Values) -> Worth:
+    u = evaluate(prediction_of(term, variables), values)
+    y, c = data_of(term, u.value.shape)
+    value = total(term.loss, u.value, y, c)
+    weight = np.sum(np.abs(c))
+    targets = np.abs(y) if y.shape == u.value.shape else long(0.0)
+    if isinstance(term.loss, COUPLED):  # differences of logarithms
+        error = 2 * np.sum(c) * u.reach.max(initial=0.0) + weight * EPS * 64
+    else:
+        error = _moved(term, u, y, c, u.reach + targets * EPS)
+    error = error + np.abs(value) * EPS * (len(y) + 64)
+    if not is_known(term.loss):  # the user's own function is evaluated in float64
+        error = error + np.abs(value) * EPS64 * 64 + _moved(term, u, y, c, u.size * EPS64)
+    doubles = (u.size + targets) * EPS64 * 16
+    rounding = _moved(term, u, y, c, doubles) + (np.abs(value) + weight) * EPS64 * 64
+    return Worth(value, error, float(rounding), u.single)
+
+
+def _moved(term: LossTerm, u: Sum, y: Long, c: Long, reach: Long) -> Any:
+    """Return how far the loss moves when predictions move by ``reach``."""
+    if isinstance(term.loss, COUPLED):
+        return 2 * np.sum(c) * reach.max(initial=0.0)
+    middle = total(term.loss, u.value, y, c)
+    ends = [total(term.loss, u.value + sign * reach, y, c) for sign in (-1, 1)]
+    tops = np.abs(c).max(initial=0.0) if u.value.ndim > 1 else np.abs(c)
+    return 2 * max(np.abs(end - middle) for end in ends) + 4 * np.sum(tops * np.abs(reach).T)
+
+
+def ridge_piece(term: Ridge, variables: tuple[Variable, ...]) -> Piece:
+    """Return what a ridge is about, its short form written out."""
+    if term.expression is None:
+        return Piece(the_vector(variables), None, None)
+    return term.expression.pieces[0]
+
+
+def _ridge(term: Ridge, variables: tuple[Variable, ...], values: Values) -> Any:
+    piece = ridge_piece(term, variables)
+    x = long(values[id(piece.variable)])
+    x = np.atleast_1d(x if piece.rows is None else x[piece.rows]) * long(piece.factor)
+    squares = (x * x).reshape(len(x), -1).sum(axis=1)
+    return np.sum(long(present(term.weight)) * squares) / 2
+
+
+# ---- counting --------------------------------------------------------------------------------
+
+
+def count(term: Any, values: Values) -> int:
+    """Return the nonzero entries, rows or groups of what a cardinality is about."""
+    piece = term.expression.pieces[0]
+    x = np.asarray(values[id(piece.variable)])
+    x = x if piece.rows is None else x[piece.rows]
+    nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
+    if term.groups is not None:
+        return len(set(np.asarray(term.groups)[nonzero].tolist()))
+    return int(np.count_nonzero(nonzero))
+
+
+def counted(terms: Iterator[Any]) -> dict[int, set[int]]:
+    """Return the counted entries (rows) of each variable, by its identity."""
+    found: dict[int, set[int]] = {}
+    for term in terms:
+        piece = term.expression.pieces[0]
+        rows = range(piece.variable.shape[0]) if piece.rows is None else piece.rows.tolist()
+        found.setdefault(id(piece.variable), set()).update(rows)
+    return found
+
+
+# ---- precision matrices ----------------------------------------------------------------------
+
+
+def _matrix(term: NegativeLogDet | Trace, values: Values) -> Long:
+    return long(values[id(term.expression.pieces[0].variable)])
+
+
+def _log_det(term: NegativeLogDet, values: Values) -> Worth:
+    omega = _matrix(term, values)
+    factor = cholesky(omega)
+    if factor is None:
+        return Worth(long(np.inf), long(0.0), 0.0, False)
+    logs = np.log(np.diag(factor))
+    eigenvalues = np.linalg.eigvalsh(np.asarray(omega, dtype=np.float64))
+    condition = abs(float(eigenvalues[-1])) / max(abs(float(eigenvalues[0])), 1e-300)
+    p = len(omega)
+    size = term.weight * (2 * np.sum(np.abs(logs)) + p * p * condition)
+    value = -2 * long(term.weight) * np.sum(logs)
+    return Worth(value, 64 * size * EPS, float(64 * size * EPS64), False)
+
+
+def _trace(term: Trace, values: Values) -> Worth:
+    s = covariance_of(term)
+    products = long(term.weight) * s * _matrix(term, values)
+    size = np.sum(np.abs(products))
+    derived = term.data is not None or term.shrinkage > 0.0
+    error = size * (2.0**-48 if derived else 64 * EPS)  # what the library makes in float64
+    return Worth(np.sum(products), error, float(size) * EPS64 * 64, False)
+
+
+def covariance_of(term: Trace) -> Long:
+    """Return the matrix of a trace as it was given, or the covariance of the observations."""
+    s = long(term.matrix)
+    if term.data is not None:
+        centred = long(term.data)
+        centred = centred - centred.sum(axis=0) / len(centred)
+        s = centred.T @ centred / len(centred)
+    if term.shrinkage > 0.0:
+        diagonal = np.diag(np.diag(s))
+        s = (1 - long(term.shrinkage)) * s + long(term.shrinkage) * diagonal
+    return (s + s.T) / 2
+
+
+def cholesky(matrix: Long) -> Long | None:
+    """Return the lower factor in extended precision, None unless positive definite."""
+    p = len(matrix)
+    factor = long(np.zeros((p, p)))
+    for j in range(p):
+        pivot = matrix[j, j] - np.sum(factor[j, :j] ** 2)
+        if not pivot > 0:
+            return None
+        factor[j, j] = np.sqrt(pivot)
+        below = matrix[j + 1 :, j] - factor[j + 1 :, :j] @ factor[j, :j]
+        factor[j + 1 :, j] = below / factor[j, j]
+    return factor
+
+
+def tolerance(worth: Worth) -> float:
+    """Return how far a value computed in float64 may be from the judge's.
+
+    A small multiple of what rounding explains; data in single precision may be multiplied in it.
+    """
+    allowed = _ULP * worth.rounding + float(worth.error)
+    if worth.single:
+        allowed += 2e-5 * abs(float(worth.value)) + 2.0**29 * worth.rounding
+    return allowed
+
+
+__all__ = [
+    "Worth",
+    "cholesky",
+    "count",
+    "counted",
+    "covariance_of",
+    "data_of",
+    "objective_at",
+    "prediction_of",
+    "ridge_piece",
+    "the_vector",
+    "tolerance",
+]

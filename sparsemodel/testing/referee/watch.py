@@ -1,0 +1,173 @@
+"""Judge every answer that is given while a watch is kept."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, final
+
+from sparsemodel.certificates import Certificate, PrecisionCertificate
+from sparsemodel.certificates import certify as _certify
+from sparsemodel.certificates import verify as _verify
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.modelling.problem import Problem
+from sparsemodel.testing.referee.judge import RefereeError, Ruling, rule
+
+_form: Any = Problem.form.fget  # type: ignore[attr-defined]
+
+_EFFORT = 0.35
+"""Supports that are tried, relative to a judgement that was asked for."""
+
+_LIBRARY = (
+    "sparsemodel.certificates",
+    "sparsemodel.certificates.certify",
+    "sparsemodel.certificates.verify",
+    "sparsemodel.cli.verify",
+    "sparsemodel.testing.stress.judging",
+    "sparsemodel.testing.stress.precision",
+)
+"""Modules of the library where ``certify`` and ``verify`` of a form have names."""
+
+
+@final
+@dataclass(slots=True)
+class Watch:
+    """The counts of a watch."""
+
+    judged: Counter[str] = field(default_factory=Counter)
+    """Answers by kind, and by what was judged of them: ``"solution"``, ``"solution: bound"``."""
+    unjudged: Counter[str] = field(default_factory=Counter)
+    """What could not be judged: ``"solution: two variables have one name"``."""
+    seconds: float = 0.0
+    """Time of the processor that the judgements took."""
+
+    def add(self, name: str, ruling: Ruling) -> None:
+        """Count a ruling."""
+        if ruling.judged:
+            self.judged[name] += 1
+        for what in set(ruling.judged):
+            self.judged[f"{name}: {what}"] += 1
+        for reason in set(ruling.unjudged):
+            self.unjudged[f"{name}: {reason}"] += 1
+
+    def hear(self, name: str, problem: Problem, answer: Any) -> None:
+        """Judge an answer and count it; raise RefereeError for a fault."""
+        began = time.thread_time()
+        ruling = rule(problem, answer, effort=_EFFORT)
+        self.seconds += time.thread_time() - began
+        self.add(name, ruling)
+        if ruling.faults:
+            raise RefereeError(f"The {name} of {problem!r} is not what it says", ruling.faults)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Whose form is whose, for functions that are handed the form alone."""
+
+    problems: dict[int, tuple[Any, Problem]]
+
+    def add(self, problem: Problem, form: Any) -> None:
+        """Remember a form; it is kept, so that no other gets its identity."""
+        self.problems[id(form)] = (form, problem)
+
+    def problem(self, form: Any) -> Problem | None:
+        """Return the problem that has the form now; None when its parameters have changed."""
+        _, problem = self.problems.get(id(form), (None, None))
+        return problem if problem is not None and problem._compiled().form is form else None
+
+
+@contextmanager
+def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
+    """Judge what ``solve``, ``path``, ``certify``, ``prove`` and ``verify`` return in the block.
+
+    Parameters
+    ----------
+    modules
+        Modules that have imported :func:`sparsemodel.certificates.verify` by name.
+
+    Yields
+    ------
+    Watch
+        What was judged and what was not, counted.
+    """
+    watch, seen = Watch(), Seen({})
+    undo: list[tuple[Any, str, Any]] = []
+
+    def replace(owner: Any, name: str, new: Any) -> None:
+        undo.append((owner, name, vars(owner)[name]))
+        setattr(owner, name, new)
+
+    def form(self: Problem) -> Any:
+        found = _form(self)
+        seen.add(self, found)
+        return found
+
+    replace(Problem, "form", property(form, doc=Problem.form.__doc__))
+    kinds = {"solve": "solution", "path": "path", "certify": "certificate", "prove": "proof"}
+    for method, kind in kinds.items():
+        replace(Problem, method, _heard(getattr(Problem, method), kind, watch, seen))
+    heard = {id(_verify): _verified(watch, seen), id(_certify): _certified(watch, seen)}
+    places = [sys.modules[name] for name in _LIBRARY if name in sys.modules]
+    for module in (*places, *modules):
+        for name, bound in list(vars(module).items()):
+            if id(bound) in heard:
+                replace(module, name, heard[id(bound)])
+    try:
+        yield watch
+    finally:
+        for owner, name, old in reversed(undo):
+            setattr(owner, name, old)
+
+
+def _heard(method: Callable[..., Any], name: str, watch: Watch, seen: Seen) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def heard(self: Problem, *args: Any, **options: Any) -> Any:
+        answer = method(self, *args, **options)
+        seen.add(self, self._kept and self._kept.form)
+        watch.hear(name, self, answer)
+        return answer
+
+    return heard
+
+
+def _verified(watch: Watch, seen: Seen) -> Callable[..., Any]:
+    @functools.wraps(_verify)
+    def verified(certificate: Any, form: Any, **options: Any) -> Any:
+        answer = _verify(certificate, form, **options)
+        if not hasattr(certificate, "claim"):
+            graph = isinstance(form, SparsePrecision)
+            certificate = (PrecisionCertificate if graph else Certificate).load(certificate)
+        _of_form(watch, seen, "verification", form, certificate)
+        if answer.claim is not certificate.claim:
+            raise RefereeError("The verification", [f"{answer.claim}, {certificate.claim}"])
+        return answer
+
+    return verified
+
+
+def _certified(watch: Watch, seen: Seen) -> Callable[..., Any]:
+    @functools.wraps(_certify)
+    def certified(form: Any, *args: Any, **options: Any) -> Any:
+        answer = _certify(form, *args, **options)
+        _of_form(watch, seen, "certificate", form, answer)
+        return answer
+
+    return certified
+
+
+def _of_form(watch: Watch, seen: Seen, name: str, form: Any, answer: Any) -> None:
+    problem = seen.problem(form)
+    if problem is None:
+        watch.unjudged[f"{name}: of a form that no problem has"] += 1
+    else:
+        watch.hear(name, problem, answer)
+
+
+__all__ = ["Watch", "watching"]
