@@ -24,6 +24,7 @@ from sparsemodel.certificates.branch_and_bound.subproblem import scattered
 from sparsemodel.certificates.branch_and_bound.tree import Node, discarded
 from sparsemodel.certificates.dual import Bound, nothing
 from sparsemodel.certificates.extraction import applies, hessian
+from sparsemodel.certificates.primal import constant_part
 from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.certificates.witness import from_point
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
@@ -62,6 +63,7 @@ class Search:
     ) -> None:
         self.form: SparseRegression = form
         self.gap: float = gap
+        self._constant = constant_part(form)
         self.deadline: float | None = deadline
         self.incumbent: Incumbent = Incumbent(form, x)
         self.domains: list[Domain] = []
@@ -87,7 +89,7 @@ class Search:
     def needed(self) -> float:
         """Return the bound at which a region is done."""
         upper = self.incumbent.upper
-        size = min(abs(upper), abs(upper - self.form.constant))
+        size = min(abs(upper), abs(upper - self._constant))
         return upper - self.gap * size if math.isfinite(upper) else math.inf
 
     @property
