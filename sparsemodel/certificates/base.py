@@ -83,6 +83,8 @@ class Certificate:
     """What both numbers gave away for rounding."""
     null_value: float
     """The objective at zero."""
+    constant: float
+    """What the objective adds whatever the coefficients are."""
     target: float
     """Relative gap that was asked for."""
     bound_method: str
@@ -124,7 +126,7 @@ class Certificate:
 
         A constant in the objective is left out of both where that makes them smaller.
         """
-        return relative_gap_of(self.upper, self.bound, self.problem.constant)
+        return relative_gap_of(self.upper, self.bound, self.constant)
 
     @property
     def coefficients(self) -> dict[str, float | list[float]]:

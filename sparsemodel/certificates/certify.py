@@ -149,12 +149,13 @@ def assemble(
         (lambda j: f"x[{j}]") if names is None else (lambda j: str(names[j]))
     )
     return Certificate(
-        claim=found.claim(form.constant, at_point.upper, bound.value),
+        claim=found.claim(at_point.upper, bound.value),
         value=at_point.value,
         upper=at_point.upper,
         bound=bound.value,
         allowance=at_point.allowance if searched else found.allowance,
         null_value=found.null_value,
+        constant=found.constant,
         target=target,
         bound_method=bound.method,
         bound_source=best.source,

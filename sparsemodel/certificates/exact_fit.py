@@ -69,7 +69,7 @@ def _largest(term: Term, reach: FloatArray) -> FloatArray:
     """Return the losses of residuals as large as ``reach``."""
     loss, zero = term.loss, np.zeros_like(reach)
     ends = (loss.value(reach, zero), loss.value(-reach, zero))  # type: ignore[attr-defined]
-    return np.maximum(*ends)
+    return np.asarray(np.maximum(*ends))
 
 
 def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None:

@@ -88,7 +88,8 @@ class PrecisionFacts:
                     abs(a - b) <= _SAME * size for a, b in zip(one, two, strict=True)
                 )
             elif isinstance(one, float) and isinstance(two, float):
-                same = one == two or abs(one - two) <= _SAME * max(abs(one), abs(two))
+                near = abs(one - two) <= _SAME * max(abs(one), abs(two))
+                same = one == two or (math.isfinite(one) and math.isfinite(two) and near)
             else:
                 same = one == two
             if not same:

@@ -11,6 +11,7 @@ import numpy as np
 from sparsemodel.certificates.products import predictions
 from sparsemodel.certificates.rounding import TINY, U, add_up, gamma, value_error
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, SparseRegression, Term
+from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.multinomial import MultinomialLoss
 
 FEASIBLE = 1e-9
@@ -73,6 +74,18 @@ def null_value(form: SparseRegression) -> float:
     return primal(form, np.zeros(form.shape)).value
 
 
+def constant_part(form: SparseRegression) -> float:
+    """Return what the objective adds whatever the coefficients are.
+
+    Its constant, and what the offsets of linear terms come to. A gap is not compared with that.
+    """
+    pieces = [form.constant]
+    for term in form.terms:
+        if isinstance(term.loss, LinearLoss) and term.offset is not None:
+            pieces.extend((term.weights * term.target * term.offset).ravel())
+    return math.fsum(pieces)
+
+
 def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, float]:
     u, error = predictions(term.design, x, support)
     if term.offset is not None:
@@ -129,4 +142,4 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
     return tuple(found)
 
 
-__all__ = ["FEASIBLE", "Primal", "null_value", "primal"]
+__all__ = ["FEASIBLE", "Primal", "constant_part", "null_value", "primal"]

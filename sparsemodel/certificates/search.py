@@ -13,7 +13,7 @@ from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import applies, hessian, squares_hold
-from sparsemodel.certificates.primal import Primal
+from sparsemodel.certificates.primal import Primal, constant_part
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
 from sparsemodel.certificates.relaxation import relax as solve_relaxation
 from sparsemodel.certificates.scaling import scaling
@@ -56,12 +56,12 @@ def search(
     """Return bounds in the order of their cost; stops when one closes the gap."""
     found: list[Candidate] = []
     progress: list[Progress] = []
-    goal = max(target, OPTIMAL_GAP)
+    goal, constant = max(target, OPTIMAL_GAP), constant_part(form)
     zero = exact_fit(form, x, at_point.value)
 
     def closed(best: float, share: float) -> bool:
         """Return whether the claim is decided: to a share of the gap asked for, or to rounding."""
-        relative = relative_gap_of(at_point.upper, best, form.constant)
+        relative = relative_gap_of(at_point.upper, best, constant)
         return relative <= share * goal or (zero and best >= 0.0)
 
     def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:

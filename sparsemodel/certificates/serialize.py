@@ -52,6 +52,7 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
         "relative_gap": c.relative_gap,
         "allowance": c.allowance,
         "null_value": c.null_value,
+        "constant": c.constant,
         "bound_method": c.bound_method,
         "bound_reason": c.bound_reason,
         "assumptions": [asdict(a) for a in c.assumptions],
@@ -115,7 +116,7 @@ def loads(text: str, *, where: str = "the text") -> Certificate:
 
 def _first_version(body: dict[str, Any], written: dict[str, Any]) -> None:
     """Compare what follows from the rest of a file of the first version."""
-    known = {*written, *written["writer"], *BESIDE} - {"writer", "search"}
+    known = {*written, *written["writer"], *BESIDE} - {"constant", "writer", "search"}
     for key in body:
         if key not in known:
             raise CertificateError(f"line '{key}' does not belong into a certificate.")
@@ -146,6 +147,7 @@ def _build(r: Reader, version: int) -> Certificate:
         bound=r.number("bound"),
         allowance=r.number("allowance"),
         null_value=r.number("null_value"),
+        constant=problem.constant if version == 1 else r.number("constant"),
         target=size_of(writer, "target"),
         bound_method=r.string("bound_method"),
         bound_source=writer.string("bound_source"),

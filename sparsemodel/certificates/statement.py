@@ -24,7 +24,7 @@ from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import Extraction, applies, verified
-from sparsemodel.certificates.primal import FEASIBLE, Primal, null_value, primal
+from sparsemodel.certificates.primal import FEASIBLE, Primal, constant_part, null_value, primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.stationarity import Stationarity, first_order
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss, SparseRegression
@@ -40,6 +40,8 @@ class Statement:
     at_point: Primal
     bound: Bound
     null_value: float
+    constant: float
+    """What the objective adds whatever the coefficients are."""
     stationarity: Stationarity
     gradient_size: float
     """What the gradients of ``stationarity`` are measured by."""
@@ -52,20 +54,20 @@ class Statement:
         """Return what the objective and the bound gave away for rounding."""
         return self.at_point.allowance + (self.bound.allowance if self.bound.finite else 0.0)
 
-    def claim(self, constant: float, upper: float, bound: float) -> Claim:
+    def claim(self, upper: float, bound: float) -> Claim:
         """Return the strongest claim for numbers that these lines support."""
         return strongest(
             feasible=not self.at_point.violations,
-            share=relative_gap_of(upper, bound, constant),
+            share=relative_gap_of(upper, bound, self.constant),
             zero=self.zero and bound >= 0.0,
             stationary=self.stationarity.stationary,
         )
 
-    def claims(self, constant: float, upper: float, bound: float) -> set[Claim]:
+    def claims(self, upper: float, bound: float) -> set[Claim]:
         """Return every claim that holds."""
         return supported(
             not self.at_point.violations,
-            relative_gap_of(upper, bound, constant),
+            relative_gap_of(upper, bound, self.constant),
             self.zero and bound >= 0.0,
             self.stationarity.stationary,
         )
@@ -119,6 +121,7 @@ def derive(
         at_point=at_point,
         bound=bound,
         null_value=null,
+        constant=constant_part(form),
         stationarity=facts,
         gradient_size=size,
         zero=zero,

@@ -145,6 +145,8 @@ def _verify(
     lines.append(("support", f"{at_point.units} units; feasible: {not at_point.violations}"))
     lines.append(("names", _names_match(c, form, names)))
     require(_close(c.null_value, found.null_value), "null_value", c.null_value, found.null_value)
+    if c.version > 1:
+        require(_close(c.constant, found.constant), "constant", c.constant, found.constant)
     _bound_matches(c, found, bound)
     _allowance_matches(c, form, found)
     lines.append(("bound", f"D = {found.bound.value!r} ({found.bound.method}), stored {c.bound!r}"))
@@ -153,7 +155,7 @@ def _verify(
     lines.append(("stationarity", f"relative gradient on the support {size:.1e}"))
     _assumptions_match(c, found)
     lines.append(("assumptions", "listed in full; those that can be checked hold"))
-    claim, words = _claim(c, form, found)
+    claim, words = _claim(c, found)
     lines.append(("claim", words))
     lines.append(("not checked", "what the file says of its writer: " + ", ".join(WRITERS_OWN)))
     if cross_check:
@@ -201,13 +203,13 @@ def _allowance_matches(c: Certificate, form: SparseRegression, found: Statement)
     require(same, "allowance", c.allowance, expected[0])
 
 
-def _claim(c: Certificate, form: SparseRegression, found: Statement) -> tuple[Claim, str]:
+def _claim(c: Certificate, found: Statement) -> tuple[Claim, str]:
     """Return the strongest claim that the numbers support, and a word on the one in the file."""
-    strongest = found.claim(form.constant, c.upper, c.bound)
+    strongest = found.claim(c.upper, c.bound)
     if c.claim is strongest:
         return strongest, strongest.value
     if c.version < 2:
-        if c.claim in found.claims(form.constant, c.upper, c.bound):
+        if c.claim in found.claims(c.upper, c.bound):
             return strongest, f"{strongest.value}; the file says '{c.claim.value}', which holds too"
         raise CertificateError(
             f"line 'claim' does not hold: the file says '{c.claim.value}' by a rule of an earlier "
@@ -303,6 +305,8 @@ def _assumptions_match(c: Certificate, found: Statement) -> None:
 def _close(one: float, two: float) -> bool:
     if one == two or (math.isnan(one) and math.isnan(two)):
         return True
+    if not (math.isfinite(one) and math.isfinite(two)):
+        return False
     return abs(one - two) <= _RELATIVE * max(abs(one), abs(two), 1e-300)
 
 

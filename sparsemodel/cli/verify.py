@@ -66,7 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     table = read(arguments.data, chosen)
     problem = declare(table, chosen, chosen.k).problem
-    return _checked(certificate, problem, recipe + given, arguments)
+    # A certificate made in Python has the names of a declaration that is not known here.
+    names = problem.layout.names() if recipe else None
+    more = {"names": names, "cross_check": arguments.cross_check}
+    return _checked(certificate, problem, recipe + given, arguments, more)
 
 
 def _verify_graph(arguments: argparse.Namespace) -> int:
@@ -82,17 +85,22 @@ def _verify_graph(arguments: argparse.Namespace) -> int:
             "`sparsemodel precision`); verify it in Python with sparsemodel.certificates.verify."
         )
     problem = declare_graph(read(arguments.data, chosen), chosen)
-    return _checked(certificate, problem, options, arguments)
+    more = {"cross_check": arguments.cross_check}
+    return _checked(certificate, problem, options, arguments, more)
 
 
 def _checked(
-    certificate: Any, problem: Any, options: list[str], arguments: argparse.Namespace
+    certificate: Any,
+    problem: Any,
+    options: list[str],
+    arguments: argparse.Namespace,
+    more: dict[str, Any],
 ) -> int:
     from sparsemodel.certificates import verify
 
     statement = problem.plan().problem
     try:
-        verification = verify(certificate, problem.form)
+        verification = verify(certificate, problem.form, **more)
     except CertificateError as error:
         if arguments.json:
             print(to_json({"holds": False, "reason": str(error), "problem": statement}))

@@ -78,14 +78,21 @@ class Ball:
         What rounding explains does not count: far from zero the points of float64 nearest to the
         sphere lie off it by half a unit in their last place.
         """
-        part = x[self.index] if self.center is None else x[self.index] - self.center
-        scale = float(np.abs(part).max(initial=0.0))
-        if scale == 0.0 or not np.isfinite(scale):
-            return scale
-        norm = scale * float(np.linalg.norm(part / scale))
-        points = float(np.linalg.norm(x[self.index]))
-        rounding = _UNIT * (2.0 * points + (part.size + 8) * norm)
+        point = x[self.index]
+        part = point if self.center is None else point - self.center
+        norm = _norm(part)
+        rounding = _UNIT * (2.0 * _norm(point) + (part.size + 8) * norm)
+        if not np.isfinite(rounding):
+            return norm
         return max(norm - self.radius - rounding, 0.0) / (1.0 + self.radius)
+
+
+def _norm(v: FloatArray) -> float:
+    """Return the Euclidean norm, where squares would overflow or underflow as well."""
+    scale = float(np.abs(v).max(initial=0.0))
+    if scale == 0.0 or not np.isfinite(scale):
+        return scale
+    return scale * float(np.linalg.norm(v / scale))
 
 
 class ConvexConstraint(ABC):

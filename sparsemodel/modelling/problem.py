@@ -20,9 +20,11 @@ from sparsemodel.interfaces import (
 from sparsemodel.modelling.choosing import follow
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision, is_precision
+from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.declare import declare
 from sparsemodel.modelling.declared import Declared
 from sparsemodel.modelling.following import taken
+from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.limits import largest_of
 from sparsemodel.modelling.options import run_options, time_limit_of
 from sparsemodel.modelling.packaged import packaged
@@ -80,6 +82,16 @@ class Problem:
     # ---- what was declared -------------------------------------------------------------------
 
     @property
+    def goal(self) -> Minimize:
+        """Return what is minimised; a goal of CVXPY's in terms of this package."""
+        return self._declared.reading.goal
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints, with what variables are declared to be among them."""
+        return self._declared.reading.constraints
+
+    @property
     def variables(self) -> tuple[Variable, ...]:
         """Return the variables in the order of their appearance."""
         return self._declared.reading.variables
@@ -125,8 +137,7 @@ class Problem:
     def _repr_html_(self) -> str:
         if self._declared.missing:
             return problem_panel(self._declared, (), ())
-        reading = self._declared.reading
-        return problem_panel(reading.goal, reading.constraints, reading.variables)
+        return problem_panel(self.goal, self.constraints, self.variables)
 
     # ---- planning ----------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ def test_a_graph_stands_and_a_wrong_graph_does_not():
 def test_what_cannot_be_judged_is_said():
     problem, _ = posed()
     solution = problem.solve()
-    problem._constraints += (SimpleNamespace(),)
+    problem.constraints += (SimpleNamespace(),)
     ruling = referee.judge(problem, solution)
     assert "no rule for the constraint SimpleNamespace" in ruling.unjudged
 
@@ -139,7 +139,7 @@ def test_a_bound_above_the_optimum_is_refuted_by_a_better_point():
     best = problem.solve().value
     x = np.zeros(6)
     x[0] = 0.1
-    poor = problem._goal.objective
+    poor = problem.goal.objective
     worth = objective.objective_at(poor, problem.variables, {id(problem.variables[0]): x})
     told = replace(
         with_values(problem.solution, x),
@@ -262,8 +262,8 @@ def test_rational_minima_are_those_of_least_squares(seed):
     weights = rng.uniform(0.5, 2.0, n)
     loss = sm.squared_loss(A @ w + c, y, weights=weights)
     problem = sm.Problem(sm.minimize(loss + sm.ridge(w, lam) + 2.0), sm.card(w) <= 3)
-    objective = problem._goal.objective
-    dense = make_dense(objective, problem._constraints, problem.variables)
+    objective = problem.goal.objective
+    dense = make_dense(objective, problem.constraints, problem.variables)
     exact = rationals.Rational(dense, objective)
     support = np.array([0, 2, 3, 4])
     root = np.sqrt(weights / n)

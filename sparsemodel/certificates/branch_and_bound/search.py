@@ -24,6 +24,7 @@ from sparsemodel.certificates.branch_and_bound.subproblem import scattered
 from sparsemodel.certificates.branch_and_bound.tree import Node, discarded
 from sparsemodel.certificates.dual import Bound, nothing
 from sparsemodel.certificates.extraction import applies, hessian
+from sparsemodel.certificates.primal import constant_part
 from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.certificates.witness import from_point
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
@@ -64,6 +65,7 @@ class Search:
         """``points`` is the problem that points are for, where ``form`` has narrower bounds."""
         self.form: SparseRegression = form
         self.gap: float = gap
+        self._constant = constant_part(form)
         self.deadline: float | None = deadline
         self.incumbent: Incumbent = Incumbent(form if points is None else points, x)
         self.domains: list[Domain] = []
@@ -89,7 +91,7 @@ class Search:
     def needed(self) -> float:
         """Return the bound at which a region is done."""
         upper = self.incumbent.upper
-        size = min(abs(upper), abs(upper - self.form.constant))
+        size = min(abs(upper), abs(upper - self._constant))
         return upper - self.gap * size if math.isfinite(upper) else math.inf
 
     @property

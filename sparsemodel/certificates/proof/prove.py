@@ -14,7 +14,7 @@ from sparsemodel.certificates.certify import assemble, checked_point, solver_pro
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import LIMIT
-from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.primal import constant_part, primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.certificates.proof.resume import better, searched, stored_tree
@@ -116,10 +116,10 @@ def prove(
     if resume is not None and resume.progress:
         moments, before = list(resume.progress), resume.progress[-1].seconds
 
-    exact = exact_fit(form, x, at_point.value)
+    exact, constant = exact_fit(form, x, at_point.value), constant_part(form)
 
     def allowed(upper: float) -> float:
-        size = min(abs(upper), abs(upper - form.constant))
+        size = min(abs(upper), abs(upper - constant))
         return upper if exact else 0.98 * gap * size  # an exact fit cannot be improved on
 
     def report(upper: float, bound: float, nodes: int) -> None:

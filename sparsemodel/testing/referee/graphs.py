@@ -31,7 +31,7 @@ def witnesses_of(problem: Problem, k: int | None) -> Iterator[Values]:
     if p > _ORDER:
         raise Unjudged("too large a matrix for its optimum")
     weight, covariance = 0.0, np.zeros((p, p))
-    for term in problem._goal.objective.terms:
+    for term in problem.goal.objective.terms:
         if isinstance(term, NegativeLogDet):
             weight += term.weight
         elif isinstance(term, Trace):
@@ -54,7 +54,7 @@ def _patterns(problem: Problem, k: int | None) -> tuple[set[Any], set[Any], int]
     required: set[Any] = set()
     forbidden: set[Any] = set()
     limits = [] if k is None else [k]
-    for constraint in problem._constraints:
+    for constraint in problem.constraints:
         if isinstance(constraint, EdgePattern):
             (required if constraint.required else forbidden).update(constraint.pairs)
         elif isinstance(constraint, EdgeCount) and k is None:

@@ -137,7 +137,7 @@ def _rule(
     ruling: Ruling,
     effort: float,
 ) -> None:
-    variables, constraints = problem.variables, problem._constraints
+    variables, constraints = problem.variables, problem.constraints
     try:
         claimed = read(problem, answer, ruling)
     except Unjudged as reason:
@@ -147,7 +147,7 @@ def _rule(
     ruling.unjudged += unknown
     ruling.judged.append("constraints")
     try:
-        worth = objective_at(problem._goal.objective, variables, claimed.values)
+        worth = objective_at(problem.goal.objective, variables, claimed.values)
     except Unjudged as reason:
         ruling.unjudged.append(str(reason))
         worth = None
@@ -259,8 +259,8 @@ def _searched(problem: Problem, k: int | None, effort: float) -> tuple[Dense, Se
     key = (tuple(p.version for p in problem.parameters), k, effort)
     kept = _searches.setdefault(problem, {})
     if key not in kept:
-        objective = problem._goal.objective
-        dense = make_dense(objective, problem._constraints, problem.variables, k)
+        objective = problem.goal.objective
+        dense = make_dense(objective, problem.constraints, problem.variables, k)
         kept[key] = dense, search(dense, objective, effort=effort)
     return kept[key]
 
@@ -274,7 +274,7 @@ def _judge_optimum(
         return  # nothing is claimed that a better point could refute
     points: list[tuple[Values, Candidate | None]] = []
     try:
-        if is_precision(problem._goal.objective):
+        if is_precision(problem.goal.objective):
             points += [(v, None) for v in witnesses_of(problem, claimed.k)]
             complete, own, empty = False, None, None
         else:
@@ -301,10 +301,10 @@ def _judge_optimum(
 def _at(problem: Problem, values: Values, k: int | None) -> Worth | None:
     """Return the objective at a point of the judge's, None unless it is feasible."""
     slack = 1e-3  # well inside what is allowed to the answer
-    broken, unknown = violations(problem._constraints, problem.variables, values, k=k, slack=slack)
+    broken, unknown = violations(problem.constraints, problem.variables, values, k=k, slack=slack)
     if broken or unknown:
         return None
-    worth = objective_at(problem._goal.objective, problem.variables, values)
+    worth = objective_at(problem.goal.objective, problem.variables, values)
     return worth if np.isfinite(worth.value) and np.isfinite(worth.error) else None
 
 
@@ -347,7 +347,7 @@ def _compare(
 
 def _is_loose(problem: Problem) -> bool:
     """Return whether points of the judge keep some constraint up to rounding only."""
-    names = {type(c).__name__ for c in problem._constraints}
+    names = {type(c).__name__ for c in problem.constraints}
     return bool(names & {"LinearConstraint", "NormConstraint"})
 
 

@@ -17,7 +17,7 @@ from sparsemodel.testing.referee.objective import counted
 
 def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:
     """Return what is wrong with the support and the coefficients that a solution tells."""
-    if is_precision(problem._goal.objective):
+    if is_precision(problem.goal.objective):
         matrix = next(iter(values.values()))
         nonzero = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
         told = {(int(i), int(j)) for i, j in solution.indices}
@@ -34,8 +34,8 @@ def support_faults(problem: Problem, values: Values, solution: Solution) -> list
 
 def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
     """Return the nonzero counted entries of the one variable that is counted, sorted."""
-    terms = [t for t in problem._goal.objective.terms if isinstance(t, Price)]
-    limits = [c for c in problem._constraints if isinstance(c, CardinalityConstraint)]
+    terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
+    limits = [c for c in problem.constraints if isinstance(c, CardinalityConstraint)]
     found = counted(iter([*terms, *limits]))
     if len(found) != 1:
         return None
