@@ -92,7 +92,7 @@ def _checked(
 
     statement = problem.plan().problem
     try:
-        verification = verify(certificate, problem.form)
+        verification = verify(certificate, problem.form, cross_check=arguments.cross_check)
     except CertificateError as error:
         if arguments.json:
             print(to_json({"holds": False, "reason": str(error), "problem": statement}))

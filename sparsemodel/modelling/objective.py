@@ -202,7 +202,13 @@ class Price(ObjectiveLike):
         return replace(self, gamma=_times(factor, self.gamma))
 
     def __repr__(self) -> str:
-        return f"{_factor(self.gamma)}card({self.expression})"
+        return f"{_factor(self.gamma)}card({counted(self.expression, self.groups)})"
+
+
+def counted(expression: Affine, groups: Any) -> str:
+    """Return what ``card`` counts, as it is written."""
+    rows = len(expression.value_shape()) == 2 and groups is None
+    return f"{expression}{', groups' if groups is not None else ', axis=1' if rows else ''}"
 
 
 def linear_term(expression: AffineLike) -> LossTerm:
@@ -239,5 +245,6 @@ __all__ = [
     "Price",
     "Reduction",
     "Ridge",
+    "counted",
     "linear_term",
 ]
