@@ -140,6 +140,14 @@ class card(Symbolic):
 
     __rmul__ = __mul__
 
+    def __matmul__(self, _: Any) -> NoReturn:
+        raise ModelError(
+            "A price on card(w) is one number, the same for every entry; prices that differ are "
+            "not supported."
+        )
+
+    __rmatmul__ = __matmul__
+
     def __add__(self, other: Any) -> Objective:
         return self.as_terms().__add__(other)
 

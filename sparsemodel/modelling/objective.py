@@ -90,6 +90,11 @@ class ObjectiveLike(Symbolic, ABC):
         raise ModelError("Powers of a loss are not understood; scale it or add terms.")
 
     def __le__(self, other: Any) -> Any:
+        if all(isinstance(term, Price) for term in self.as_terms().terms):
+            raise ModelError(
+                f"A bound on {self!r} is not understood: a limit holds for the count of one "
+                "variable. Stack the variables into one, and write sm.card(w) <= k."
+            )
         raise ModelError(
             f"A bound on {self!r} is not understood; put the loss into sm.minimize(...)."
         )
