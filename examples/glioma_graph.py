@@ -3,9 +3,10 @@
 
 Which probes depend on each other given all others?
 
-The sixty probes that vary most over 880 tumours. EBIC chooses the number of edges along a path; the
-graph is drawn with partial correlations as widths, and the certificate says how much better any
-graph with as many edges could be::
+The sixty probes that vary most over 880 tumours. EBIC chooses the number of edges along a path.
+What is drawn is the skeleton, the forty edges that explain most, with partial correlations as
+widths; the certificate says how much better any graph with as many edges could be. The data are in
+the repository, so run it there::
 
     python examples/glioma_graph.py [PICTURE.png]
 """

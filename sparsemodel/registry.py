@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -80,13 +80,20 @@ def backend_class(name: str) -> type[Backend]:
     return found
 
 
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that was probably meant; exchanged letters are the likeliest slip."""
+    from difflib import get_close_matches
+
+    table = sorted(known)
+    exchanged = [one for one in table if sorted(one) == sorted(name)]
+    return next(iter(get_close_matches(name, exchanged or table, n=1)), None)
+
+
 def _load(name: str) -> type[Backend] | str:
     table = entries()
     if name not in table:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, table, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        close = _closest(name, table)
+        hint = f" Did you mean {close!r}?" if close else ""
         raise BackendUnavailableError(
             f"There is no backend {name!r}.{hint} Known: {', '.join(sorted(table)) or 'none'}."
         )

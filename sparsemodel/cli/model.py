@@ -143,7 +143,7 @@ def _cardinality(w: Variable, names: tuple[str, ...], arguments: argparse.Namesp
             raise UsageError("--always names every feature; nothing is left to choose from.")
         counted = w[kept]
     if arguments.group_prefix is None:
-        return card(counted) <= k
+        return card(counted, axis=1 if len(w.shape) == 2 else None) <= k
     labels = [names[j].partition(arguments.group_prefix)[0] for j in kept]
     return card(counted, groups=labels) <= k
 

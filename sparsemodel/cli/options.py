@@ -38,7 +38,7 @@ def add_data(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
             "--target",
             metavar="COLUMN",
             help="the column to predict, by name or number (from 1; -1 is the last); text is "
-            "understood as classes",
+            "read as classes, for the losses of classification",
         )
         group.add_argument(
             "--weights", metavar="COLUMN", help="nonnegative weights of the observations"

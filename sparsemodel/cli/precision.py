@@ -21,7 +21,8 @@ from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import problem_parser, with_recipe
 from sparsemodel.cli.records import finite
 from sparsemodel.cli.text import table as columns
-from sparsemodel.interfaces import DataError
+from sparsemodel.interfaces import DataError, FloatArray
+from sparsemodel.modelling.precision_data import dependent_columns
 from sparsemodel.reporting.progress import is_watched
 
 NAME = "precision"
@@ -99,8 +100,7 @@ def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
     """Return the problem that the options describe."""
     import sparsemodel as sm
 
-    X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
-    names = table.names or tuple(f"column_{j}" for j in range(1, X.shape[1] + 1))
+    X, names = _columns_of(table)
     if arguments.correlation:
         X = _standardised(X, names)
     p = X.shape[1]
@@ -114,6 +114,29 @@ def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
     return sm.Problem(sm.minimize(likelihood), constraints)
 
 
+def _columns_of(table: Table) -> tuple[FloatArray, tuple[str, ...]]:
+    X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
+    return X, table.names or tuple(f"column_{j}" for j in range(1, X.shape[1] + 1))
+
+
+def _refuse_dependent(table: Table, arguments: argparse.Namespace) -> None:
+    """Refuse columns that determine each other where only a default bounds the likelihood.
+
+    With fewer observations than columns all are dependent, and the defaults are made for that.
+    """
+    X, names = _columns_of(table)
+    free = arguments.shrinkage == 0.0 and arguments.beta is None
+    if not free or X.shape[0] <= X.shape[1] or not np.all(np.isfinite(X)):
+        return
+    found = [names[j] for j in dependent_columns(X)]
+    if found:
+        raise DataError(
+            f"{', '.join(found[:-1])} and {found[-1]} are linearly dependent: once they are joined "
+            f"the likelihood has no maximum. Leave one out (--drop {found[-1]}), draw the "
+            "covariance towards its diagonal (--shrinkage 0.1), or bound the eigenvalues (--beta)."
+        )
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Fit the graph."""
     if (arguments.edges is None) == (arguments.among is None):
@@ -121,6 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     output: Path | None = arguments.edge_list
     table = read(arguments.data, arguments)
+    _refuse_dependent(table, arguments)
     start, choice = None, ""
     if arguments.among is not None:
         arguments.edges = max(arguments.among)

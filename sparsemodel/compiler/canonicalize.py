@@ -39,7 +39,9 @@ def canonicalize(
     for i, variable in enumerate(declaration.variables):
         if not used[layout.rows(i)].any():
             raise ModelError(
-                f"The variable {variable.label} appears in no loss, so nothing determines it."
+                f"The variable {variable.label} appears in no loss (of a weight that is not "
+                "zero), and constraints alone do not bring an unknown into a problem. Put what it "
+                "stands for into the loss, or leave it out."
             )
     box = _box(declaration, layout)
     sparsity, forced = without_forced(_cardinality(declaration, layout), box, layout)
@@ -132,8 +134,9 @@ def _cardinality(declaration: Declaration, layout: Layout) -> Cardinality:
         > 1
     ):
         raise ModelError(
-            "Several cardinality constraints on different variables are not supported; stack the "
-            "variables into one, or use groups."
+            "A problem has one count: several limits or prices on different variables or slices "
+            "cannot be declared. One limit for all of them can: stack them into one variable, "
+            "`np.hstack([A, B]) @ w` for `A @ u + B @ v`."
         )
     limits = [c.k for c in declaration.cards if c.k is not None]
     price = sum(c.price for c in declaration.cards)

@@ -18,9 +18,11 @@ from sparsemodel.interfaces import (
     BackendUnavailableError,
     Form,
     Role,
+    SparseRegression,
     UnsupportedProblemError,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import require_steps
 from sparsemodel.registry import backend_class, usable_backends
 
 choose.register(SparsePrecision, choose_precision)
@@ -37,6 +39,8 @@ def make_plan(
 
     A time limit changes the choice only where the best plan is expected to take longer.
     """
+    if isinstance(form, SparseRegression):
+        require_steps(form)
     choice = Choice(())
     rejected: tuple[Rejection, ...] = ()
     if backend is None:

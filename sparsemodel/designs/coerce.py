@@ -184,7 +184,7 @@ def _check_indices(matrix: Any, where: str) -> None:
 def _dask_is_missing(where: str, error: ImportError) -> MissingDependencyError:
     return MissingDependencyError(
         f"{where} is a Dask array, but Dask cannot be imported whole ({error}); "
-        "pip install 'sparsemodel[distributed]', or pass the computed NumPy array."
+        "pip install 'dask[array,distributed]', or pass the computed NumPy array."
     )
 
 

@@ -32,7 +32,7 @@ def differentiated(value: Function, name: str) -> tuple[Function, Function, Func
         import jax
     except ImportError as error:
         raise MissingDependencyError(
-            f"{name} has no gradient. Pass one, or install JAX (pip install 'sparsemodel[jax]') "
+            f"{name} has no gradient. Pass one, or install JAX (pip install jax) "
             "and write the value with jax.numpy: the gradient is derived then."
         ) from error
 

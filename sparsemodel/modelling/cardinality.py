@@ -12,7 +12,7 @@ from sparsemodel.modelling.affine import Affine, AffineLike
 from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.following import taken
 from sparsemodel.modelling.matrices import EdgeCount, offdiag
-from sparsemodel.modelling.objective import Objective, Price
+from sparsemodel.modelling.objective import Objective, Price, counted
 from sparsemodel.modelling.parameters import Quantity
 from sparsemodel.modelling.symbolic import Symbolic
 from sparsemodel.modelling.values import array_of, cardinality_bound, real_number
@@ -28,7 +28,7 @@ class CardinalityConstraint(Constraint):
     k: int | Quantity
 
     def __repr__(self) -> str:
-        return f"card({self.expression}) <= {self.k!r}"
+        return f"card({counted(self.expression, self.groups)}) <= {self.k!r}"
 
 
 @final
@@ -45,8 +45,11 @@ class card(Symbolic):
         edge twice.
     groups
         A label per entry: entries with one label count together, once.
+        For a matrix one label per row: groups of rows.
     axis
-        1 counts the rows of a matrix variable (which is what is counted anyway).
+        1 counts the rows of a matrix variable: a row counts once if anything in it is nonzero.
+        A matrix of several columns needs it (or ``groups``), as CVXPY's users would mean the
+        entries, which cannot be counted yet; with one column the two are the same.
 
     Examples
     --------
@@ -86,6 +89,16 @@ class card(Symbolic):
             raise ModelError("axis=1 counts the rows of a matrix variable; no other axis is known.")
         if not shape:
             raise ModelError(f"{affine} is a single number; there is nothing to count.")
+        if axis is None and groups is None and len(shape) == 2 and shape[1] > 1:
+            name = affine.pieces[0].variable.label
+            raise ModelError(
+                f"card({affine}) of a matrix could count its rows or its entries. Write "
+                f"sm.card({name}, axis=1) for the rows: one counts once if anything in it is "
+                "nonzero. The entries of a matrix cannot be counted yet; for losses that act on "
+                "every entry of A @ W make it a vector, w = sm.Variable(p * m), with "
+                "`np.kron(A, np.eye(m)) @ w` and B.ravel(), count sm.card(w), and take "
+                "w.value.reshape(p, m)."
+            )
         self.expression = affine
         self.groups = None if groups is None else _group_codes(groups, shape[0])
 
@@ -129,13 +142,23 @@ class card(Symbolic):
 
     __rmul__ = __mul__
 
+    def __matmul__(self, _: Any) -> NoReturn:
+        raise ModelError(
+            "A price on card(w) is one number, the same for every entry; prices that differ are "
+            "not supported."
+        )
+
+    __rmatmul__ = __matmul__
+
     def __add__(self, other: Any) -> Objective:
         return self.as_terms().__add__(other)
 
     __radd__ = __add__
 
     def __repr__(self) -> str:
-        return f"card(offdiag({self.expression}))" if self._edges else f"card({self.expression})"
+        if self._edges:
+            return f"card(offdiag({self.expression}))"
+        return f"card({counted(self.expression, self.groups)})"
 
 
 def _group_codes(groups: Any, size: int) -> IntArray:

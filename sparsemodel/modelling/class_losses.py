@@ -101,7 +101,7 @@ def multinomial_loss(
     r"""Return the mean (or sum) of :math:`\log \sum_j e^{u_{ij}} - u_{i, y_i}`.
 
     The variable is a matrix with one column per class, ``W = sm.Variable((p, m))``, and an
-    intercept a row of it, ``c = sm.Variable(m)``; ``card(W) <= k`` counts rows (features).
+    intercept a row of it, ``c = sm.Variable(m)``; ``card(W, axis=1) <= k`` counts rows (features).
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def custom_loss(
     value
         ``u -> f(u)``, a number. Without ``gradient`` it must be a JAX function: gradient and
         Hessian products are then derived from it, in double precision whatever JAX's setting
-        (the extra ``sparsemodel[jax]`` has to be installed).
+        (``pip install jax``).
     gradient
         ``u -> grad f(u)``, an array of the shape of ``u``.
     hessian_product

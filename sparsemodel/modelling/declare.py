@@ -119,6 +119,7 @@ def declare(
     objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
 ) -> Declaration:
     """Return the declaration for the compiler, with the parameters' present values."""
+    _refuse_symmetric(variables, constraints)
     if not any(isinstance(term, LossTerm) for term in objective.terms):
         raise ModelError(
             "The objective has no loss. Write, for example, "
@@ -133,9 +134,15 @@ def declare(
             ridges.append(_ridge(term, variables, number))
         elif isinstance(term, Price):
             prices.append(price_spec(term, number))
-    by_kind: dict[type, list[Any]] = {}
+        else:
+            raise ModelError(f"{term!r} cannot stand beside losses of predictions.")
+    by_kind: dict[type, list[Any]] = {kind: [] for kind in _UNDERSTOOD}
     for constraint in constraints:
-        by_kind.setdefault(type(constraint), []).append(constraint)
+        if type(constraint) not in by_kind:
+            raise ModelError(
+                f"The constraint {constraint!r} is not understood beside {objective!r}."
+            )
+        by_kind[type(constraint)].append(constraint)
     return Declaration(
         variables=tuple(
             VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names)
@@ -143,11 +150,32 @@ def declare(
         ),
         losses=tuple(losses),
         ridges=tuple(ridges),
-        cards=(*prices, *(card_spec(c, number) for c in by_kind.get(CardinalityConstraint, []))),
-        bounds=tuple(bound_spec(c, number) for c in by_kind.get(Bound, [])),
-        linear=tuple(linear_spec(c, number, blocks) for c in by_kind.get(LinearConstraint, [])),
-        norms=tuple(norm_spec(c, number) for c in by_kind.get(NormConstraint, [])),
+        cards=(*prices, *(card_spec(c, number) for c in by_kind[CardinalityConstraint])),
+        bounds=tuple(bound_spec(c, number) for c in by_kind[Bound]),
+        linear=tuple(linear_spec(c, number, blocks) for c in by_kind[LinearConstraint]),
+        norms=tuple(norm_spec(c, number) for c in by_kind[NormConstraint]),
         constant=objective.constant,
+    )
+
+
+_UNDERSTOOD = (CardinalityConstraint, Bound, LinearConstraint, NormConstraint)
+"""What a problem with losses of predictions can be constrained by: all of it is declared."""
+
+
+def _refuse_symmetric(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> None:
+    """Refuse what only precision-matrix problems know: symmetry, edges, eigenvalues."""
+    about = next((v for v in variables if v.symmetric), None)
+    if about is None:
+        return
+    found = [repr(c) for c in constraints if type(c) not in _UNDERSTOOD]
+    also = f" Nor is {', '.join(found)}." if found else ""
+    raise ModelError(
+        f"{about.label} is declared symmetric, which is understood for gaussian_nll (-log_det + "
+        f"trace) alone, not for losses of predictions.{also} Declare it without symmetric=True if "
+        "any matrix will do. Otherwise take the entries of its upper triangle for the unknown: a "
+        "vector u of p * (p + 1) / 2, with `sm.squared_loss(np.kron(A, np.eye(p)) @ E @ u, "
+        "B.ravel())`, where E[i * p + j] and E[j * p + i] are 1 in the column of the entry (i, j); "
+        "then sm.card(u[off]) <= k counts pairs off the diagonal."
     )
 
 

@@ -23,7 +23,8 @@ from sparsemodel.modelling.matrices import eigenvalue_bound, forbidden_edges
 from sparsemodel.modelling.variables import Variable
 
 _HARMLESS = {"nonneg", "pos", "nonpos", "neg", "bounds", "symmetric", "PSD"}
-"""Attributes of CVXPY variables that are constraints here, or shapes."""
+"""Attributes of CVXPY variables that are constraints here; of the last two the twin knows, and a
+positive definite matrix is all that log_det allows."""
 
 
 def goal_of(goal: Any) -> Minimize:
@@ -47,7 +48,8 @@ def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
             found.append(Bound(variable.as_affine(), 0.0, None))
         if variable.partner is None:
             continue
-        given = {key: value for key, value in variable.partner.attributes.items() if value}
+        attributes = variable.partner.attributes.items()
+        given = {key: value for key, value in attributes if _is_set(value)}
         strange = sorted(given.keys() - _HARMLESS)
         if strange:
             raise ModelError(
@@ -64,6 +66,11 @@ def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
                 limit = taken(end)
                 found.extend(flat(variable <= limit if upper else variable >= limit))
     return tuple(found)
+
+
+def _is_set(value: Any) -> bool:
+    """Return whether an attribute was given; some are lists or arrays of places."""
+    return value is not None and value is not False
 
 
 def flat(made: Any) -> tuple[Constraint, ...]:

@@ -301,9 +301,12 @@ def _concave() -> Any:
 
 
 def _unknown(expression: Any) -> ModelError:
+    kind = kind_of(expression)
+    shown = " ".join(str(expression).split())
+    where = f" in {shown}" if len(shown) <= 120 else ""
+    hint = " For least squares write sum_squares." if kind == "Pnorm" else ""
     return ModelError(
-        f"The CVXPY atom {kind_of(expression)} in {expression} is not recognised; "
-        f"recognised are {RECOGNISED}."
+        f"The CVXPY atom {kind}{where} is not recognised; recognised are {RECOGNISED}.{hint}"
     )
 
 

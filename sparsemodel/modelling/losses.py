@@ -178,8 +178,8 @@ def cox_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
     r"""Return the negative log partial likelihood of the Cox model, ties after Breslow:
-    the mean (or sum) over the events of
-    :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`.
+    the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by the
+    number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
 
     ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
     for censoring: ``np.column_stack([time, event])``. An intercept changes nothing and must be

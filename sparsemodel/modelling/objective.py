@@ -90,6 +90,11 @@ class ObjectiveLike(Symbolic, ABC):
         raise ModelError("Powers of a loss are not understood; scale it or add terms.")
 
     def __le__(self, other: Any) -> Any:
+        if all(isinstance(term, Price) for term in self.as_terms().terms):
+            raise ModelError(
+                f"A bound on {self!r} is not understood: a limit holds for the count of one "
+                "variable. Stack the variables into one, and write sm.card(w) <= k."
+            )
         raise ModelError(
             f"A bound on {self!r} is not understood; put the loss into sm.minimize(...)."
         )
@@ -202,7 +207,13 @@ class Price(ObjectiveLike):
         return replace(self, gamma=_times(factor, self.gamma))
 
     def __repr__(self) -> str:
-        return f"{_factor(self.gamma)}card({self.expression})"
+        return f"{_factor(self.gamma)}card({counted(self.expression, self.groups)})"
+
+
+def counted(expression: Affine, groups: Any) -> str:
+    """Return what ``card`` counts, as it is written."""
+    rows = len(expression.value_shape()) == 2 and groups is None
+    return f"{expression}{', groups' if groups is not None else ', axis=1' if rows else ''}"
 
 
 def linear_term(expression: AffineLike) -> LossTerm:
@@ -239,5 +250,6 @@ __all__ = [
     "Price",
     "Reduction",
     "Ridge",
+    "counted",
     "linear_term",
 ]

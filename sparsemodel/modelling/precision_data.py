@@ -24,6 +24,9 @@ _LARGEST_ENTRY = 1e35
 XI = 1e-2
 """The constant of the default eigenvalue bounds, in units of the smallest variance."""
 
+_DEPENDENT = 1e-12
+"""Share of the variance that the others leave of a column that they determine."""
+
 _BELOW = 0.999
 """Keeps the default lower bound away from optima that come arbitrarily close to it."""
 
@@ -75,6 +78,25 @@ def check_covariance(matrix: Any, *, where: str = "S") -> FloatArray:
     _require_variances(np.diagonal(S), where)
     _require_semidefinite(S, where)
     return np.ascontiguousarray(S)
+
+
+def dependent_columns(X: FloatArray) -> tuple[int, ...]:
+    """Return the columns of one linear dependence among the centred columns of data, if any.
+
+    The fewest that show it: found from the left, each column against those before it.
+    """
+    centred = X - X.mean(axis=0)
+    sizes = np.linalg.norm(centred, axis=0)
+    if not np.all(sizes > 0.0):
+        return ()  # constant columns have an error of their own
+    unit = centred / sizes
+    R = np.linalg.qr(unit, mode="r")
+    left = np.abs(np.diagonal(R))
+    if left.min() ** 2 > _DEPENDENT:
+        return ()
+    last = int(np.argmax(left**2 <= _DEPENDENT))
+    weights = np.linalg.lstsq(unit[:, :last], unit[:, last], rcond=None)[0]
+    return (*(int(j) for j in np.flatnonzero(np.abs(weights) > 1e-6)), last)
 
 
 def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> Covariance:
@@ -219,4 +241,11 @@ def _require_semidefinite(S: FloatArray, where: str) -> None:
         )
 
 
-__all__ = ["XI", "Covariance", "check_covariance", "covariance_of_data", "default_bounds"]
+__all__ = [
+    "XI",
+    "Covariance",
+    "check_covariance",
+    "covariance_of_data",
+    "default_bounds",
+    "dependent_columns",
+]

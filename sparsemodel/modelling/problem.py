@@ -363,7 +363,7 @@ class Problem:
         verbose
             Show the bound, the best objective and the gap on standard error while it runs.
         resume
-            The certificate of an earlier proof (or its ``.json`` file), for squared losses: what
+            The certificate of an earlier proof (or its ``.json`` file): what
             it closed is evaluated again and stays closed; ``gap`` cannot be smaller than its own.
         """
         proof, self._outcome, self._solution = prove(

@@ -39,15 +39,21 @@ def loss_term(
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
-    >>> class CubicLoss(sm.Loss):
+    >>> from sparsemodel.interfaces import Curved
+    >>> class CubicLoss(Curved, sm.Loss):
     ...     name = "cubic_loss"
     ...     def value(self, u, y):
     ...         return np.abs(u - y) ** 3 / 3
     ...     def derivative(self, u, y):
     ...         return (u - y) * np.abs(u - y)
+    ...     def second_derivative(self, u, y):
+    ...         return 2 * np.abs(u - y)
     >>> w = sm.Variable(2, name="w")
     >>> sm.loss_term(CubicLoss(), np.eye(2) @ w, [1.0, 2.0])
     cubic_loss(A @ w)
+    >>> goal = sm.minimize(sm.loss_term(CubicLoss(), np.eye(2) @ w, [1.0, 2.0]))
+    >>> sm.Problem(goal, sm.card(w) <= 1).solve().support.tolist()
+    [1]
     """
     if not isinstance(loss, DataFit):
         given = loss.__name__ if isinstance(loss, type) else type(loss).__name__

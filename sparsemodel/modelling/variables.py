@@ -171,6 +171,12 @@ class Slice(AffineLike):
 
 
 def _indices(key: Any, size: int, label: str) -> IntArray:
+    if isinstance(key, tuple):
+        raise ModelError(
+            f"{label}[...] takes one index: a matrix variable is sliced by rows, not by columns or "
+            "entries. Declare what you want to address as variables of their own, or the matrix "
+            "as a vector of p * m entries."
+        )
     try:
         rows = np.atleast_1d(np.arange(size)[key])
     except IndexError as error:

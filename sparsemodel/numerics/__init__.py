@@ -27,7 +27,7 @@ from sparsemodel.numerics.hard_threshold import (
     select_scores,
     top_k,
 )
-from sparsemodel.numerics.multipliers import minimise_with_multipliers
+from sparsemodel.numerics.multipliers import minimise_with_multipliers, require_steps
 from sparsemodel.numerics.objective import RegressionObjective, margins, rowwise
 from sparsemodel.numerics.power import restricted_smoothness
 from sparsemodel.numerics.projection import project
@@ -104,6 +104,7 @@ __all__ = [
     "quadratic_model",
     "removal_costs",
     "removal_order",
+    "require_steps",
     "restricted_smoothness",
     "rowwise",
     "satisfied",

@@ -175,6 +175,17 @@ class _Augmented:
         return total
 
 
+def require_steps(form: SparseRegression) -> None:
+    """Raise an error that names a loss for which no minimiser on a support is known."""
+    for term in form.terms:
+        if not isinstance(term.loss, (TwiceDifferentiable, Smoothable)):
+            raise UnsupportedProblemError(
+                f"{term.loss.name} has neither a second derivative nor smooth approximations, and "
+                "nothing here minimises it without: inherit Curved and write second_derivative, or "
+                "inherit Smoothable."
+            )
+
+
 def _terms(
     form: SparseRegression, objective: RegressionObjective, support: IntArray, v: FloatArray
 ) -> tuple[TermEnvelope, ...]:
@@ -185,10 +196,7 @@ def _terms(
         elif isinstance(term.loss, Smoothable):
             out.append(KinkedTerm(term, design, v))
         else:
-            raise UnsupportedProblemError(
-                f"{term.loss.name} has neither a second derivative nor smooth approximations: "
-                "inherit Curved and write second_derivative, or inherit Smoothable."
-            )
+            require_steps(form)
     return tuple(out)
 
 
@@ -242,4 +250,4 @@ def _can_be_feasible(
     return bool(found.status != 2)  # 2: infeasible
 
 
-__all__ = ["Solved", "minimise_with_multipliers"]
+__all__ = ["Solved", "minimise_with_multipliers", "require_steps"]

@@ -17,9 +17,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
-        raise MissingDependencyError(
-            "Plots need Matplotlib: pip install 'sparsemodel[plot]'."
-        ) from error
+        raise MissingDependencyError("Plots need Matplotlib: pip install matplotlib.") from error
     return plt
 
 

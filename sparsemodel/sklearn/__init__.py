@@ -14,7 +14,7 @@ try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as _error:
     raise MissingDependencyError(
-        "sparsemodel.sklearn needs scikit-learn; pip install 'sparsemodel[sklearn]'."
+        "sparsemodel.sklearn needs scikit-learn; pip install scikit-learn."
     ) from _error
 
 from sparsemodel.sklearn.classification import SparseLogisticRegression, SparseSVC

@@ -183,7 +183,8 @@ class Declared:
         )
         if model.ridge != 0.0:  # a ridge that is no number is refused by the language
             objective = objective + ridge(self._w, model.ridge)
-        constraints: list[Any] = [card(self._w, groups=model.groups) <= self._k]
+        rows = 1 if self._w.ndim == 2 else None
+        constraints: list[Any] = [card(self._w, groups=model.groups, axis=rows) <= self._k]
         if model.positive:
             constraints.append(self._w >= 0.0)
         self._units = p if model.groups is None else len(np.unique(np.asarray(model.groups)))

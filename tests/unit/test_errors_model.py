@@ -313,9 +313,11 @@ def test_a_loss_of_ones_own_needs_curvature(w: sm.Variable) -> None:
 def test_matrix_variables(w: sm.Variable) -> None:
     W = sm.Variable((4, 2), name="W")
     with pytest.raises(sm.ModelError, match="use a vector variable"):
-        sm.Problem(sm.minimize(sm.logistic_loss(A @ W, B > 0)), sm.card(W) <= 1)
+        sm.Problem(sm.minimize(sm.logistic_loss(A @ W, B > 0)), sm.card(W, axis=1) <= 1)
     with pytest.raises(sm.ModelError, match="matrix variable with 3 columns"):
-        sm.Problem(sm.minimize(sm.multinomial_loss(A @ W, np.arange(10) % 3)), sm.card(W) <= 1)
+        sm.Problem(
+            sm.minimize(sm.multinomial_loss(A @ W, np.arange(10) % 3)), sm.card(W, axis=1) <= 1
+        )
     with pytest.raises(sm.ModelError, match="matrix variable with 3 columns"):
         sm.Problem(sm.minimize(sm.multinomial_loss(A @ w, np.arange(10) % 3)), sm.card(w) <= 1)
 

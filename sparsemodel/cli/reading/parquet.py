@@ -17,13 +17,13 @@ def read_parquet(file: Path, columns: Columns) -> Table:
     except ImportError as error:
         raise MissingDependencyError(
             "Parquet files are read with pandas and pyarrow; pip install "
-            "'sparsemodel[parquet]', or save the data as CSV or npz."
+            "pandas pyarrow, or save the data as CSV or npz."
         ) from error
     try:
         frame = pd.read_parquet(file)
     except ImportError as error:
         raise MissingDependencyError(
-            "pandas reads Parquet files with pyarrow; pip install 'sparsemodel[parquet]', or save "
+            "pandas reads Parquet files with pyarrow; pip install pyarrow, or save "
             "the data as CSV or npz."
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's errors derive from these

@@ -106,12 +106,15 @@ class Trial:
                 **_PARAMETERS.get(recipe.loss, {}),
             )
         if self.price:
-            objective = objective + self.price * sm.card(w)
+            objective = objective + self.price * self._card(w)
         return sm.Problem(sm.minimize(objective), self._constraints(w)), w, c
+
+    def _card(self, counted: Any) -> sm.card:
+        return sm.card(counted, groups=self.groups, axis=1 if counted.ndim == 2 else None)
 
     def _constraints(self, w: sm.Variable) -> list[Any]:
         counted: Any = w[self.always :] if self.always else w
-        found: list[Any] = [] if self.price else [sm.card(counted, groups=self.groups) <= self.k]
+        found: list[Any] = [] if self.price else [self._card(counted) <= self.k]
         low, high = self.box
         if np.isfinite(low):
             found.append(w >= low)
