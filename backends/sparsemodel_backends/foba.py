@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -61,6 +62,9 @@ class FoBa(IterativeBackend[FoBaState]):
     One gradient per forward step, plus ``O(n k + k^2)`` per change of the support for the squared
     loss, where the costs of removals are exact; a restricted minimisation and a quadratic model
     of the costs for others. Ends when the support is full.
+
+    Literal mode compares :math:`|g_i|`; ``tol`` (times the first gain) is the paper's
+    :math:`\epsilon`.
     """
 
     nu: float = 0.5
@@ -74,6 +78,7 @@ class FoBa(IterativeBackend[FoBaState]):
         "finds the support of a sparse x* from O(s* log p) observations when restricted "
         "eigenvalues and the smallest coefficient are bounded below (Zhang 2011, Theorem 1)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False, "nu": 0.5}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -68,6 +69,7 @@ class GP(IterativeBackend[GPState]):
     guarantee: ClassVar[str] = (
         "selects as orthogonal matching pursuit does, up to the error of one gradient step"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def __post_init__(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -72,6 +73,9 @@ class GraHTP(IterativeBackend[GraHTPState]):
     One gradient and one restricted minimisation an iteration. Only ``"theory"`` is safe; other
     steps may cycle, so the best iterate is returned. Matrix-free designs have the diagonal
     estimated once, at the start.
+
+    Literal mode takes the step of Theorem 5(a), ``"theory"``, unless ``step_size`` gives the
+    paper's :math:`\eta`, and ends when ``F`` repeats alone.
     """
 
     step_size: float | Literal["unit", "theory", "normalised"] = "unit"
@@ -85,6 +89,11 @@ class GraHTP(IterativeBackend[GraHTPState]):
         "with step 1/(2 M_2k), linear convergence to every kbar-sparse point, up to its gradient, "
         "when k >= (2 + 16 (M_2k / m_2k)^2) kbar (Yuan, Li and Zhang 2018, Theorem 5(a))"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "step_size": "theory",
+        "tol": 0.0,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
