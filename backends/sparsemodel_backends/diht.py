@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast, final
+from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import (
     Dual,
     conjugate_slope,
+    constant_step,
     correlations,
     dual_value,
     margins,
@@ -60,6 +62,8 @@ class DIHTState:
     gap: float
     scale: float = 1.0
     """``c`` of the steps for losses that are not smooth."""
+    constant: float = 0.0
+    """The step of every iteration; 0 for steps that decrease."""
     kappa: float = 0.0
     """Curvature that the quadratic part of the dual has had so far."""
     settled: frozenset[int] = frozenset()
@@ -91,6 +95,9 @@ class DIHT(IterativeBackend[DIHTState]):
         Shrink the dual point of the first step to the best multiple of itself, and go on from the
         loss derivatives at a new best primal point (the dual solution where there is no gap)
         whenever these bound higher than all before. False is the paper's method.
+    schedule
+        ``"decreasing"`` for the steps above; ``"constant"`` for :math:`\mu_D / \ell_D^2` of
+        Theorem 17, for losses that are smooth and strongly convex.
     tol
         Stops when the gap is below ``tol`` times the size of the objective.
     max_iter
@@ -107,10 +114,15 @@ class DIHT(IterativeBackend[DIHTState]):
     columns of the support. Where the loss allows, the primal point is minimised over its support
     when that is new and has stayed for an iteration (or has at most 64 coordinates). What is
     reported as a bound is recomputed by the certificate, with its rounding.
+
+    Literal mode takes the paper's :math:`L / (t + 2)`, or with ``schedule="constant"`` the step of
+    Theorem 17, and no restarts. Its iterates are ``current``; the point returned is the best seen,
+    minimised over its support.
     """
 
     shifted: bool = True
     restarts: bool = True
+    schedule: Literal["decreasing", "constant"] = "decreasing"
     tol: float = 1e-6
     max_iter: int = 1000
     patience: int = 100
@@ -118,10 +130,16 @@ class DIHT(IterativeBackend[DIHTState]):
     name: ClassVar[str] = "diht"
     reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 1"
     guarantee: ClassVar[str] = (
-        "the duality gap tends to zero as 1/sqrt(t) for losses with a Lipschitz derivative when "
-        "lambda min |w_S| exceeds the largest gradient at the minimiser, so that the sparse "
-        "problem has no gap (Yuan et al. 2020, Theorems 8 and 15)"
+        "as published, the duality gap tends to zero as 1/sqrt(t) for losses with a Lipschitz "
+        "derivative when lambda min |w_S| exceeds the largest gradient at the minimiser, so that "
+        "the sparse problem has no gap (Yuan et al. 2020, Theorems 8 and 15)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "shifted": False,
+        "restarts": False,
+        "tol": 0.0,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, IntervalConjugable),
         smooth=False,
@@ -135,13 +153,13 @@ class DIHT(IterativeBackend[DIHTState]):
         return (THEOREM_13, THEOREM_15, THEOREM_17)
 
     def __post_init__(self) -> None:
-        check_options(self.tol, self.patience)
+        check_options(self.tol, self.patience, self.schedule)
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
-        return dual_objections(form)
+        return dual_objections(form, self.schedule)
 
     def init(self, objective: Objective, context: Context) -> DIHTState:
-        return first_state(objective, context)
+        return first_state(objective, context, self.schedule)
 
     def step(self, objective: Objective, state: DIHTState, context: Context) -> DIHTState:
         form = cast("SparseRegression", objective.form)
@@ -190,18 +208,25 @@ class DIHT(IterativeBackend[DIHTState]):
 # ---- shared with the stochastic version --------------------------------------------------------
 
 
-def check_options(tol: float, patience: int) -> None:
+def check_options(tol: float, patience: int, schedule: str) -> None:
     """Raise unless the options that the dual methods share make sense."""
     if not tol >= 0.0:
         raise ModelError(f"tol must not be negative, got {tol}.")
     if patience < 1:
         raise ModelError(f"patience must be at least 1, not {patience}.")
+    if schedule not in ("decreasing", "constant"):
+        raise ModelError(f"schedule must be 'decreasing' or 'constant', not {schedule!r}.")
 
 
-def dual_objections(form: Form) -> tuple[str, ...]:
+def dual_objections(form: Form, schedule: str) -> tuple[str, ...]:
     """Return what a dual method needs beyond its capabilities."""
-    if isinstance(form, SparseRegression) and unpenalised_free(form):
+    if not isinstance(form, SparseRegression):
+        return ()
+    if unpenalised_free(form):
         return ("needs a ridge on every coordinate, those that are always in included",)
+    bounds = [term.loss.curvature() for term in form.terms]
+    if schedule == "constant" and not all(0.0 < low <= high < np.inf for low, high in bounds):
+        return ("needs smooth and strongly convex losses for the constant step",)
     return ()
 
 
@@ -210,7 +235,7 @@ def bound_note(state: DIHTState) -> tuple[str, ...]:
     return (f"best dual value {state.bound:.10g} (before certification)",)
 
 
-def first_state(objective: Objective, context: Context) -> DIHTState:
+def first_state(objective: Objective, context: Context, schedule: str) -> DIHTState:
     """Return the state at ``a = 0``, or at the loss derivatives of a start."""
     form = cast("SparseRegression", objective.form)
     point = objective.origin() if context.start is None else objective.point_from(context.start)
@@ -225,7 +250,17 @@ def first_state(objective: Objective, context: Context) -> DIHTState:
     bound = dual_value(form, a, least)
     best = current if priced(objective, current) < priced(objective, point) else point
     gap = priced(objective, best) - bound
-    return DIHTState(a, q, current, best, weighted(form, a), bound, gap=gap, milestone=gap)
+    return DIHTState(
+        a,
+        q,
+        current,
+        best,
+        weighted(form, a),
+        bound,
+        gap=gap,
+        constant=constant_step(form) if schedule == "constant" else 0.0,
+        milestone=gap,
+    )
 
 
 def ascend(form: SparseRegression, state: DIHTState, t: int) -> Dual:
@@ -237,7 +272,8 @@ def ascend(form: SparseRegression, state: DIHTState, t: int) -> Dual:
         if not np.isfinite(smoothness):
             smoothness = state.scale
         slope = margins(term, z) - conjugate_slope(loss, part, term.target)
-        moved.append(part + smoothness / (t + 2.0 + smoothness * state.kappa) * slope)
+        eta = state.constant or smoothness / (t + 2.0 + smoothness * state.kappa)
+        moved.append(part + eta * slope)
     return project_dual(form, tuple(moved))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -61,6 +62,9 @@ class FoBa(IterativeBackend[FoBaState]):
     One gradient per forward step, plus ``O(n k + k^2)`` per change of the support for the squared
     loss, where the costs of removals are exact; a restricted minimisation and a quadratic model
     of the costs for others. Ends when the support is full.
+
+    Literal mode compares :math:`|g_i|`; ``tol`` (times the first gain) is the paper's
+    :math:`\epsilon`.
     """
 
     nu: float = 0.5
@@ -75,6 +79,7 @@ class FoBa(IterativeBackend[FoBaState]):
         "eigenvalues and the smallest coefficient are bounded below (Zhang 2011, Theorem 1)"
     )
     purpose: ClassVar[str] = "adds coordinates one by one and drops those that stop paying"
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False, "nu": 0.5}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -69,6 +70,7 @@ class GP(IterativeBackend[GPState]):
         "selects as orthogonal matching pursuit does, up to the error of one gradient step"
     )
     purpose: ClassVar[str] = "adds coordinates along gradients, without a full refit each"
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def __post_init__(self) -> None:

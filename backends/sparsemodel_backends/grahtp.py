@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -76,6 +77,9 @@ class GraHTP(IterativeBackend[GraHTPState]):
     One gradient and one restricted minimisation an iteration. Only ``"theory"`` is safe; other
     steps may cycle, so the best iterate is returned. Matrix-free designs have the diagonal
     estimated once, at the start.
+
+    Literal mode takes the step of Theorem 5(a), ``"theory"``, unless ``step_size`` gives the
+    paper's :math:`\eta`, and ends when ``F`` repeats alone.
     """
 
     step_size: float | Literal["unit", "theory", "normalised"] = "unit"
@@ -92,6 +96,11 @@ class GraHTP(IterativeBackend[GraHTPState]):
     purpose: ClassVar[str] = "the loss is smooth, and debiasing on the support is cheap"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON, Role.REFINEMENT})
     prior: ClassVar[Prior | None] = Prior(close=0.23, excess=0.21, passes=4.0)
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "step_size": "theory",
+        "tol": 0.0,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def theorems(self) -> tuple[Theorem, ...]:

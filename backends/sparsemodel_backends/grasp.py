@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -66,6 +67,8 @@ class GraSP(IterativeBackend[GraSPState]):
     One gradient and a restricted minimisation over at most ``3k`` units an iteration. ``3k``
     columns should be independent, or regularised by a ridge: with fewer observations than that
     the merged problem is solved by interpolation and the iterates mean little.
+
+    Literal mode does not debias and compares :math:`|g_i|` and :math:`|x_j|`.
     """
 
     debias: bool = True
@@ -77,10 +80,16 @@ class GraSP(IterativeBackend[GraSPState]):
     name: ClassVar[str] = "grasp"
     reference: ClassVar[str] = "Bahmani, Raj and Boufounos (JMLR 2013), Algorithm 1"
     guarantee: ClassVar[str] = (
-        "halves the distance to a k-sparse x* in each iteration, up to its gradient, when the "
-        "Hessian restricted to 4k coordinates is conditioned by (1 + sqrt 3) / 2 "
+        "as published, halves the distance to a k-sparse x* in each iteration, up to its gradient, "
+        "when the Hessian restricted to 4k coordinates is conditioned by (1 + sqrt 3) / 2 "
         "(Bahmani, Raj and Boufounos 2013, Theorem 1)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "debias": False,
+        "scaled": False,
+        "tol": 0.0,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def theorems(self) -> tuple[Theorem, ...]:

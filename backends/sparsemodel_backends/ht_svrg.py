@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, cast, final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import (
     batch_count,
+    drawn_block,
     epoch,
     margins,
     normalised_step,
@@ -75,10 +77,20 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         many as keep that ``O(p)`` below the cost of a pass and batches of 16 rows.
     step_size
         :math:`\eta`. None starts from the exact step of a quadratic along the gradient on its
-        ``k`` largest entries and halves it after a stage that raised ``f``.
+        ``k`` largest entries and halves it after a stage that raised ``f``; ``"lipschitz"`` takes
+        2 / L with the global Lipschitz constant L of the gradient.
     pick
         ``"last"`` takes the last inner iterate as the next :math:`\tilde x`; ``"random"`` draws
         it, as the paper does for its proof (found less often to end at the right support).
+    sampling
+        ``"passes"`` goes through random batches, each observation once a pass; ``"uniform"`` draws
+        one of the batches (of consecutive observations, single ones when ``batches`` is None) in
+        every step, and the next :math:`\tilde x` from :math:`x^0, \dots, x^{m-1}`, as printed.
+    inner_steps
+        ``m``, the inner steps of a stage. None takes ``inner_epochs`` times the batches.
+    relaxation
+        :math:`k / K` with ``K`` the cardinality of the problem, as in
+        :class:`~sparsemodel_backends.pgd.PGD`.
     radius
         :math:`\omega`, the radius of a ball that contains the solution. None leaves it out.
     tol
@@ -92,12 +104,20 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
     -----
     A stage costs one gradient and about ``2 inner_epochs`` passes. The result is minimised over
     its support.
+
+    Literal mode has single observations drawn uniformly, 9 K entries and the step 2 / L, as Section
+    5 of the paper; ``radius`` gives its ball, ``step_size``, ``relaxation`` and ``inner_steps``
+    other parameters, those of (4.5) for instance. Its iterates are ``reference``; the point
+    returned is their ``K`` largest entries, minimised.
     """
 
     inner_epochs: int = 3
     batches: int | None = None
-    step_size: float | None = None
+    step_size: float | Literal["lipschitz"] | None = None
     pick: Literal["last", "random"] = "last"
+    sampling: Literal["passes", "uniform"] = "passes"
+    inner_steps: int | None = None
+    relaxation: float = 1.0
     radius: float | None = None
     tol: float = 1e-6
     max_iter: int = 200
@@ -108,10 +128,19 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         "Shen and Li (JMLR 2018), Algorithm 1; Li, Zhao, Arora, Liu and Haupt (ICML 2016)"
     )
     guarantee: ClassVar[str] = (
-        "linear convergence in expectation to the value of a K-sparse x*, up to its gradient, with "
-        "single observations, steps below 1 / (4 L) and k so large that nu < 4 L / (4 L - alpha), "
-        "L and alpha the restricted smoothness and convexity (Shen and Li 2018, Theorem 10)"
+        "as published, in a ball around x*, with steps below 1 / (4 L), long stages and k so large "
+        "that nu < 4 L / (4 L - alpha), linear convergence in expectation to the value of a "
+        "K-sparse x*, up to its gradient, L and alpha the restricted smoothness and convexity "
+        "(Shen and Li 2018, Theorem 10)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "sampling": "uniform",
+        "pick": "random",
+        "relaxation": 9.0,
+        "step_size": "lipschitz",
+        "tol": 0.0,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, TwiceDifferentiable), access=Access.PRODUCTS | Access.ROWS, box=True
     )
@@ -127,21 +156,37 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             )
         if self.pick not in ("random", "last"):
             raise ModelError(f"pick must be 'random' or 'last', not {self.pick!r}.")
-        for name, value in (("step_size", self.step_size), ("radius", self.radius)):
-            if value is not None and not value > 0.0:
-                raise ModelError(f"{name} must be positive or None, not {value}.")
+        if self.sampling not in ("passes", "uniform"):
+            raise ModelError(f"sampling must be 'passes' or 'uniform', not {self.sampling!r}.")
+        if self.inner_steps is not None and self.inner_steps < 1:
+            raise ModelError(f"inner_steps must be at least 1 or None, not {self.inner_steps}.")
+        if not self.relaxation >= 1.0:
+            raise ModelError(f"relaxation must be at least 1, not {self.relaxation}.")
+        step: float | str | None = self.step_size
+        if step == "lipschitz":
+            step = None
+        for name, value in (("step_size", step), ("radius", self.radius)):
+            if value is not None and (isinstance(value, str) or not value > 0.0):
+                raise ModelError(f"{name} must be positive or None, not {value!r}.")
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         boxed = isinstance(form, SparseRegression) and form.box is not None
         if boxed and self.radius is not None:
             return ("keeps either bounds or a radius, not both",)
+        if self.step_size != "lipschitz" or not isinstance(form, SparseRegression):
+            return ()
+        if not all(np.isfinite(term.loss.curvature()[1]) for term in form.terms):
+            return ("needs a bounded second derivative for the step 2 / L",)
         return ()
 
     def init(self, objective: Objective, context: Context) -> HTSVRGState:
         start = context.start
         point = objective.origin() if start is None else objective.point_from(start)
         eta = self.step_size
-        if eta is None:
+        if isinstance(eta, str):
+            bound = objective.smoothness().value
+            eta = 2.0 / bound if bound > 0.0 else 1.0
+        elif eta is None:
             along = select(objective.cardinality, objective.gradient(point))
             eta = normalised_step(objective, point, along) or 1.0
         return HTSVRGState(point, point, eta, best=point.value)
@@ -149,6 +194,8 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
     def step(self, objective: Objective, state: HTSVRGState, context: Context) -> HTSVRGState:
         reference, eta = state.reference, state.step_size
         following = self._stage(objective, reference, eta, context.rng)
+        if following is reference:  # x^0 was drawn
+            return replace(state, worse=state.worse + 1)
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - reference.x))
         change = moved / size if size > 0.0 else moved
@@ -158,9 +205,12 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
                 change = np.inf
                 following = reference
         point = state.point
-        known = state.settled and np.array_equal(following.support, point.support)
+        kept = following
+        if self.relaxation > 1.0:
+            kept = objective.point(*project(objective, following.x))
+        known = state.settled and np.array_equal(kept.support, point.support)
         if change <= self.tol or not known:
-            point = context.restricted(objective, following.support, following)
+            point = context.restricted(objective, kept.support, kept)
         improved = point.value < state.best
         return HTSVRGState(
             following,
@@ -182,14 +232,20 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             for term, z in zip(form.terms, reference.state, strict=True)
         )
         ridged = bool(np.any(form.ridge))
-        count = batch_count(form) if self.batches is None else self.batches
-        steps = self.inner_epochs * count
-        drawn = int(rng.integers(steps)) if self.pick == "random" else steps - 1
+        count = self._count(form)
+        steps = self.inner_epochs * count if self.inner_steps is None else self.inner_steps
+        uniform = self.sampling == "uniform"
+        if self.pick == "random":  # x^0, ..., x^(m-1) in the paper, x^1, ..., x^m otherwise
+            steps = int(rng.integers(steps)) + (0 if uniform else 1)
+        if steps == 0:
+            return reference
+        sparsity = objective.cardinality
+        k = min(int(np.ceil(self.relaxation * sparsity.k)), sparsity.units)
         support, x = reference.support, reference.x
         for number in range(steps):
-            if number % count == 0:
+            if not uniform and number % count == 0:
                 batches = epoch(form, count, rng)
-            batch = next(batches, None)
+            batch = drawn_block(form, count, rng) if uniform else next(batches, None)
             if batch is None:  # fewer observations than batches
                 continue
             b: FloatArray | None = None
@@ -209,14 +265,19 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             if ridged:
                 near = np.union1d(support, reference.support)
                 b[near] -= eta * rowwise(form.ridge[near], x[near] - reference.x[near])
-            support, values = project(objective, b)  # H_k, then the ball
+            support, values = project(objective, b, k=k)  # H_k, then the ball
             x = np.zeros_like(x)
             x[support] = values
             if self.radius is not None:
                 x /= max(1.0, float(np.linalg.norm(x)) / self.radius)
-            if number == drawn:
-                break
         return objective.point(support, x[support])
+
+    def _count(self, form: SparseRegression) -> int:
+        if self.batches is not None:
+            return self.batches
+        if self.sampling == "uniform":
+            return max(1, sum(int(term.target.shape[0]) for term in form.terms))
+        return batch_count(form)
 
     def iterate(self, state: HTSVRGState) -> Point:
         return state.point

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -99,6 +100,10 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     search ends the three smallest (or cheapest) coordinates are dropped in turn. A step costs
     half a pass and ``candidates`` warm-started minimisations; curvatures are measured when ``f``
     has halved.
+
+    Literal mode compares :math:`|x_j|`; the paper's :math:`S^0` is the support of ``start``. It is
+    Algorithm 4 where insertions have a closed form, and with ``candidates`` the number of
+    coordinates wherever a single removal is tried.
     """
 
     removal: Literal["smallest", "cheapest", "all"] = "smallest"
@@ -109,12 +114,14 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     name: ClassVar[str] = "local_search"
     reference: ClassVar[str] = "Axiotis and Sviridenko (2020), Algorithm 4"
     guarantee: ClassVar[str] = (
-        "never worse than OMPR from the same point in one step; with removal='all' and the "
-        "squared loss the result is optimal under all exchanges of one coordinate"
+        "for the squared loss of stored columns without groups or bounds, an exchange lowers f at "
+        "least as much as the exchange of OMPR from the same point, and with removal='all' the "
+        "result is optimal under all exchanges of one coordinate"
     )
     purpose: ClassVar[str] = (
         "fills the support one by one, then exchanges coordinates while that helps"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False, "removal": "smallest"}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, region=True, price=True
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -25,15 +26,13 @@ from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import conjugate_gradients, mean_curvature, newton_solver, select
 from sparsemodel_backends.theorems import nhtp
 
-_SIGMA, _BETA = 5e-5, 0.5
-"""Armijo constants of the paper's experiments (section 4)."""
 _INEXACT = 0.1
 """Accuracy of a linear solve in units of the stationarity measure (inexact Newton)."""
 _MOVING = 16
 """While more than one in so many coordinates is new, two digits are enough."""
 _LOOSE_COST = 16
-"""Steps of conjugate gradients in place of a factorisation: at most one for so many unknowns,
-which is the cheaper (k = 500, n = 2500: 7 steps for two digits, a factorisation as dear as 45)."""
+"""At most one step of conjugate gradients for so many unknowns is cheaper than a factorisation
+(k = 500, n = 2500: 7 steps for two digits, a factorisation as dear as 45)."""
 
 
 @final
@@ -50,6 +49,10 @@ class NHTPState:
     scale: float
     """Natural size of ``x``; residuals are relative to it."""
     residual: float = np.inf
+    equation: float = np.inf
+    """``||F_eta(x; T)||``."""
+    selected: float = np.inf
+    """The ``eta`` that ``following`` was selected with."""
     linear: FloatArray | None = None
     """The gradient at zero of a quadratic, which gives minimisers on supports without data."""
     index: int = 0
@@ -97,6 +100,14 @@ class NHTP(IterativeBackend[NHTPState]):
         How often a cycle is answered by going on from the best point with half of :math:`\eta`
         (0 in the paper, whose :math:`\eta_0` is too long for correlated columns). The run ends
         at the cycle after these, at the minimiser on the best support.
+    sigma, beta
+        Constants of the Armijo search (27).
+    gamma
+        The constant of (20), in units of the curvature. None takes the paper's rule: 1e-10 when
+        ``x`` has no entry outside of ``T``, 1e-4 otherwise.
+    literal
+        Table 1 as printed: lengths as they are, :math:`\eta` judged by :math:`\|F_\eta\|`, exact
+        linear systems, no watch for cycles, and an end where no length satisfies (27).
 
     Notes
     -----
@@ -108,6 +119,9 @@ class NHTP(IterativeBackend[NHTPState]):
     with the paper's 10 and a patience of 50; 96 % with ``update_every=30, patience=150``, for
     twice the iterations). With columns from an AR(0.95) process the halvings bring the loss down
     from 16.3 to 1.1 (0.09 on the planted support).
+
+    Literal mode is ``literal`` with updates of :math:`\eta` every 10 iterations, and without the
+    paper's stop at a small change of ``f``.
     """
 
     eta: float | None = None
@@ -116,6 +130,10 @@ class NHTP(IterativeBackend[NHTPState]):
     update_every: int = 20
     patience: int = 80
     halvings: int = 3
+    sigma: float = 5e-5
+    beta: float = 0.5
+    gamma: float | None = None
+    literal: bool = False
 
     name: ClassVar[str] = "nhtp"
     reference: ClassVar[str] = "Zhou, Xiu and Qi (JMLR 2021), Table 1"
@@ -128,14 +146,21 @@ class NHTP(IterativeBackend[NHTPState]):
         "Newton steps on the support take few passes, and recover exactly without noise"
     )
     prior: ClassVar[Prior | None] = Prior(close=0.26, excess=0.17, passes=13.0)
+    published: ClassVar[Mapping[str, Any] | None] = {"literal": True, "update_every": 10}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return nhtp.theorems(_SIGMA, _BETA)
+        return nhtp.theorems(self.sigma, self.beta)
 
     def __post_init__(self) -> None:
         if self.eta is not None and not self.eta > 0.0:
             raise ModelError(f"eta must be positive or None, not {self.eta}.")
+        if not (0.0 < self.sigma < 0.5 and 0.0 < self.beta < 1.0):
+            raise ModelError(
+                f"sigma must be in (0, 1/2) and beta in (0, 1), not {self.sigma} and {self.beta}."
+            )
+        if self.gamma is not None and not self.gamma > 0.0:
+            raise ModelError(f"gamma must be positive or None, not {self.gamma}.")
         if self.update_every < 1 or self.patience < 1 or self.halvings < 0:
             raise ModelError(
                 "update_every and patience must be at least 1 and halvings at least 0, not "
@@ -148,9 +173,10 @@ class NHTP(IterativeBackend[NHTPState]):
         g = objective.gradient(point)
         candidates = select(objective.cardinality, g)
         curvature = mean_curvature(objective, point, candidates)
-        unit = 1.0 / curvature if curvature > 0.0 else 1.0
+        unit = 1.0 / curvature if curvature > 0.0 and not self.literal else 1.0
         eta = self.eta if self.eta is not None else _initial_eta(objective)
         scale = unit * float(np.linalg.norm(g[candidates])) + float(np.linalg.norm(point.x))
+        scale = 1.0 if self.literal else scale
         state = NHTPState(
             point,
             following=candidates,
@@ -165,7 +191,7 @@ class NHTP(IterativeBackend[NHTPState]):
         return self._measure(objective, state)
 
     def step(self, objective: Objective, state: NHTPState, context: Context) -> NHTPState:
-        if state.worse >= self.patience and state.best is not None:
+        if state.worse >= self.patience and state.best is not None and not self.literal:
             if state.halved == self.halvings:
                 # A cycle never ends on a minimiser: Newton's method on the best support does.
                 settled = context.restricted(objective, state.best.support, state.best)
@@ -181,20 +207,22 @@ class NHTP(IterativeBackend[NHTPState]):
             state = self._measure(objective, shorter)
         point, support = state.point, state.following
         g = objective.gradient(point)
-        newton = _newton_direction(objective, state, g)
+        newton = _newton_direction(objective, state, g, exact=self.literal)
         dropped = np.setdiff1d(point.support, support, assume_unique=True)
         x_dropped = point.x[dropped]
         out = float(np.vdot(x_dropped, x_dropped))  # ||x_{T^c}||^2
-        gamma = 1e-10 if out == 0.0 else 1e-4
+        gamma = self.gamma or (1e-10 if out == 0.0 else 1e-4)
         curvature = 1.0 / state.unit
         descends = newton is not None and float(
             np.vdot(g[support], newton)
         ) <= -gamma * curvature * (float(np.vdot(newton, newton)) + out) + out / (
-            4.0 * state.eta
+            4.0 * state.selected
         )  # eq. (20), with gamma in units of the curvature
         d = newton if descends and newton is not None else -state.unit * g[support]  # (21), (22)
         slope = float(np.vdot(g[support], d)) - float(np.vdot(g[dropped], x_dropped))
-        following = _armijo(objective, point, support, d, slope)
+        following = self._armijo(objective, point, support, d, slope)
+        if following is None and self.literal:
+            return replace(state, settled=True)  # no length descends: rounding
         if following is None:
             # No length descends, so the support is too far from the last one. A plain gradient
             # step onto it (as in the authors' later code) keeps more supports in reach than its
@@ -212,11 +240,25 @@ class NHTP(IterativeBackend[NHTPState]):
         state = self._measure(objective, state)
         if _at_rest(before, state):
             return replace(state, settled=True)
-        state = self._forward(state)
+        state = state if self.literal else self._forward(state)
         if state.index % self.update_every == 0:  # the paper's update of eta
-            factor = 1.0 / 1.05 if state.residual > state.index**-2.0 else 1.05
+            measure = state.equation if self.literal else state.residual
+            factor = 1.0 / 1.05 if measure > state.index**-2.0 else 1.05
             state = replace(state, eta=state.eta * factor, seen=frozenset())
         return state
+
+    def _armijo(
+        self, objective: Objective, point: Point, support: IntArray, d: FloatArray, slope: float
+    ) -> Point | None:
+        """Search ``x(alpha) = [x_T + alpha d_T; 0]`` (26) for sufficient decrease (27)."""
+        alpha = 1.0
+        rounding = 1e-15 * abs(point.value)  # of values: the last Newton steps gain less than that
+        while alpha > (1e-18 if self.literal else self.beta**11.5):
+            following = objective.point(support, point.x[support] + alpha * d)
+            if following.value <= point.value + self.sigma * alpha * slope + rounding:
+                return following
+            alpha *= self.beta
+        return None
 
     def _forward(self, state: NHTPState) -> NHTPState:
         """Return the state at the next update of ``eta`` where the iterates go round in a circle.
@@ -248,7 +290,13 @@ class NHTP(IterativeBackend[NHTPState]):
         )
         excess = _excess(objective, point, g, inside, state.eta) * state.unit
         residual = float(f_eta + excess) / state.scale if state.scale > 0.0 else 0.0
-        return replace(state, following=following, residual=residual)
+        return replace(
+            state,
+            following=following,
+            residual=residual,
+            equation=float(f_eta),
+            selected=state.eta,
+        )
 
     def iterate(self, state: NHTPState) -> Point:
         return state.point
@@ -278,16 +326,23 @@ def _initial_eta(objective: Objective) -> float:
     return float(10.0 * (1.0 + sparsity.budget / size) / min(10.0, max(np.log(size), 1.0)))
 
 
-def _newton_direction(objective: Objective, state: NHTPState, g: FloatArray) -> FloatArray | None:
+def _newton_direction(
+    objective: Objective, state: NHTPState, g: FloatArray, *, exact: bool
+) -> FloatArray | None:
     """Solve ``H_TT d_T = H_TJ x_J - grad_T f(x)`` with ``J = supp(x) minus T`` (eq. 18).
 
-    Where that takes conjugate gradients, no more accurately than the support deserves yet.
+    By conjugate gradients no more accurately than the support deserves yet, unless ``exact``.
     """
     point, support = state.point, state.following
     if not support.size:
         return np.zeros_like(g[support])
-    accuracy = min(1e-2, max(_INEXACT * state.residual, 1e-10))
-    if objective.quadratic and objective.explicit_hessian and _moving(point.support, support):
+    accuracy = 1e-12 if exact else min(1e-2, max(_INEXACT * state.residual, 1e-10))
+    if (
+        not exact
+        and objective.quadratic
+        and objective.explicit_hessian
+        and _moving(point.support, support)
+    ):
         d = _loose_direction(objective, point, support)
         if d is not None:
             return d
@@ -332,20 +387,6 @@ def _loose_direction(objective: Objective, point: Point, support: IntArray) -> F
     right = -objective.restricted_gradient(kept, support)
     limit = support.size // _LOOSE_COST
     return conjugate_gradients(objective, kept, support, right, tol=1e-2, max_iter=limit)
-
-
-def _armijo(
-    objective: Objective, point: Point, support: IntArray, d: FloatArray, slope: float
-) -> Point | None:
-    """Search ``x(alpha) = [x_T + alpha d_T; 0]`` (26) for sufficient decrease (Step 3)."""
-    alpha = 1.0
-    rounding = 1e-15 * abs(point.value)  # of values: the last Newton steps gain less than that
-    for _ in range(12):
-        following = objective.point(support, point.x[support] + alpha * d)
-        if following.value <= point.value + _SIGMA * alpha * slope + rounding:
-            return following
-        alpha *= _BETA
-    return None
 
 
 def _excess(

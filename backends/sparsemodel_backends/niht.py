@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -56,6 +57,8 @@ class NIHT(IterativeBackend[NIHTState]):
     :math:`f(x^+) \le f(x) + \langle g, d \rangle + (1 - c) \|d\|^2 / (2 \mu)` with
     :math:`d = x^+ - x`, which is the same inequality when ``f`` is a quadratic, and on every
     step, because the curvature changes.
+
+    Literal mode differs by ``tol`` alone.
     """
 
     c: float = 0.01
@@ -71,6 +74,7 @@ class NIHT(IterativeBackend[NIHTState]):
         "for the squared loss, converges to a point that is optimal in its neighbourhood when all "
         "sets of k columns are independent (Blumensath and Davies 2010, Theorem 3)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {"tol": 0.0}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
@@ -98,7 +102,7 @@ class NIHT(IterativeBackend[NIHTState]):
             following = objective.point(kept, values)
             d = following.x - point.x
             square = float(np.vdot(d, d))
-            same = np.array_equal(kept, point.support)
+            same = np.array_equal(kept, support)
             bound = point.value + float(np.vdot(g, d)) + (1.0 - self.c) * square / (2.0 * mu)
             rounding = 1e-15 * abs(point.value)
             exact = same and objective.quadratic and following.value <= point.value + rounding

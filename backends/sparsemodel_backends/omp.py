@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -59,6 +60,8 @@ class OMP(IterativeBackend[OMPState]):
     One gradient per coordinate, plus ``O(n k + k^2)`` for the squared loss (a Cholesky factor is
     updated) and a warm-started restricted minimisation for others. A start is continued when it
     leaves room; a full one is only competed with.
+
+    Literal mode compares :math:`|g_i|`.
     """
 
     tol: float = 1e-12
@@ -75,6 +78,7 @@ class OMP(IterativeBackend[OMPState]):
     purpose: ClassVar[str] = (
         "adds the best coordinate a pass: slow, and careful where columns are correlated"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False, "tol": 0.0}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -62,6 +63,9 @@ class OMPR(IterativeBackend[OMPRState]):
     -----
     One gradient an exchange, plus ``O(n k + k^2)`` for the squared loss and a restricted
     minimisation for others.
+
+    Literal mode compares :math:`|g_i|` and :math:`|x_j|`; the paper's :math:`S^0` is the support
+    of ``start``.
     """
 
     removal: Literal["smallest", "cheapest"] = "smallest"
@@ -76,6 +80,7 @@ class OMPR(IterativeBackend[OMPRState]):
         "2020, Theorem 4.2)"
     )
     purpose: ClassVar[str] = "adds coordinates one by one, then exchanges them by gradients"
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )

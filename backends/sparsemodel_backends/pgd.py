@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
 from sparsemodel.interfaces import (
     Capabilities,
     Context,
+    Form,
     IterativeBackend,
     ModelError,
     Objective,
     Point,
+    SparseRegression,
     Stop,
     TwiceDifferentiable,
 )
@@ -49,7 +52,8 @@ class PGD(IterativeBackend[PGDState]):
     step_size
         :math:`\eta`. None takes 2 / L with the global Lipschitz constant L of the gradient, as
         the paper's experiments do, halved whenever ``f`` would rise; losses without such a
-        constant start from the exact step on the current support.
+        constant start from the exact step on the current support. ``"lipschitz"`` takes 2 / L
+        and never halves it.
     tol
         Stops when the relative change of ``x`` falls below it.
     max_iter
@@ -59,10 +63,14 @@ class PGD(IterativeBackend[PGDState]):
     -----
     One gradient an iteration, and a restricted minimisation whenever the ``K`` largest units of
     the iterate are others than before.
+
+    Literal mode keeps 9 K entries and the step 2 / L, as Section 5 of the paper; ``relaxation`` and
+    ``step_size`` give others. The paper judges the iterate itself, here it is pruned and refitted
+    for the result.
     """
 
     relaxation: float = 2.0
-    step_size: float | None = None
+    step_size: float | Literal["lipschitz"] | None = None
     tol: float = 1e-6
     max_iter: int = 1000
 
@@ -73,19 +81,37 @@ class PGD(IterativeBackend[PGDState]):
         "iteration, up to the noise, when the restricted isometry constant of order 2k + K is at "
         "most 1 / sqrt(8 nu), nu tending to 1 as k / K grows (Shen and Li 2018, Theorem 6)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "relaxation": 9.0,
+        "step_size": "lipschitz",
+        "tol": 0.0,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
         if not self.relaxation >= 1.0:
             raise ModelError(f"relaxation must be at least 1, not {self.relaxation}.")
-        if self.step_size is not None and not self.step_size > 0.0:
-            raise ModelError(f"step_size must be positive or None, not {self.step_size}.")
+        step = self.step_size
+        wrong = step != "lipschitz" if isinstance(step, str) else step is not None and not step > 0
+        if wrong:
+            raise ModelError(
+                f"step_size must be a positive number, 'lipschitz' or None, not {step!r}."
+            )
+
+    def extra_objections(self, form: Form) -> tuple[str, ...]:
+        if self.step_size != "lipschitz" or not isinstance(form, SparseRegression):
+            return ()
+        if not all(np.isfinite(term.loss.curvature()[1]) for term in form.terms):
+            return ("needs a bounded second derivative for the step 2 / L",)
+        return ()
 
     def init(self, objective: Objective, context: Context) -> PGDState:
         start = context.start
         point = objective.origin() if start is None else objective.point_from(start)
-        eta = self.step_size or 0.0
-        if self.step_size is None:
+        eta = 0.0
+        if isinstance(self.step_size, float | int):
+            eta = float(self.step_size)
+        else:
             bound = objective.smoothness().value
             eta = 2.0 / bound if np.isfinite(bound) and bound > 0.0 else 0.0
         return PGDState(point, point, eta)

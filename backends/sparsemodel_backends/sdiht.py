@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast, final
+from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
@@ -23,9 +24,11 @@ from sparsemodel.interfaces import (
     Stop,
 )
 from sparsemodel.numerics import (
+    Batch,
     batch_count,
     conjugate_slope,
     correlations,
+    drawn_block,
     epoch,
     primal_of,
 )
@@ -62,6 +65,12 @@ class SDIHT(IterativeBackend[DIHTState]):
         ``c`` in the step :math:`c / (t + 2)` for losses that are not smooth; smooth ones take
         their smoothness ``L``. ``t`` counts epochs (the paper counts batches, with a step that is
         as many times larger and overshoots in the first epoch).
+    sampling
+        ``"epochs"`` as above; ``"uniform"`` as printed: blocks of consecutive observations, each
+        drawn from all of them, with the step :math:`m L / (t + 2)` for ``m`` blocks, ``t``
+        counting blocks, and no first step on all observations. An iteration is ``m`` blocks.
+    schedule
+        As in :class:`~sparsemodel_backends.diht.DIHT`; the constant step is that of Theorem 22.
     restarts
         As in :class:`~sparsemodel_backends.diht.DIHT`, once an epoch.
     tol
@@ -75,11 +84,16 @@ class SDIHT(IterativeBackend[DIHTState]):
     -----
     About two passes and ``O(p)`` per batch an epoch. Steps begin where a batch's ascent is
     expected to be stable, as in :class:`~sparsemodel_backends.diht.DIHT`.
+
+    Literal mode is ``sampling="uniform"`` without restarts; ``batches`` gives the paper's ``m``,
+    and ``schedule="constant"`` the step of Theorem 22.
     """
 
     batches: int | None = None
     scale: float = 1.0
     restarts: bool = True
+    sampling: Literal["epochs", "uniform"] = "epochs"
+    schedule: Literal["decreasing", "constant"] = "decreasing"
     tol: float = 1e-6
     max_iter: int = 500
     patience: int = 100
@@ -87,10 +101,16 @@ class SDIHT(IterativeBackend[DIHTState]):
     name: ClassVar[str] = "sdiht"
     reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 2"
     guarantee: ClassVar[str] = (
-        "the expected duality gap tends to zero as 1/sqrt(t) for losses with a Lipschitz "
-        "derivative when lambda min |w_S| exceeds the largest gradient at the minimiser (Yuan et "
-        "al. 2020, Theorem 19)"
+        "as published, the expected duality gap tends to zero as 1/sqrt(t) for losses with a "
+        "Lipschitz derivative when lambda min |w_S| exceeds the largest gradient at the minimiser "
+        "(Yuan et al. 2020, Theorem 19)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "sampling": "uniform",
+        "restarts": False,
+        "tol": 0.0,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, IntervalConjugable),
         access=Access.PRODUCTS | Access.ROWS,
@@ -106,14 +126,16 @@ class SDIHT(IterativeBackend[DIHTState]):
             raise ModelError(f"batches must be at least 1 or None, not {self.batches}.")
         if not self.scale > 0.0:
             raise ModelError(f"scale must be positive, not {self.scale}.")
-        check_options(self.tol, self.patience)
+        if self.sampling not in ("epochs", "uniform"):
+            raise ModelError(f"sampling must be 'epochs' or 'uniform', not {self.sampling!r}.")
+        check_options(self.tol, self.patience, self.schedule)
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
-        return dual_objections(form)
+        return dual_objections(form, self.schedule)
 
     def init(self, objective: Objective, context: Context) -> DIHTState:
-        first = first_state(objective, context)
-        if context.start is not None:
+        first = first_state(objective, context, self.schedule)
+        if context.start is not None or self.sampling == "uniform":
             return first
         # A first support chosen from a few observations would be hard to leave.
         form = cast("SparseRegression", objective.form)
@@ -129,21 +151,23 @@ class SDIHT(IterativeBackend[DIHTState]):
         form = cast("SparseRegression", objective.form)
         count = batch_count(form) if self.batches is None else self.batches
         support, values = state.current.support, state.current.x[state.current.support]
-        if state.iteration & (state.iteration - 1) == 0:
+        uniform = self.sampling == "uniform"
+        if not uniform and state.iteration & (state.iteration - 1) == 0:
             kappa = max(dual_curvature(form, support), state.kappa)
             state = replace(state, kappa=kappa)
         share = state.kappa * _share(form, support.size, count)
         a = tuple(part.copy() for part in state.a)
         q = state.q.copy()
         w = np.zeros_like(q)
-        for batch in epoch(form, count, context.rng):
+        for t, batch in self._batches(form, count, state.iteration, context.rng):
             w[support] = values
             for part in batch:
                 loss = cast("IntervalConjugable", form.terms[part.index].loss)
                 smoothness = cast("Loss", loss).curvature()[1]
                 if not np.isfinite(smoothness):
                     smoothness = self.scale
-                eta = smoothness / (state.iteration + 2.0 + smoothness * share)
+                times = count if uniform else 1.0
+                eta = state.constant or times * smoothness / (t + 2.0 + smoothness * share)
                 old = a[part.index][part.rows]
                 slope = part.margins(part.design.matvec(w))
                 slope -= conjugate_slope(loss, old, part.target)
@@ -156,6 +180,17 @@ class SDIHT(IterativeBackend[DIHTState]):
         if state.iteration % 10 == 9:  # the sums have gathered rounding
             q = correlations(objective, a)
         return advance(objective, context, state, a, q, restarts=self.restarts)
+
+    def _batches(
+        self, form: SparseRegression, count: int, iteration: int, rng: np.random.Generator
+    ) -> Iterator[tuple[int, tuple[Batch, ...]]]:
+        """Yield the batches of an iteration with the ``t`` of their steps."""
+        if self.sampling == "uniform":
+            for t in range(iteration * count, (iteration + 1) * count):
+                yield t, drawn_block(form, count, rng)
+        else:
+            for batch in epoch(form, count, rng):
+                yield iteration, batch
 
     def iterate(self, state: DIHTState) -> Point:
         return state.best

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class SP(IterativeBackend[SPState]):
     -----
     One gradient and two restricted minimisations, over at most ``2k`` and ``k`` units, an
     iteration. ``2k`` columns should be independent, or regularised by a ridge.
+
+    Literal mode compares :math:`|g_i|` and :math:`|x_j|`.
     """
 
     scaled: bool = True
@@ -60,10 +63,12 @@ class SP(IterativeBackend[SPState]):
     name: ClassVar[str] = "sp"
     reference: ClassVar[str] = "Dai and Milenkovic (2009), Algorithm 1"
     guarantee: ClassVar[str] = (
-        "recovers every k-sparse x exactly from noiseless linear measurements when the restricted "
-        "isometry constant delta_3k is below 0.165 (Dai and Milenkovic 2009, Theorem 1)"
+        "as published, recovers every k-sparse x exactly from noiseless linear measurements when "
+        "the restricted isometry constant delta_3k is below 0.165 (Dai and Milenkovic 2009, "
+        "Theorem 1)"
     )
     purpose: ClassVar[str] = "exchanges many coordinates at once and settles in a few passes"
+    published: ClassVar[Mapping[str, Any] | None] = {"scaled": False}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def init(self, objective: Objective, context: Context) -> SPState:

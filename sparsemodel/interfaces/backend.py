@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from sparsemodel.interfaces.arrays import FloatArray, IntArray
 from sparsemodel.interfaces.design import Access
+from sparsemodel.interfaces.errors import ModelError
 from sparsemodel.interfaces.events import Iteration, Stop
 from sparsemodel.interfaces.forms import Form, SparseRegression
 from sparsemodel.interfaces.loss import (
@@ -63,6 +64,9 @@ class Capabilities:
     price: bool = False
     """Accepts a price per unit of support in the objective."""
     max_coordinates: int | None = None
+
+
+B = TypeVar("B", bound="Backend")
 
 
 class RestrictedSolver(Protocol):
@@ -135,10 +139,33 @@ class Backend(ABC):
     """The jobs it is given unasked."""
     prior: ClassVar[Prior | None] = None
     """What is expected of it where it was not measured; without one it is run when asked for."""
+    published: ClassVar[Mapping[str, Any] | None] = None
+    """Options that make it the algorithm as its paper prints it; None when there are none."""
 
     def theorems(self) -> tuple[Theorem, ...]:
         """Return what is proved about it with these options, for ``problem.theory()``."""
         return ()
+
+    @final
+    @classmethod
+    def as_published(cls: type[B], **options: Any) -> B:
+        """Return the backend in literal mode: the published algorithm, without improvements.
+
+        Its iterates are those of the paper's pseudo-code. ``options`` are the paper's own
+        parameters (a step size for instance) and win over ``published``. The class says what else
+        it takes under *Literal mode*.
+
+        Raises
+        ------
+        ModelError
+            When the backend has no literal mode.
+        """
+        if cls.published is None:
+            raise ModelError(
+                f"{cls.__name__} has no literal mode: no published algorithm has its iterates. "
+                f"Write {cls.__name__}(...) with options of your choice."
+            )
+        return cls(**{**cls.published, **options})
 
     @final
     def objections(self, form: Form) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
 from sparsemodel.numerics.attained import check_attained, check_bounded, check_range
-from sparsemodel.numerics.batches import Batch, batch_count, epoch
+from sparsemodel.numerics.batches import Batch, batch_count, drawn_block, epoch
 from sparsemodel.numerics.boxed import minimise_in_box
 from sparsemodel.numerics.climbing import climb
 from sparsemodel.numerics.closing import Closing, Enclosure
@@ -9,6 +9,7 @@ from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian
 from sparsemodel.numerics.duality import (
     Dual,
     conjugate_slope,
+    constant_step,
     correlations,
     dual_value,
     primal_of,
@@ -74,8 +75,10 @@ __all__ = [
     "climb",
     "conjugate_gradients",
     "conjugate_slope",
+    "constant_step",
     "correlations",
     "descent_gradient",
+    "drawn_block",
     "dual_value",
     "epoch",
     "expansion_factor",

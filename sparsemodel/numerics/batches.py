@@ -50,6 +50,24 @@ def epoch(
             yield batch
 
 
+def drawn_block(form: SparseRegression, count: int, rng: np.random.Generator) -> tuple[Batch, ...]:
+    """Return one of ``count`` fixed blocks of consecutive observations, drawn uniformly.
+
+    ``count`` times its sum is an unbiased estimate of the sum over all observations, and with as
+    many blocks as observations a block is a single one. With several terms a block has its part
+    of each of them.
+    """
+    number = int(rng.integers(count))
+    batch = []
+    for index, term in enumerate(form.terms):
+        size, longer = divmod(term.target.shape[0], count)
+        first = number * size + min(number, longer)
+        rows = np.arange(first, first + size + (number < longer))
+        if rows.size:
+            batch.append(_batch(index, term, rows))
+    return tuple(batch)
+
+
 def batch_count(form: SparseRegression) -> int:
     """Return a number of batches, 5 to 50, whose ``O(p)`` work together is below one pass.
 
@@ -74,4 +92,4 @@ def _batch(index: int, term: Term, rows: IntArray) -> Batch:
     )
 
 
-__all__ = ["Batch", "batch_count", "epoch"]
+__all__ = ["Batch", "batch_count", "drawn_block", "epoch"]

@@ -28,6 +28,8 @@ from sparsemodel.numerics.hard_threshold import top_k
 Dual: TypeAlias = tuple[FloatArray, ...]
 """``a``, one array per term, without the weights."""
 
+_POWER_STEPS = 2000
+"""Steps of a power iteration at most; it ends when the norm does not grow any more."""
 _DIFFERENCE = 1e-6
 """Relative width of the difference quotients of a conjugate."""
 
@@ -87,6 +89,34 @@ def conjugate_slope(loss: IntervalConjugable, a: FloatArray, y: FloatArray) -> F
     out = np.zeros_like(a)
     np.divide(difference, span, out=out, where=span > 0.0)
     return out
+
+
+def constant_step(form: SparseRegression) -> float:
+    r"""Return the step of Theorems 17 and 22 in units of the weights; 0 where there is none.
+
+    :math:`\mu_D / \ell_D^2` with :math:`\mu_D = \mu / n` and
+    :math:`\ell_D = \ell / n + \|X\|^2 / (\lambda n^2)`, times ``n``, is
+    :math:`\mu / (\ell + \|C^{1/2} X \Lambda^{-1/2}\|^2)^2` for losses that are
+    :math:`1/\mu`-smooth and :math:`1/\ell`-strongly convex. The norm comes from a power iteration,
+    a pass each.
+    """
+    low = min(term.loss.curvature()[0] for term in form.terms)
+    high = max(term.loss.curvature()[1] for term in form.terms)
+    if not (low > 0.0 and np.isfinite(high)):
+        return 0.0
+    root = 1.0 / np.sqrt(form.ridge)
+    v = np.random.default_rng(0).standard_normal(form.sparsity.size)
+    square = last = 0.0
+    for _ in range(_POWER_STEPS):
+        v /= float(np.linalg.norm(v)) or 1.0
+        image = np.zeros_like(v)
+        for term in form.terms:
+            image += term.design.rmatvec(term.weights * term.design.matvec(root * v))
+        v = root * image
+        last, square = square, float(np.linalg.norm(v))
+        if square - last <= 1e-13 * square:
+            break
+    return (1.0 / high) / (1.0 / low + square) ** 2
 
 
 def project_dual(form: SparseRegression, a: Dual) -> Dual:
@@ -154,6 +184,7 @@ def unpenalised_free(form: SparseRegression) -> bool:
 __all__ = [
     "Dual",
     "conjugate_slope",
+    "constant_step",
     "correlations",
     "dual_value",
     "primal_of",

@@ -44,7 +44,7 @@ def tight_rip(
 
 def tight_10(s: Setting) -> Guarantee:
     r"""TIGHT, Theorem 10: the expansion ``nu`` of hard thresholding below ``4L/(4L - alpha)``."""
-    wide, own = s.at(4 * s.k).convexity, s.at(3 * s.k).convexity
+    wide, own = s.at(2 * s.k).convexity, s.at(s.k).convexity  # assumption (A1), of level k + K
     smooth = s.row_smoothness
 
     def covers(alpha: float) -> int:
@@ -61,7 +61,7 @@ def tight_10(s: Setting) -> Guarantee:
         "TIGHT, Theorem 10",
         HOLDS if sure else OPEN if perhaps else FAILS,
         f"nu(k, K) < 4L/(4L - alpha) for a target of K >= 1 nonzeros; L = {smooth:.4g}, alpha = "
-        f"m_(3k+K) is {between(wide[0], own[1])}, so K <= {sure}" + at_the_most(sure, perhaps),
+        f"m_(k+K) is {between(wide[0], own[1])}, so K <= {sure}" + at_the_most(sure, perhaps),
         "HT-SVRG converges linearly in expectation, given inner loops that are long enough",
         numbers,
     )

@@ -1,0 +1,205 @@
+"""Small problems in plain NumPy, the same for the library, and a run that keeps its iterates.
+
+The tests of this folder compare the backends, in literal mode, with the pseudo-code of their papers
+written out here again: a few lines each, without anything of the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Cardinality, Context, SparseRegression, Term
+from sparsemodel.losses import HingeLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from sparsemodel.numerics import RegressionObjective, minimise_restricted
+
+LOSSES = {
+    "squared": SquaredLoss(),
+    "logistic": LogisticLoss(),
+    "smoothed hinge": SmoothedHingeLoss(0.25),
+    "hinge": HingeLoss(),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plain:
+    """``f(x) = sum_i l(a_i x, y_i) / weight + ridge ||x||^2 / 2``, at most ``k`` nonzeros."""
+
+    A: np.ndarray
+    y: np.ndarray
+    k: int
+    loss: str = "squared"
+    ridge: float = 0.0
+    weight: float = 1.0
+
+    def f(self, x):
+        u = self.A @ x
+        if self.loss == "squared":
+            total = 0.5 * np.sum((u - self.y) ** 2)
+        else:
+            total = np.sum(np.logaddexp(0.0, -self.y * u))
+        return total / self.weight + 0.5 * self.ridge * x @ x
+
+    def g(self, x):
+        u = self.A @ x
+        if self.loss == "squared":
+            slope = u - self.y
+        else:
+            slope = -self.y / (1.0 + np.exp(self.y * u))
+        return self.A.T @ slope / self.weight + self.ridge * x
+
+    def hessian(self, x):
+        if self.loss == "squared":
+            c = np.ones(len(self.y))
+        else:
+            s = 1.0 / (1.0 + np.exp(-self.A @ x))
+            c = s * (1.0 - s)
+        return (self.A.T * c) @ self.A / self.weight + self.ridge * np.eye(self.A.shape[1])
+
+    def argmin(self, support, extra=None):
+        """Newton's method on a support; ``extra`` is a diagonal added to the Hessian of ``f``."""
+        p, S = self.A.shape[1], np.asarray(support, dtype=int)
+        d, x = np.zeros(p) if extra is None else extra, np.zeros(p)
+        part = Plain(self.A[:, S], self.y, self.k, self.loss, self.ridge, self.weight)
+        for _ in range(100 if S.size else 0):
+            g = part.g(x[S]) + d[S] * x[S]
+            step = np.linalg.solve(part.hessian(x[S]) + np.diag(d[S]), g)
+            x[S] -= step
+            if np.abs(step).max() <= 1e-12 * (1.0 + np.abs(x).max()):
+                break
+        return x
+
+    def objective(self):
+        n, p = self.A.shape
+        loss, weights = LOSSES[self.loss], np.full(n, 1.0 / self.weight)
+        term = Term(DenseDesign(self.A), loss, self.y, weights)
+        form = SparseRegression((term,), np.full(p, self.ridge), Cardinality(p, self.k))
+        return RegressionObjective(form)
+
+
+def drawn(seed, n, p, k, *, correlation=0.5, uneven=False, labels=False, noise=0.5):
+    rng = np.random.default_rng(seed)
+    A = (
+        rng.standard_normal((n, p))
+        @ np.linalg.cholesky((1.0 - correlation) * np.eye(p) + correlation).T
+    )
+    A /= np.linalg.norm(A, axis=0)
+    if uneven:
+        A *= rng.uniform(0.3, 1.5, p)
+    x = np.zeros(p)
+    x[rng.choice(p, k, replace=False)] = rng.choice([-1.0, 1.0], k) * rng.uniform(1.0, 3.0, k)
+    u = A @ x
+    if labels:
+        return A, np.where(u + noise * u.std() * rng.standard_normal(n) > 0.0, 1.0, -1.0)
+    return A, u + noise * u.std() * rng.standard_normal(n)
+
+
+def make_even():
+    A, y = drawn(1, 30, 20, 5)
+    return Plain(A, y, 5)
+
+
+def make_uneven():
+    A, y = drawn(2, 40, 24, 6, uneven=True)
+    return Plain(A, y, 6, ridge=0.02)
+
+
+def make_logistic():
+    A, y = drawn(3, 80, 16, 4, uneven=True, labels=True, correlation=0.3)
+    return Plain(3.0 * A, y, 4, "logistic", ridge=0.05)
+
+
+PROBLEMS = {"even": make_even, "uneven": make_uneven, "logistic": make_logistic}
+
+
+@pytest.fixture(params=sorted(PROBLEMS))
+def problem(request):
+    """Squared losses of unit and of unequal columns, and a logistic loss."""
+    return PROBLEMS[request.param]()
+
+
+@pytest.fixture(params=["even", "uneven"])
+def quadratic(request):
+    return PROBLEMS[request.param]()
+
+
+@pytest.fixture(params=["squared", "logistic"])
+def hard(request):
+    """Many columns for few observations, so that supports change for a while."""
+    labels = request.param == "logistic"
+    A, y = drawn(7, 50, 150, 10, correlation=0.0, labels=labels, noise=0.3)
+    return Plain(A * (3.0 if labels else 1.0), y, 10, request.param, ridge=0.05)
+
+
+@pytest.fixture
+def mean_loss():
+    """A mean over observations with a ridge, as DIHT and HT-SVRG have it; by loss."""
+
+    def make(loss, k=4, seed=5, n=24, p=12, ridge=0.3):
+        A, y = drawn(seed, n, p, k, uneven=True, labels=loss != "squared")
+        return Plain(2.0 * A, y, k, loss, ridge=ridge, weight=float(n))
+
+    return make
+
+
+@pytest.fixture(params=["squared", "logistic"])
+def correlated(request):
+    """Columns that stand in for each other, so that forward steps are regretted."""
+    labels = request.param == "logistic"
+    A, y = drawn(8, 60, 20, 5, correlation=0.9, uneven=True, labels=labels, noise=0.1)
+    return Plain(A * (9.0 if labels else 1.0), y, 12, request.param, ridge=1e-3)
+
+
+@pytest.fixture
+def with_k():
+    return lambda problem, k: replace(problem, k=k)
+
+
+@pytest.fixture
+def run():
+    """Return a function: the states after every step of a backend (after the first, none)."""
+
+    def states(backend, problem, steps=10, *, start=None, seed=0, first=False):
+        objective = problem.objective() if isinstance(problem, Plain) else problem
+        solver = minimise_restricted
+        context = Context(solver, rng=np.random.default_rng(seed), start=start)
+        state = backend.init(objective, context)
+        out = [state] if first else []
+        for _ in range(steps):
+            state = backend.step(objective, state, context)
+            out.append(state)
+        return out
+
+    return states
+
+
+@pytest.fixture
+def H():
+    """Return ``H_k``: the k largest entries in magnitude, ties to the lower index."""
+
+    def threshold(x, k):
+        out = np.zeros_like(x)
+        keep = np.argsort(-np.abs(x), kind="stable")[:k]
+        out[keep] = x[keep]
+        return out
+
+    return threshold
+
+
+@pytest.fixture
+def same():
+    """Return a check that two sequences of vectors agree, and that they do not stand still."""
+
+    def check(ours, theirs, *, least=3, rtol=1e-7):
+        assert len(ours) == len(theirs)
+        for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+            np.testing.assert_allclose(
+                mine, other, rtol=rtol, atol=rtol * np.abs(other).max(), err_msg=f"step {number}"
+            )
+        different = {np.round(x, 6).tobytes() for x in theirs}
+        assert len(different) >= least, "the problem is over at once: it tests nothing"
+
+    return check

@@ -1,0 +1,160 @@
+"""IHT, GraHTP, NIHT, PGD, NTGP: ten iterates of the backends and of the printed algorithms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel_backends.chtp import CHTP
+from sparsemodel_backends.grahtp import GraHTP
+from sparsemodel_backends.iht import IHT
+from sparsemodel_backends.niht import NIHT
+from sparsemodel_backends.ntgp import NTGP
+from sparsemodel_backends.pgd import PGD
+
+
+def longest(problem):
+    """The largest eigenvalue of the Hessian at zero, where both losses bend most."""
+    return np.linalg.eigvalsh(problem.hessian(np.zeros(problem.A.shape[1])))[-1]
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_fgrahtp(problem, run, H, same, share):
+    """Yuan, Li and Zhang (2018), Algorithm 1, bottom."""
+    eta, x, theirs = share / longest(problem), np.zeros(problem.A.shape[1]), []
+    for _ in range(10):
+        x = H(x - eta * problem.g(x), problem.k)  # (S1), (S2)
+        theirs.append(x)
+    states = run(IHT.as_published(step_size=eta), problem)
+    same([s.point.x for s in states], theirs, least=8)
+
+
+def test_iht(run, H, same, quadratic):
+    """Blumensath and Davies (2009), eq. (8): the step is 1 for a design of norm below 1."""
+    small = type(quadratic)(quadratic.A / 4.0, quadratic.y, quadratic.k)
+    x, theirs = np.zeros(small.A.shape[1]), []
+    for _ in range(10):
+        x = H(x + small.A.T @ (small.y - small.A @ x), small.k)
+        theirs.append(x)
+    same([s.point.x for s in run(IHT.as_published(), small)], theirs, least=8)
+
+
+@pytest.mark.parametrize("eta", [0.4, 1.0])
+def test_grahtp(hard, run, H, same, eta):
+    """Yuan, Li and Zhang (2018), Algorithm 1, top; for the squared loss Foucart's HTP."""
+    eta *= 1.0 if hard.loss == "squared" else 10.0
+    x, theirs = np.zeros(hard.A.shape[1]), []
+    for _ in range(10):
+        z = x - eta * hard.g(x)  # (S1)
+        x = hard.argmin(np.flatnonzero(H(z, hard.k)))  # (S2), (S3)
+        theirs.append(x)
+    states = run(GraHTP.as_published(step_size=eta), hard)
+    same([s.point.x for s in states], theirs)
+
+
+def test_the_step_of_the_theory(problem, run):
+    """Theorem 5(a): ``1 / (2 M_2k)``."""
+    tiny = type(problem)(problem.A[:, :5], problem.y, 2, problem.loss, problem.ridge)
+    h = tiny.hessian(np.zeros(5))
+    M = max(np.linalg.eigvalsh(np.delete(np.delete(h, j, axis=0), j, axis=1))[-1] for j in range(5))
+    state = run(GraHTP.as_published(), tiny, 0, first=True)[0]
+    assert 0.95 * M <= 1.0 / (2.0 * state.step_size) <= M * (1.0 + 1e-12)
+
+
+def test_niht(quadratic, run, H, same):
+    """Blumensath and Davies (2010), Algorithm 1, with c = 0.01 and kappa = 2."""
+    c, kappa, k, A = 0.01, 2.0, quadratic.k, quadratic.A
+    h = quadratic.hessian(np.zeros(A.shape[1]))
+    x, theirs, shrunk = np.zeros(A.shape[1]), [], 0
+    S = np.flatnonzero(H(quadratic.g(x), k))
+    for _ in range(10):
+        g = quadratic.g(x)
+        gs = np.zeros_like(g)
+        gs[S] = g[S]
+        mu = gs @ gs / (gs @ h @ gs)  # (12)
+        following = H(x - mu * g, k)
+        if set(np.flatnonzero(following)) != set(S):
+            d = following - x
+            while mu > (1.0 - c) * (d @ d) / (d @ h @ d):  # (13), (14)
+                mu /= kappa * (1.0 - c)
+                shrunk += 1
+                following = H(x - mu * g, k)
+                d = following - x
+        x, S = following, np.flatnonzero(following)
+        theirs.append(x)
+    same([s.point.x for s in run(NIHT.as_published(), quadratic)], theirs, least=8)
+
+
+def test_the_backtracking_of_iht(problem, run, H, same):
+    """The default of IHT: halve until the quadratic with curvature 1/eta lies above ``f``."""
+    k, x, theirs, halved = problem.k, np.zeros(problem.A.shape[1]), [], 0
+    S = np.flatnonzero(H(problem.g(x), k))
+    for _ in range(10):
+        g, h = problem.g(x), problem.hessian(x)
+        gs = np.zeros_like(g)
+        gs[S] = g[S]
+        eta = gs @ gs / (gs @ h @ gs)
+        while True:
+            following = H(x - eta * g, k)
+            d = following - x
+            bound = problem.f(x) + g @ d + d @ d / (2.0 * eta)
+            if problem.f(following) <= bound + 1e-13 * problem.f(x):  # equal at an exact step
+                break
+            eta, halved = eta / 2.0, halved + 1
+        x, S = following, np.flatnonzero(following)
+        theirs.append(x)
+    assert halved or problem.loss == "logistic"
+    same([s.point.x for s in run(IHT(), problem)], theirs, least=8)
+
+
+@pytest.mark.parametrize("step", ["lipschitz", 0.4])
+def test_pgd(problem, run, H, same, step):
+    """Shen and Li (2018), section 5: k = 9 K (here 3 K) and eta = 2 / L, without a line search."""
+    eta = 2.0 / longest(problem) if step == "lipschitz" else step / longest(problem)
+    x, theirs = np.zeros(problem.A.shape[1]), []
+    for _ in range(10):
+        x = H(x - eta * problem.g(x), 3 * problem.k)
+        theirs.append(x)
+    backend = PGD.as_published(relaxation=3.0, step_size=step if step == "lipschitz" else eta)
+    states = run(backend, problem)
+    same([s.relaxed.x for s in states], theirs, least=8)
+    for state, x in zip(states, theirs, strict=True):
+        best = problem.argmin(np.flatnonzero(H(x, problem.k)))
+        np.testing.assert_allclose(state.point.x, best, rtol=1e-6, atol=1e-8)
+    assert PGD.as_published().relaxation == 9.0
+
+
+@pytest.mark.parametrize("inner", [1, 2, 5, 10])
+def test_ntgp(problem, run, H, inner):
+    """Yuan and Liu (2014): hard thresholding on the quadratic model, steps exact on the support."""
+    k, x = problem.k, np.zeros(problem.A.shape[1])
+    for state in run(NTGP(inner_iter=inner, inner_tol=0.0), problem, 3):
+        g, h, y = problem.g(x), problem.hessian(x), x
+        slope, S = g, np.flatnonzero(x)
+        for _ in range(inner):
+            along = S if S.size else np.flatnonzero(H(slope, k))
+            v = np.zeros_like(y)
+            v[along] = slope[along]
+            if v @ v <= 1e-12 * slope @ slope:
+                v = H(slope, k)
+            eta = v @ v / (v @ h @ v)
+            while True:
+                z = H(y - eta * slope, k)
+                d = z - y
+                if eta * (d @ h @ d) <= d @ d * (1.0 + 1e-12):
+                    break
+                eta /= 2.0
+            y, slope, S = z, g + h @ (z - x), np.flatnonzero(z)  # the gradient of Q at y
+        if problem.f(y) > problem.f(x):
+            break  # here our version trusts the model less
+        np.testing.assert_allclose(state.point.x, y, rtol=1e-7, atol=1e-9)
+        x = y
+    assert np.any(x)
+
+
+def test_what_no_paper_prints_has_no_literal_mode():
+    with pytest.raises(ModelError, match="no literal mode"):
+        CHTP.as_published()
+    with pytest.raises(ModelError, match="lipschitz"):
+        PGD(step_size="long")

@@ -1,0 +1,235 @@
+"""Every number that ``theory()`` gives, against the papers' formulas with constants known by hand.
+
+The designs are diagonal, so that restricted constants are extreme entries, at any level.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from sparsemodel.certificates.theory import theory
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Cardinality, SparseRegression, Term
+from sparsemodel.losses import LogisticLoss, SquaredLoss
+
+
+def diagonal(curvature, k, ridge, *, y=None, loss=None):
+    """``f = sum_j (s_j x_j - y_j / sqrt n)^2 / 2 + ridge ||x||^2 / 2`` with ``s_j^2`` given."""
+    curvature = np.asarray(curvature, dtype=float)
+    n = curvature.size
+    y = np.ones(n) if y is None else np.asarray(y, dtype=float)
+    term = Term(
+        DenseDesign(np.diag(np.sqrt(n * curvature))),
+        SquaredLoss() if loss is None else loss,
+        y,
+        np.full(n, 1.0 / n),
+    )
+    return SparseRegression((term,), np.full(n, ridge), Cardinality(n, k))
+
+
+def spread(n, M, m):
+    """Half of the entries are ``M``, half ``m``: a support of two meets both."""
+    return np.where(np.arange(n) % 2 == 0, M, m)
+
+
+def told(form, source, x=None):
+    at = np.zeros(form.sparsity.size) if x is None else x
+    return next(g for g in theory(form, at).guarantees if g.source == source)
+
+
+@pytest.mark.parametrize(
+    ("condition", "a", "b"),
+    [
+        (1.0, "holds", "holds"),
+        (1.154, "holds", "holds"),
+        (1.156, "fails", "holds"),
+        (1.259, "fails", "holds"),
+        (1.261, "fails", "fails"),
+        (3.0, "fails", "fails"),
+    ],
+)
+def test_grahtp_2(condition, a, b):
+    """``M_3k / m_3k`` below 2 / sqrt 3 and 1.26; the best step m / M^2 gives rho."""
+    m, M = 2.0 + 0.5, condition * 2.5
+    form = diagonal(spread(20, M - 0.5, m - 0.5), 2, 0.5)
+    first, second = told(form, "GraHTP, Theorem 2(a)"), told(form, "GraHTP, Theorem 2(b)")
+    assert (first.status, second.status) == (a, b)
+    eta = m / M**2
+    rho = math.sqrt(max(0.0, 1.0 - 2.0 * eta * m + eta**2 * M**2))
+    for guarantee, rate in ((first, rho / (1.0 - rho)), (second, 1.62 * rho)):
+        if guarantee.status == "holds":
+            step, contraction = guarantee.numbers.values()
+            assert step == pytest.approx(eta, rel=1e-9)
+            assert contraction == pytest.approx(rate, rel=1e-6, abs=1e-5)
+            assert contraction < 1.0
+
+
+@pytest.mark.parametrize(("k", "kbar"), [(19, 0), (20, 1)])
+def test_grahtp_5(k, kbar):
+    """``k >= (2 + 16 (M/m)^2) kbar``, step 1 / (2 M), rate 1 - eta m (1 - eta M) / 2."""
+    m, M = 2.0, 2.1  # 2 + 16 * 1.05^2 = 19.64
+    found = told(diagonal(spread(2 * k + 8, M - 1.0, m - 1.0), k, 1.0), "GraHTP, Theorem 5(a)")
+    assert found.status == ("holds" if kbar else "fails")
+    assert found.numbers["targets up to this sparsity"] == kbar
+    if kbar:
+        eta = 1.0 / (2.0 * M)
+        assert found.numbers["step eta"] == pytest.approx(eta, rel=1e-9)
+        rate = 1.0 - 0.5 * eta * m * (1.0 - eta * M)
+        assert found.numbers["contraction of the objective an iteration"] == pytest.approx(rate)
+        error = 2.83 * math.sqrt(k) / m
+        assert found.numbers["error per unit of the gradient"] == pytest.approx(error)
+
+
+def test_the_target_of_grahtp_5_fits_beside_two_supports():
+    """The theorem asks for 2 k + kbar < p."""
+    form = diagonal(np.ones(42), 20, 1.0)
+    assert told(form, "GraHTP, Theorem 5(a)").numbers["targets up to this sparsity"] == 1
+    form = diagonal(np.ones(41), 20, 1.0)
+    assert told(form, "GraHTP, Theorem 5(a)").status == "fails"
+
+
+@pytest.mark.parametrize(("M", "m"), [(2.1, 2.0), (0.6, 0.3), (9.0, 0.2)])
+def test_nhtp(M, m):
+    """The largest step of (24), with sigma = 5e-5 and beta = 1/2 as in section 4."""
+    form = diagonal(spread(20, M - 0.1, m - 0.1), 3, 0.1)
+
+    def eta_bar(gamma, sigma=5e-5, beta=0.5):
+        alpha = min((1.0 - 2.0 * sigma) / (M / gamma - sigma), 1.0)
+        return min(gamma * alpha * beta / M**2, alpha * beta, 1.0 / (4.0 * M))
+
+    first, second = told(form, "NHTP, Theorem 8"), told(form, "NHTP, Theorem 9")
+    assert (first.status, second.status) == ("holds", "holds")
+    gamma = min(1.0, 2.0 * M)  # (23)
+    assert first.numbers["largest step eta"] == pytest.approx(eta_bar(gamma), rel=1e-9)
+    gamma = min(1.0, m)
+    assert second.numbers["gamma"] == pytest.approx(gamma, rel=1e-9)
+    assert second.numbers["largest step eta"] == pytest.approx(eta_bar(gamma), rel=1e-9)
+    flat = diagonal(np.where(np.arange(20) < 3, 0.0, 1.0), 3, 0.0)
+    assert told(flat, "NHTP, Theorem 9").status == "fails"
+
+
+@pytest.mark.parametrize(("k", "most"), [(24, 0), (25, 1)])
+def test_arht(k, most):
+    """``k >= s* max(4 kappa + 7, 12 kappa + 6)`` with kappa = M_2 / m: 24.6 here."""
+    m, M = 1.0, 1.55
+    found = told(diagonal(spread(2 * k + 2, M - 0.5, m - 0.5), k, 0.5), "ARHT, Theorem 3.1")
+    assert found.numbers["targets up to this sparsity"] == most
+    assert found.status == ("holds" if most else "fails")
+
+
+def nu(k, K):
+    """TIGHT, Theorem 1, far from p."""
+    rho = K / k
+    return 1.0 + (rho + math.sqrt((4.0 + rho) * rho)) / 2.0
+
+
+@pytest.mark.parametrize("K", [1, 2, 3])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_tight_6_and_7(K, side):
+    """``delta <= 1 / sqrt(8 nu)`` for IHT, and the root of Theorem 7 for CoSaMP, at k = 6."""
+    k = 6
+    v = nu(k, K)
+    limits = {
+        "TIGHT, Theorem 6": 1.0 / math.sqrt(8.0 * v),
+        "TIGHT, Theorem 7": math.sqrt((math.sqrt(32.0 * v + 49.0) - 9.0) / (16.0 * (v - 1.0))),
+    }
+    for source, limit in limits.items():
+        delta = limit * (1.0 + 1e-6 * side)
+        form = diagonal(spread(40, 1.0 + delta, 1.0 - delta), k, 0.3)  # the ridge is not data
+        found = told(form, source).numbers.get("targets up to this sparsity", 0)
+        assert found == (K if side < 0 else K - 1)
+
+
+@pytest.mark.parametrize(("k", "K"), [(12, 0), (13, 1), (24, 1), (26, 2)])
+def test_tight_10(k, K):
+    """``nu < 4L / (4L - alpha)``, which is 4/3 or ``k > 12 K`` where L is alpha; eta < 1/(4L)."""
+    ridge = 1e9
+    found = told(diagonal(np.ones(60), k, ridge), "TIGHT, Theorem 10")
+    assert found.numbers["targets up to this sparsity"] == K
+    assert found.status == ("holds" if K else "fails")
+    if K:
+        L = 60.0 + ridge  # a row has one entry, sqrt 60
+        assert found.numbers["L"] == pytest.approx(L, rel=1e-12)
+        assert found.numbers["alpha"] == pytest.approx(1.0 + ridge, rel=1e-9)
+        assert found.numbers["largest step eta"] == pytest.approx(1.0 / (4.0 * L), rel=1e-12)
+
+
+def test_tight_10_asks_for_curvature_of_level_k_plus_k():
+    """Assumption (A1): here the columns add up to zero, which matters at level 3 k alone."""
+    q, k, ridge = 39, 14, 1000.0
+    a = np.eye(q) - 1.0 / q  # m_s = 1 - s / q
+    term = Term(DenseDesign(math.sqrt(q) * a), SquaredLoss(), np.ones(q), np.full(q, 1.0 / q))
+    form = SparseRegression((term,), np.full(q, ridge), Cardinality(q, k))
+    found = told(form, "TIGHT, Theorem 10")
+    assert found.numbers["targets up to this sparsity"] == 1
+    assert found.numbers["alpha"] == pytest.approx(ridge + 1.0 - 2 * k / q, rel=1e-9)
+    at_most = theory(form, np.zeros(q)).level(3 * k if 3 * k <= q else q).convexity[1]
+    assert at_most == pytest.approx(ridge, rel=1e-9)
+
+
+def saddle(ridge, off, k=2):
+    """Two coefficients of size about 2, and gradients of size ``off`` beside them."""
+    curvature = np.array([1.0, 1.0, 0.8, 0.8, 0.8, 0.8])
+    n = curvature.size
+    y = np.sqrt(n) * np.array([2.0, -2.0, off, -off, 0.0, 0.0]) / np.sqrt(curvature)
+    form = diagonal(curvature, k, ridge, y=y)
+    w = np.zeros(n)
+    w[0], w[1] = 2.0 / (1.0 + ridge), -2.0 / (1.0 + ridge)
+    return form, w
+
+
+@pytest.mark.parametrize("ridge", [0.05, 0.1, 0.3])
+def test_diht_13(ridge):
+    """``k / lambda (2 + M / (m + lambda))^2 g^2`` with g the largest gradient of the losses."""
+    form, w = saddle(ridge, 0.01)
+    M, m, k = 1.0, 0.8, 2  # of the losses alone
+    g = max(ridge * 2.0 / (1.0 + ridge), 0.01)
+    norm, root = np.linalg.norm(w), math.sqrt(k)
+    holds = (
+        np.abs(w[:2]).min() * M > g
+        and M * norm > root * g
+        and ridge * (M * norm - root * g) <= m * root * g
+    )
+    found = told(form, "DIHT, Theorem 13", w)
+    assert (found.status == "holds") == holds
+    if holds:
+        gap = k / ridge * (2.0 + M / (m + ridge)) ** 2 * g**2
+        assert found.numbers["gap at most"] == pytest.approx(gap, rel=1e-9)
+
+
+def test_diht_13_holds_somewhere():
+    form, w = saddle(0.1, 0.3)
+    found = told(form, "DIHT, Theorem 13", w)
+    assert found.status == "holds"
+    gap = 2 / 0.1 * (2.0 + 1.0 / 0.9) ** 2 * 0.3**2
+    assert found.numbers["gap at most"] == pytest.approx(gap, rel=1e-9)
+
+
+@pytest.mark.parametrize(("ridge", "off"), [(0.5, 0.1), (1.0, 0.3), (0.1, 0.15)])
+def test_diht_15_and_17(ridge, off):
+    """``epsilon = w_min - ||P'(w)||_inf / lambda``; the step mu_D / l_D^2 and its contraction."""
+    form, w = saddle(ridge, off)
+    n = 6
+    epsilon = 2.0 / (1.0 + ridge) - off / ridge
+    assert epsilon > 0.0
+    mu_D = 1.0 / n
+    l_D = 1.0 / n + n * 1.0 / (ridge * n**2)  # ||X||^2 = n times the largest curvature
+    for source in ("DIHT, Theorem 15", "DIHT, Theorem 17"):
+        found = told(form, source, w)
+        assert found.status == "holds"
+        assert found.numbers["epsilon"] == pytest.approx(epsilon, rel=1e-9)
+    assert found.numbers["step eta"] == pytest.approx(mu_D / l_D**2, rel=1e-6)
+    rate = 1.0 - (mu_D / l_D) ** 2
+    assert found.numbers["contraction an iteration"] == pytest.approx(rate, rel=1e-6)
+    near, at = saddle(ridge, 1.01 * 2.0 * ridge / (1.0 + ridge))
+    assert told(near, "DIHT, Theorem 17", at).status == "open"  # epsilon is negative
+
+
+def test_the_constants_of_a_logistic_loss_are_a_quarter():
+    form = diagonal(np.full(8, 4.0), 2, 0.5, y=np.ones(8), loss=LogisticLoss())
+    constants = theory(form, np.zeros(8)).level(2)
+    assert constants.smoothness[1] == pytest.approx(4.0 / 4.0 + 0.5, rel=1e-9)
+    assert constants.convexity[0] == pytest.approx(0.5, rel=1e-9)
