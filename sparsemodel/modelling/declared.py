@@ -26,6 +26,8 @@ class Reading:
     """What variables are declared to be (``nonneg=True``) is among them."""
     variables: tuple[Variable, ...]
     """In the order of their appearance."""
+    outer: tuple[Parameter, ...]
+    """Parameters inside CVXPY's goal and constraints, whose present values were read."""
 
 
 @final
@@ -77,7 +79,7 @@ class Declared:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
         flat = flatten(self._given)
         variables = collect_variables(goal.objective, flat)
-        return Reading(goal, flat + attributes_of(variables), variables)
+        return Reading(goal, flat + attributes_of(variables), variables, self._outer)
 
     def __repr__(self) -> str:
         if self.missing:

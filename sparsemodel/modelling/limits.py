@@ -37,14 +37,18 @@ def largest_of(k: Any, values: Any, reading: Reading) -> float:
     numbers = np.asarray(list(values) if np.ndim(values) or hasattr(values, "__iter__") else [])
     if not numbers.size or numbers.dtype.kind not in "iuf":
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
-    for quantity in quantities(reading.goal.objective, reading.constraints):
-        if any(p is k for p in parameters_in(quantity)) and not any(
-            quantity is _limit(c) for c in limits
-        ):
-            raise ModelError(
-                f"{k!r} stands elsewhere in the problem too, and a path changes the limit alone; "
-                "set its value and solve again for each."
-            )
+    own = [_limit(c) for c in limits]
+    others = [
+        p
+        for quantity in quantities(reading.goal.objective, reading.constraints)
+        if not any(quantity is limit for limit in own)
+        for p in parameters_in(quantity)
+    ]
+    if any(_depends(p, k) for p in (*others, *reading.outer)):
+        raise ModelError(
+            f"{k!r} stands elsewhere in the problem too, and a path changes the limit alone; "
+            "set its value and solve again for each."
+        )
     largest = float(numbers.max())
     for other in reading.constraints:
         if other not in limits and _limit(other) is not None:
@@ -53,6 +57,13 @@ def largest_of(k: Any, values: Any, reading: Reading) -> float:
                 "the values there."
             )
     return largest
+
+
+def _depends(parameter: Parameter, k: Parameter) -> bool:
+    """Return whether a parameter is ``k``, or a CVXPY expression that ``k`` is a part of."""
+    if parameter is k or parameter.partner is None or k.partner is None:
+        return parameter is k
+    return any(part is k.partner for part in parameter.partner.parameters())
 
 
 def _limit(constraint: Constraint) -> Any:

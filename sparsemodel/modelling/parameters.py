@@ -180,8 +180,10 @@ class Parameter(Quantity):
         value = self.partner.value
         if _same(value, self._value):
             return
-        checked = None if value is None else self._check(value)
-        self._take(checked.copy() if hasattr(checked, "copy") else checked)
+        if value is not None:
+            value = self._check(value)
+            value = value.copy() if hasattr(value, "copy") else value
+        self._take(value)
 
     @contextmanager
     def assuming(self, value: Any) -> Iterator[None]:

@@ -63,3 +63,11 @@ def test_everything_public_has_a_docstring(module_name: str) -> None:
         if (inspect.isclass(value) or inspect.isfunction(value)) and not inspect.getdoc(value):
             silent.append(item)
     assert not silent
+
+
+def test_the_number_of_backends_is_right() -> None:
+    """README.md says it in words."""
+    words = {29: "Twenty-nine", 30: "Thirty", 31: "Thirty-one", 32: "Thirty-two"}
+    ours = [b for b in sparsemodel.available_backends() if b.distribution == "sparsemodel"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{words[len(ours)]} backends" in text

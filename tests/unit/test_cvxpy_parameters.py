@@ -132,16 +132,12 @@ def test_in_the_bounds_of_a_variable(attribute: int) -> None:
         ((), 0.01, 9.0, lambda w, g: sm.squared_loss(A @ w, B) + sm.card(w) * g),
     ],
 )
-@pytest.mark.parametrize("ours", [True, False])
-def test_in_our_own_terms(shape: Any, first: Any, then: Any, term: Any, ours: bool) -> None:
+def test_in_our_own_terms(shape: Any, first: Any, then: Any, term: Any) -> None:
     def declare(theta: cp.Parameter) -> sm.Problem:
-        w = sm.Variable(P, name="w") if ours or len(shape) == 2 else cp.Variable(P, name="w")
-        if len(shape) == 2:  # CVXPY's matrix multiplies CVXPY's variable
-            w = cp.Variable(P, name="w")
+        # CVXPY's matrix multiplies CVXPY's variable
+        w = cp.Variable(P, name="w") if len(shape) == 2 else sm.Variable(P, name="w")
         return sm.Problem(sm.minimize(term(w, theta)), sm.card(w) <= 2)
 
-    if not ours and shape == (N,):
-        pytest.skip("A @ w - t is CVXPY's own expression then")
     follows(declare, shape, first, then)
 
 
@@ -164,6 +160,18 @@ def test_a_path_over_a_parameter_of_cvxpy() -> None:
     for place, limit in enumerate((1, 2, 3)):
         k.value = limit
         assert path.objective[place] == pytest.approx(problem.solve().value)
+
+
+def test_a_path_over_a_parameter_that_stands_elsewhere_is_refused() -> None:
+    w, k = cp.Variable(P), cp.Parameter(integer=True, value=2)
+    loss = cp.sum_squares(A @ w - B)
+    inside = sm.Problem(cp.Minimize(loss + k * cp.sum_squares(w)), [sm.card(w) <= k])
+    ours = sm.Problem(
+        sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, 0.5 * k)), sm.card(w) <= k
+    )
+    for problem in (inside, ours):
+        with pytest.raises(sm.ModelError, match="stands elsewhere"):
+            problem.path(k, [1, 2])
 
 
 def test_what_cannot_be_followed_is_refused() -> None:

@@ -1,0 +1,58 @@
+"""What cannot be declared is said with what can be written instead."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+
+A = np.random.default_rng(0).standard_normal((40, 6))
+B = A[:, 0]
+
+
+def test_a_loss_that_nothing_minimises_is_refused_by_plans_too() -> None:
+    class Cubic(sm.Loss):
+        name = "cubic"
+
+        def value(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return np.abs(u - y) ** 3
+
+        def derivative(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return 3.0 * (u - y) * np.abs(u - y)
+
+    w = sm.Variable(6)
+    problem = sm.Problem(sm.minimize(sm.loss_term(Cubic(), A @ w, B)), sm.card(w) <= 2)
+    for ask in (problem.plan, problem.explain, problem.solve, problem.certify):
+        with pytest.raises(sm.UnsupportedProblemError, match="second_derivative"):
+            ask()
+
+
+def test_counts_slices_and_prices() -> None:
+    W, u, v = sm.Variable((6, 3), name="W"), sm.Variable(6, name="u"), sm.Variable(6, name="v")
+    for key in ((slice(None), 0), (0, 1)):
+        with pytest.raises(sm.ModelError, match="sliced by rows"):
+            W[key]
+    loss = sm.squared_loss(A @ u + A @ v, B)
+    with pytest.raises(sm.ModelError, match="stack them into one variable"):
+        sm.Problem(sm.minimize(loss + 0.1 * sm.card(u) + 0.2 * sm.card(v)))
+    with pytest.raises(sm.ModelError, match="Stack the variables"):
+        _ = sm.card(u) + sm.card(v) <= 2
+    with pytest.raises(sm.ModelError, match="one number"):
+        np.ones(6) @ sm.card(u)
+
+
+def test_an_atom_is_named_without_its_data() -> None:
+    w = cp.Variable(6)
+    with pytest.raises(sm.ModelError, match=r"Pnorm is not recognised.*sum_squares") as caught:
+        sm.Problem(cp.Minimize(cp.norm(A @ w - B)), [sm.card(w) <= 2])
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("nthp", "nhtp"), ("grahpt", "grahtp")])
+def test_exchanged_letters_are_seen(typed: str, meant: str) -> None:
+    w = sm.Variable(6)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 2)
+    with pytest.raises(sm.SparseModelError, match=f"Did you mean '{meant}'"):
+        problem.solve(typed)
