@@ -145,6 +145,13 @@ def mean_loss():
     return make
 
 
+@pytest.fixture
+def borderline():
+    """Where a change of eta by 5 % decides (20) of NHTP (found by a search over seeds)."""
+    A, y = drawn(76, 20, 30, 5, correlation=0.3)
+    return Plain(A, y, 5, ridge=0.05)
+
+
 @pytest.fixture(params=["squared", "logistic"])
 def correlated(request):
     """Columns that stand in for each other, so that forward steps are regretted."""

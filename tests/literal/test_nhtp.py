@@ -82,6 +82,16 @@ def test_the_rule_for_eta(hard, run, H, same, every):
     assert len({s.eta for s in states}) >= 2
 
 
+def test_a_direction_is_judged_by_the_eta_of_its_selection(borderline, run, H, same):
+    """(20) is about ``T_k`` and ``eta_k``, also in the iteration that finds another eta."""
+    options = {"eta": 1.0, "gamma": 0.5}
+    theirs, seen = table_1(borderline, 10, H, every=1, **options)
+    states = run(NHTP.as_published(update_every=1, **options), borderline)
+    same([s.point.x for s in states], theirs, rtol=1e-6)
+    assert seen["newton"]
+    assert seen["gradient"]
+
+
 def test_the_measure_of_stationarity(hard, run):
     """``Tol`` of (15): ``||F||`` and what gradients outside of T exceed ``x_(k) / eta`` by."""
     eta, p = 0.7, hard.A.shape[1]

@@ -11,9 +11,9 @@ from sparsemodel.numerics.precision import minimise_precision_on_support, precis
 from sparsemodel_backends.precision import PrecisionGraHTP
 
 
-def covariance(seed, p=7, n=30):
+def covariance(seed, p=7, n=30, mixing=0.5):
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) @ (np.eye(p) + 0.5 * rng.standard_normal((p, p)))
+    X = rng.standard_normal((n, p)) @ (np.eye(p) + mixing * rng.standard_normal((p, p)))
     X *= rng.uniform(0.7, 1.4, p)
     return X.T @ X / n
 
@@ -81,3 +81,32 @@ def test_ten_iterates(seed, eta, same):
         state = backend.step(objective, state, context)
         ours.append(form.matrix(state.point.x))
     same(ours, theirs, least=1, rtol=1e-5)
+
+
+def test_the_step_of_the_theory():
+    """``alpha^2 / 2``, from supports on which four times as much would choose other edges."""
+    S, k, p, alpha = covariance(4, n=400, mixing=0.1), 6, 7, 0.4
+    form = SparsePrecision.build(S, k, alpha=alpha, beta=1e3)
+    backend, objective = PrecisionGraHTP.as_published(), precision_objective(form)
+    i, j = np.triu_indices(p, 1)
+
+    def chosen(z):
+        off = np.abs(z[i, j])
+        return set(np.argsort(-off, kind="stable")[:k])
+
+    decided = 0
+    for seed in range(20):
+        mask = np.eye(p, dtype=bool)
+        start = np.random.default_rng(seed).choice(i.size, k, replace=False)
+        mask[i[start], j[start]] = mask[j[start], i[start]] = True
+        omega = minimise(S, mask)
+        assert alpha < np.linalg.eigvalsh(omega)[0], "the bound does not bind"
+        g = S - np.linalg.inv(omega)
+        right = chosen(omega - alpha**2 / 2.0 * g)
+        decided += right not in (chosen(omega - 2.0 * alpha**2 * g), set(start))
+        x = np.array([omega[r, c] for r, c in zip(form.rows, form.cols, strict=True)])
+        context = Context(minimise_precision_on_support, start=x)
+        state = backend.step(objective, backend.init(objective, context), context)
+        found = form.matrix(state.point.x)
+        assert set(np.flatnonzero(found[i, j])) == right
+    assert decided
