@@ -66,7 +66,7 @@ def broken_as_given(problem: Problem, values: Values, worth: Worth | None) -> li
         if is_cvxpy(goal) and worth is not None and np.isfinite(worth.value):
             found = float(np.asarray(goal.args[0].value).reshape(()))
             size = max(abs(found), abs(float(worth.value)))
-            if not abs(found - float(worth.value)) <= _SAME * size + 2.0**16 * worth.rounding:
+            if not abs(found - float(worth.value)) <= _SAME * size + 2.0**8 * worth.rounding:
                 broken.append(
                     f"the objective in CVXPY's words is {found!r}, as it was read "
                     f"{float(worth.value)!r}"

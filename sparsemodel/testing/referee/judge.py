@@ -21,7 +21,7 @@ from sparsemodel.testing.referee.dense import Dense, make_dense
 from sparsemodel.testing.referee.expressions import Unjudged, Values
 from sparsemodel.testing.referee.given import broken_as_given
 from sparsemodel.testing.referee.graphs import witnesses_of
-from sparsemodel.testing.referee.objective import Worth, objective_at, tolerance
+from sparsemodel.testing.referee.objective import ROOM, Worth, objective_at, tolerance
 from sparsemodel.testing.referee.optimum import Candidate, Search, best_on, search
 from sparsemodel.testing.referee.rules import (
     OPTIMAL,
@@ -337,7 +337,7 @@ def _compare(
             )
     if claimed.claim is Claim.OPTIMAL:
         size = max(abs(float(worth.value)), abs(claimed.bounds.get("certificate.bound", 0.0)))
-        room = 2.0 * OPTIMAL * size + 4.0 * claimed.allowance + 4096.0 * worth.rounding
+        room = 2.0 * OPTIMAL * size + 4.0 * claimed.allowance + ROOM * worth.rounding
         if float(worth.value - lowest) > room + float(margin):
             ruling.faults.append(
                 f'"globally optimal" at {float(worth.value)!r}, and a feasible point has '
@@ -367,7 +367,7 @@ def _judge_stationary(
         return
     explained = max(float(nothing.value - better.value), 0.0)
     lost = float(worth.value - better.value)
-    if lost > _STATIONARY * explained + 4096.0 * worth.rounding + float(worth.error):
+    if lost > _STATIONARY * explained + ROOM * worth.rounding + float(worth.error):
         ruling.faults.append(
             f'"stationary" at {float(worth.value)!r}, and a point on the same support has '
             f"{float(better.value)!r}"

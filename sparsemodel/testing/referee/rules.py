@@ -8,6 +8,7 @@ from typing import Any
 from sparsemodel.certificates import Certificate, PrecisionCertificate
 from sparsemodel.certificates.claims import Claim
 from sparsemodel.modelling.solution import Solution
+from sparsemodel.testing.referee.objective import ROOM
 
 OPTIMAL = 1e-6
 """Relative gap up to which "globally optimal" may be said."""
@@ -92,7 +93,7 @@ def _claim_rules(c: Certificate, gap: float, relative: float, rounding: float) -
 
 def _share(c: Certificate, rounding: float) -> float:
     """Return the gap that is rounding: what both sides gave away, or what float64 leaves."""
-    return max(4.0 * c.allowance, 4096.0 * rounding)
+    return max(4.0 * c.allowance, ROOM * rounding)
 
 
 def _precision_rules(c: PrecisionCertificate, gap: float) -> list[str]:
