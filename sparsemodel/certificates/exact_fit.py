@@ -5,11 +5,11 @@ gain. It is told from a small objective by its residuals, observation by observa
 
 .. math:: |r_i| \le 1024\, \epsilon\, \max(|z_i|, q), \qquad \epsilon = 2^{-52},
 
-where ``z`` is what the coordinates that are always in leave of the targets (least squares, no
-penalty) and ``q`` is a size that nine tenths of its entries exceed. An offset of the targets is
-absorbed by an intercept and does not make ``z`` larger, and neither do a few huge targets make
-``q`` larger. The price of that is small: data with an offset of ``1e9`` are themselves rounded to
-``1e-7``, an exact fit leaves residuals of that size, and this claim is not made.
+where ``z`` is what a constant and the coordinates that are always in leave of the targets (least
+squares, no penalty) and ``q`` is a size that nine tenths of its entries exceed. An offset of the
+targets does not make ``z`` larger, whichever column it is that fits it, and neither do a few huge
+targets make ``q`` larger. The price of that is small: data with an offset of ``1e9`` are themselves
+rounded to ``1e-7``, an exact fit leaves residuals of that size, and this claim is not made.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None
         return None
     aims = [t.target if t.offset is None else t.target - t.offset for t in terms]
     weights = np.concatenate([term.weights for term in terms])
-    left = np.concatenate(aims)
-    if form.sparsity.free.size:
-        left = _unexplained(form, terms, left, np.sqrt(weights))
+    left = _unexplained(form, terms, np.concatenate(aims), np.sqrt(weights))
     if not (np.all(np.isfinite(left)) and np.any(weights > 0.0)):
         return None
     sizes = np.abs(left)
@@ -92,8 +90,8 @@ def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None
 def _unexplained(
     form: SparseRegression, terms: list[Term], aim: FloatArray, roots: FloatArray
 ) -> FloatArray:
-    """Return what the always-in coordinates leave of the targets, by weighted least squares."""
-    columns = []
+    """Return what a constant and the always-in coordinates leave, by weighted least squares."""
+    columns = [np.ones(aim.shape[0])]
     for j in form.sparsity.free:
         unit, at = np.zeros(form.sparsity.size), np.array([j])
         unit[j] = 1.0

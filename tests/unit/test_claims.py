@@ -162,6 +162,9 @@ def test_a_small_objective_is_not_zero_up_to_rounding():
     assert claim(aim) in (Claim.ZERO, Claim.OPTIMAL)
     for noise in (1e-4, 1e-8, 1e-11):  # relative objectives down to 1e-22
         assert claim(aim + noise * rng.standard_normal(40)) is Claim.WITHIN_GAP
+    # An offset that a counted column of ones fits.
+    ones = np.column_stack([X, np.ones(40)])
+    assert claim(1e9 + 1e-5 * X[:, 0], ones, {10: 1e9}) is Claim.WITHIN_GAP
     # One huge target, which a column of its own fits, does not make the others small.
     y = rng.standard_normal(40)
     y[0] = 1e15
