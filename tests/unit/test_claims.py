@@ -170,6 +170,8 @@ def test_a_small_objective_is_not_zero_up_to_rounding():
     y[0] = 1e15
     indicator = np.column_stack([X, np.eye(40)[0]])
     assert claim(y, indicator, {10: 1e15 - X[0, 0], 0: 1.0}) is Claim.WITHIN_GAP
+    both = np.column_stack([indicator, np.ones(40)])
+    assert claim(y + 1e6, both, {10: 1e15, 11: 1e6}) is Claim.WITHIN_GAP
 
 
 def test_losses_without_a_residual_are_zero_where_they_are_zero():
