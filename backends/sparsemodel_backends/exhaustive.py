@@ -50,7 +50,10 @@ class Exhaustive(Backend):
 
     name: ClassVar[str] = "exhaustive"
     reference: ClassVar[str] = "enumeration"
-    guarantee: ClassVar[str] = "the global minimum, by enumeration of all supports"
+    guarantee: ClassVar[str] = (
+        "the best of all supports, each minimised to its tolerance; certify() proves it where the "
+        "problem has a dual bound"
+    )
     roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
         smooth=False, price=True, box=True, region=True

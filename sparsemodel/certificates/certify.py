@@ -16,9 +16,10 @@ from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.claims import OPTIMAL_GAP
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import infimum_bound
+from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.primal import Primal, primal
 from sparsemodel.certificates.products import column_norms
-from sparsemodel.certificates.search import Candidate, search
+from sparsemodel.certificates.search import Candidate, Found, search
 from sparsemodel.certificates.statement import derive
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
 
@@ -78,20 +79,22 @@ def certify(
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
     at_point = primal(form, x)
-    norms = tuple(column_norms(term.design) for term in form.terms)
-    candidates: list[Candidate] = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
+    candidates = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     deadline = None if time_limit is None else began + time_limit
-    found = search(
-        form,
-        x,
-        at_point,
-        norms=norms,
-        gradients=duals,
-        deadline=deadline,
-        relax=relax,
-        began=began,
-        target=target,
-    )
+    if candidates[0].bound.value >= 0.0 and exact_fit(form, x, at_point.value):
+        found = Found((), ())  # nothing is left to gain
+    else:
+        found = search(
+            form,
+            x,
+            at_point,
+            norms=tuple(column_norms(term.design) for term in form.terms),
+            gradients=duals,
+            deadline=deadline,
+            relax=relax,
+            began=began,
+            target=target,
+        )
     candidates += found.candidates
     progress = [*solver_progress(history), *found.progress]
     best = max(candidates, key=lambda c: c.bound.value)

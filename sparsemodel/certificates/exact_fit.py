@@ -5,11 +5,11 @@ gain. It is told from a small objective by its residuals, observation by observa
 
 .. math:: |r_i| \le 1024\, \epsilon\, \max(|z_i|, q), \qquad \epsilon = 2^{-52},
 
-where ``z`` is what the coordinates that are always in leave of the targets (least squares, no
-penalty) and ``q`` is a size that nine tenths of its entries exceed. An offset of the targets is
-absorbed by an intercept and does not make ``z`` larger, and neither do a few huge targets make
-``q`` larger. The price of that is small: data with an offset of ``1e9`` are themselves rounded to
-``1e-7``, an exact fit leaves residuals of that size, and this claim is not made.
+where ``z`` is what a constant and the coordinates that are always in leave of the targets (least
+squares, no penalty) and ``q`` is a size that nine tenths of its entries exceed. An offset of the
+targets does not make ``z`` larger, whichever column it is that fits it, and neither do a few huge
+targets make ``q`` larger. The price of that is small: data with an offset of ``1e9`` are themselves
+rounded to ``1e-7``, an exact fit leaves residuals of that size, and this claim is not made.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ UNITS = 1024.0
 
 _RELATIVE = UNITS * 2.0**-52
 _SMALLEST_SHARE = 0.1
+_FITS = 4
 _MOST_FREE = 64
 """Always-in coordinates up to which their least-squares problem is solved."""
 
@@ -78,32 +79,44 @@ def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None
         return None
     aims = [t.target if t.offset is None else t.target - t.offset for t in terms]
     weights = np.concatenate([term.weights for term in terms])
-    left = np.concatenate(aims)
-    if form.sparsity.free.size:
-        left = _unexplained(form, terms, left, np.sqrt(weights))
-    if not (np.all(np.isfinite(left)) and np.any(weights > 0.0)):
+    aim = np.concatenate(aims)
+    if not (np.all(np.isfinite(aim)) and np.any(weights > 0.0)):
         return None
-    sizes = np.abs(left)
+    try:
+        sizes = _unexplained(form, terms, aim, weights)
+    except np.linalg.LinAlgError:  # entries that are not finite
+        return None
+    if not np.all(np.isfinite(sizes)):
+        return None
     typical = float(np.quantile(sizes[weights > 0.0], _SMALLEST_SHARE))
     ends = np.cumsum([aim.shape[0] for aim in aims])
     return np.split(_RELATIVE * np.maximum(sizes, typical), ends[:-1])
 
 
 def _unexplained(
-    form: SparseRegression, terms: list[Term], aim: FloatArray, roots: FloatArray
+    form: SparseRegression, terms: list[Term], aim: FloatArray, weights: FloatArray
 ) -> FloatArray:
-    """Return what the always-in coordinates leave of the targets, by weighted least squares."""
-    columns = []
+    """Return the sizes of what a constant and the always-in coordinates leave of the targets.
+
+    By least squares, again without the largest tenth of what is left: a few huge targets would
+    draw the fit away from the others. The smallest size that any of the fits leaves counts.
+    """
+    columns = [np.ones(aim.shape[0])]
     for j in form.sparsity.free:
         unit, at = np.zeros(form.sparsity.size), np.array([j])
         unit[j] = 1.0
         columns.append(np.concatenate([predictions(t.design, unit, at)[0] for t in terms]))
-    basis = np.column_stack(columns)
-    weighted = roots[:, None] * basis
-    for _ in range(2):  # the second takes out what the first left by rounding
-        scaled = roots * aim if aim.ndim == 1 else roots[:, None] * aim
-        aim = aim - basis @ np.linalg.lstsq(weighted, scaled, rcond=None)[0]
-    return aim
+    basis, roots = np.column_stack(columns), np.sqrt(weights)
+    left, sizes, kept = aim, np.abs(aim), weights > 0.0
+    for _ in range(_FITS):
+        scaled = roots[kept] * left[kept].T  # an observation a column, for several outputs as well
+        found = np.linalg.lstsq(roots[kept, None] * basis[kept], scaled.T, rcond=None)[0]
+        left = left - basis @ found
+        sizes = np.minimum(sizes, np.abs(left))
+        rows = np.abs(left) if left.ndim == 1 else np.abs(left).max(axis=1)
+        most = np.quantile(rows[weights > 0.0], 1.0 - _SMALLEST_SHARE)
+        kept = (weights > 0.0) & (rows <= most)
+    return sizes
 
 
 __all__ = ["UNITS", "exact_fit"]

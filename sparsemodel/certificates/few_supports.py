@@ -18,6 +18,9 @@ from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedPro
 FEW = 2000
 """Supports up to which a problem is searched without being asked to: about a second."""
 
+PATIENCE = 3.0
+"""Seconds after which such a search ends; ``prove`` takes the time it is given."""
+
 
 def few_supports(sparsity: Cardinality) -> bool:
     """Return whether there are no more than ``FEW`` supports to tell apart."""
@@ -31,6 +34,7 @@ def few_supports(sparsity: Cardinality) -> bool:
     return True
 
 
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def settled(
     form: SparseRegression,
     certificate: Certificate,
@@ -58,8 +62,8 @@ def settled(
     from sparsemodel.certificates import branch_and_bound
 
     decided = certificate.claim in (Claim.OPTIMAL, Claim.ZERO) or certificate.violations
-    left = None if deadline is None else deadline - time.perf_counter()
-    if decided or (left is not None and left <= 0.0):
+    left = PATIENCE if deadline is None else min(PATIENCE, deadline - time.perf_counter())
+    if decided or left <= 0.0:
         return certificate
     began = time.perf_counter()
     try:

@@ -11,7 +11,6 @@ from sparsemodel.certificates.base import Progress, Witness
 from sparsemodel.certificates.claims import OPTIMAL_GAP, relative_gap_of
 from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
-from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import applies, hessian, squares_hold
 from sparsemodel.certificates.primal import Primal, constant_part
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
@@ -57,12 +56,10 @@ def search(
     found: list[Candidate] = []
     progress: list[Progress] = []
     goal, constant = max(target, OPTIMAL_GAP), constant_part(form)
-    zero = exact_fit(form, x, at_point.value)
 
     def closed(best: float, share: float) -> bool:
-        """Return whether the claim is decided: to a share of the gap asked for, or to rounding."""
-        relative = relative_gap_of(at_point.upper, best, constant)
-        return relative <= share * goal or (zero and best >= 0.0)
+        """Return whether the gap is down to a share of what was asked for."""
+        return relative_gap_of(at_point.upper, best, constant) <= share * goal
 
     def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
         bound = evaluate(form, witness, norms=norms, hessian=h)

@@ -162,11 +162,16 @@ def test_a_small_objective_is_not_zero_up_to_rounding():
     assert claim(aim) in (Claim.ZERO, Claim.OPTIMAL)
     for noise in (1e-4, 1e-8, 1e-11):  # relative objectives down to 1e-22
         assert claim(aim + noise * rng.standard_normal(40)) is Claim.WITHIN_GAP
+    # An offset that a counted column of ones fits.
+    ones = np.column_stack([X, np.ones(40)])
+    assert claim(1e9 + 1e-5 * X[:, 0], ones, {10: 1e9}) is Claim.WITHIN_GAP
     # One huge target, which a column of its own fits, does not make the others small.
     y = rng.standard_normal(40)
     y[0] = 1e15
     indicator = np.column_stack([X, np.eye(40)[0]])
     assert claim(y, indicator, {10: 1e15 - X[0, 0], 0: 1.0}) is Claim.WITHIN_GAP
+    both = np.column_stack([indicator, np.ones(40)])
+    assert claim(y + 1e6, both, {10: 1e15, 11: 1e6}) is Claim.WITHIN_GAP
 
 
 def test_losses_without_a_residual_are_zero_where_they_are_zero():
