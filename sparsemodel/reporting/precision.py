@@ -114,7 +114,7 @@ def precision_markdown(c: PrecisionCertificate) -> str:
     lines = [
         f"# Certificate: {c.claim.value}",
         "",
-        headline(c),
+        cell(headline(c)),
         "",
         f"*Problem:* {cell(model(c))}",
         "",
@@ -124,7 +124,7 @@ def precision_markdown(c: PrecisionCertificate) -> str:
         "",
         "## What it rests on",
         "",
-        *(f"- {assumption}" for assumption in c.assumptions),
+        *(f"- {cell(str(assumption))}" for assumption in c.assumptions),
         "",
         f"## Partial correlations ({len(rows)} edges)",
         "",
