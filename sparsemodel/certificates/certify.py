@@ -83,6 +83,7 @@ def certify(
     began = time.perf_counter()
     x = checked_point(form, x)
     at_point = primal(form, x)
+    check_value(at_point)
     norms = tuple(column_norms(term.design) for term in form.terms)
     candidates: list[Candidate] = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     deadline = None if time_limit is None else began + time_limit
@@ -109,6 +110,15 @@ def certify(
         target=target,
         seconds=time.perf_counter() - began,
     )
+
+
+def check_value(at_point: Primal) -> None:
+    """Raise :class:`DataError` where the objective at the point is not a number."""
+    if np.isnan(at_point.value):
+        raise DataError(
+            "The objective is not a number at the point: the data hold NaN, or were changed after "
+            "the problem was declared. There is nothing to certify."
+        )
 
 
 def checked_point(form: SparseRegression, x: Any) -> FloatArray:
@@ -283,4 +293,12 @@ def solver_progress(history: Sequence[Iteration]) -> list[Progress]:
     return out
 
 
-__all__ = ["Claim", "assemble", "certify", "checked_point", "evaluate", "solver_progress"]
+__all__ = [
+    "Claim",
+    "assemble",
+    "certify",
+    "check_value",
+    "checked_point",
+    "evaluate",
+    "solver_progress",
+]

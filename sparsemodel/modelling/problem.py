@@ -25,6 +25,7 @@ from sparsemodel.modelling.declare import (
     declare,
     flatten,
 )
+from sparsemodel.modelling.failures import numerical_failures
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.incoming import attributes_of, goal_of, is_cvxpy
 from sparsemodel.modelling.matrices import counts_edges
@@ -149,6 +150,7 @@ class Problem:
 
     # ---- solving -----------------------------------------------------------------------------
 
+    @numerical_failures("Solving")
     def solve(
         self,
         backend: str | Backend | None = None,
@@ -223,6 +225,7 @@ class Problem:
 
     # ---- along k -----------------------------------------------------------------------------
 
+    @numerical_failures("Following the path")
     def path(self, k: Any, values: Any = None, *, sweeps: int = 1) -> Path:
         """Return the solutions for a range of k, each from its neighbours.
 
@@ -310,6 +313,7 @@ class Problem:
         """Return ``"not solved"``, ``"solved"`` or ``"stopped early"``."""
         return "not solved" if self._solution is None else self._solution.status
 
+    @numerical_failures("Certifying")
     def certify(self, *, time_limit: float | None = None) -> Certificate:
         """Return a checkable statement of how good the solution is; solves first if needed.
 
@@ -322,6 +326,7 @@ class Problem:
         outcome, solution = self._solved()
         return self._compiled().certify(outcome, solution.backend, time_limit=limit)
 
+    @numerical_failures("Computing the constants")
     def theory(self) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.
 
@@ -338,6 +343,7 @@ class Problem:
             raise ModelError("theory() is for regressions, not for precision matrices.")
         return compiled.theory(self._solved()[0])
 
+    @numerical_failures("Proving")
     def prove(
         self,
         *,

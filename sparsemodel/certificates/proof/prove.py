@@ -13,6 +13,7 @@ from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import (
     assemble,
     certify,
+    check_value,
     checked_point,
     solver_progress,
 )
@@ -111,6 +112,7 @@ def prove(
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
     at_point = primal(form, x)
+    check_value(at_point)
     if at_point.violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
     deadline = None if time_limit is None else began + time_limit
