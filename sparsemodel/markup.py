@@ -5,8 +5,12 @@ Colours are those of the page around them; nothing is styled outside of the elem
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of characters that steer a terminal, turn the direction of text, or show nothing."""
 
 _PANEL = (
     "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;max-width:52rem;"
@@ -103,4 +107,25 @@ def sentence(text: str) -> str:
     return f'<div style="margin:.2rem 0 0;overflow-wrap:anywhere">{escape(text)}</div>'
 
 
-__all__ = ["BLUE", "ORANGE", "bars", "facts", "folded", "panel", "sentence", "table"]
+def visible(text: str) -> str:
+    r"""Return ``text`` with every character that is not seen written as an escape.
+
+    >>> visible("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        _escaped(character) if unicodedata.category(character) in _HIDDEN else character
+        for character in text
+    )
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+__all__ = ["BLUE", "ORANGE", "bars", "facts", "folded", "panel", "sentence", "table", "visible"]

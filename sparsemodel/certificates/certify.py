@@ -79,6 +79,8 @@ def certify(
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
     at_point = primal(form, x)
+    check_value(at_point)
+    norms = tuple(column_norms(term.design) for term in form.terms)
     candidates = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     deadline = None if time_limit is None else began + time_limit
     if candidates[0].bound.value >= 0.0 and exact_fit(form, x, at_point.value):
@@ -88,7 +90,7 @@ def certify(
             form,
             x,
             at_point,
-            norms=tuple(column_norms(term.design) for term in form.terms),
+            norms=norms,
             gradients=duals,
             deadline=deadline,
             relax=relax,
@@ -116,6 +118,15 @@ def certify(
         target=target,
         seconds=time.perf_counter() - began,
     )
+
+
+def check_value(at_point: Primal) -> None:
+    """Raise :class:`DataError` where the objective at the point is not a number."""
+    if np.isnan(at_point.value):
+        raise DataError(
+            "The objective is not a number at the point: the data hold NaN, or were changed after "
+            "the problem was declared. There is nothing to certify."
+        )
 
 
 def checked_point(form: SparseRegression, x: Any) -> FloatArray:
@@ -210,4 +221,11 @@ def solver_progress(history: Sequence[Iteration]) -> list[Progress]:
     return out
 
 
-__all__ = ["assemble", "certify", "checked_point", "solver_progress", "versions"]
+__all__ = [
+    "assemble",
+    "certify",
+    "check_value",
+    "checked_point",
+    "solver_progress",
+    "versions",
+]

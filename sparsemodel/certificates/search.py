@@ -19,6 +19,13 @@ from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.witness import evaluate, extracted, from_gradients, from_point
 from sparsemodel.interfaces import FloatArray, SparseRegression
 from sparsemodel.losses.quadratic import SquaredLoss
+from sparsemodel.numerics.budget import (
+    Budget,
+    cholesky_cost,
+    eigenvalue_cost,
+    gram_cost,
+    inverse_cost,
+)
 
 
 @final
@@ -110,19 +117,31 @@ def _with_curvature(
     report: Callable[[float, float], bool],
     deadline: float | None,
 ) -> bool:
-    """Try what the data's curvature gives; return whether the plain relaxation is now pointless."""
+    """Try what the data's curvature gives; return whether the plain relaxation is now pointless.
+
+    Nothing is begun that would not end before the deadline.
+    """
+    budget, p = Budget(deadline), form.sparsity.size
+    rows = sum(term.design.shape[0] for term in form.terms)
+    simple = 2.0 * eigenvalue_cost(p) + inverse_cost(p) + 2.0 * cholesky_cost(p)
+    if not budget.fits(gram_cost(rows, p), simple):
+        return False
     h = hessian(form)
     taken = curvature(form, h)
-    diagonals = [] if taken is None else simple_diagonals(taken)
-    if taken is None or not diagonals:
+    if taken is None or not budget.fits(simple):
+        return False
+    diagonals = simple_diagonals(taken)
+    if not diagonals:
         return False
     for diagonal in diagonals:
+        if not budget.fits(3.0 * cholesky_cost(p)):
+            return False
         extraction = safe(taken, diagonal)
         if extraction is not None and offer(
             extracted(form, x, extraction.diagonal), "curvature of the data, at the point", h
         ):
             return True
-    if not applies_to(form):
+    if not applies_to(form) or not budget.fits(3.0 * cholesky_cost(p)):
         return False
     relaxed = relax_extracted(form, taken, diagonals, x, report=report, deadline=deadline)
     if relaxed is None or relaxed.witness is None:

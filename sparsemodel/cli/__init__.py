@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from sparsemodel.cli.exits import Exit, code_of, one_line
 from sparsemodel.cli.parser import build_parser
+from sparsemodel.cli.plain import encodable
+from sparsemodel.cli.plain import message as plain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sparsemodel ...
     0
     """
+    _open_streams()
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)
@@ -54,9 +57,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _open_streams() -> None:
+    """Put the null device where a standard stream is closed, and let the others write anything.
+
+    A file that is opened while a stream is closed would get its number, and what is printed.
+    """
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        number = os.open(os.devnull, os.O_RDWR)
+        while number <= 2:
+            number = os.dup(number)
+        os.close(number)
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    encodable(sys.stdout)
+    encodable(sys.stderr)
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Show a warning on one line, without the line of code it comes from."""
-    print(f"sparsemodel: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"sparsemodel: warning: {plain(str(message))}", file=sys.stderr)
 
 
 __all__ = ["main"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from sparsemodel.cli.plain import message
 from sparsemodel.interfaces import (
     BackendContractError,
     BackendUnavailableError,
@@ -79,8 +80,8 @@ def one_line(error: BaseException) -> str:
         return "not enough memory for these data"
     if isinstance(error, OSError) and error.strerror and not isinstance(error, SparseModelError):
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror}"
-    text = " ".join(str(error).split()) or type(error).__name__
+        return message(f"{where}{error.strerror}")
+    text = message(str(error)) or type(error).__name__
     if code_of(error) is Exit.INTERNAL and not isinstance(error, SparseModelError):
         text = f"internal error, {type(error).__name__}: {text} (run with --traceback to see where)"
     return text

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.cli.exits import UsageError
 from sparsemodel.cli.options import LOSSES
+from sparsemodel.cli.plain import distinct
 from sparsemodel.cli.reading import Table
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, DataFit
@@ -39,7 +40,8 @@ def declare(table: Table, arguments: argparse.Namespace, k: int) -> Declared:
     target, classes = _target(table.target, arguments.loss)
     loss = _loss(arguments)
     several = arguments.loss == "multinomial"
-    w = Variable((p, len(classes)) if several else p, name="w", names=names)
+    shown = distinct(names)
+    w = Variable((p, len(classes)) if several else p, name="w", names=shown)
     prediction: Any = as_design(table.X, where="The features") @ w
     if not arguments.no_intercept:
         intercept = Variable(len(classes) if several else (), name="intercept")
@@ -53,7 +55,7 @@ def declare(table: Table, arguments: argparse.Namespace, k: int) -> Declared:
         constraints.append(w >= arguments.lower)
     if arguments.upper is not None:
         constraints.append(w <= arguments.upper)
-    return Declared(Problem(minimize(objective), constraints), names, classes)
+    return Declared(Problem(minimize(objective), constraints), shown, classes)
 
 
 def _loss(arguments: argparse.Namespace) -> DataFit:
@@ -83,7 +85,7 @@ def _target(target: Any, loss: str) -> tuple[Any, tuple[str, ...]]:
     if not text and not np.isfinite(target).all():
         raise DataError("The target holds NaN or infinite values; drop or impute them.")
     values, codes = np.unique(target, return_inverse=True)
-    classes = tuple(str(v) if text else f"{v:g}" for v in values)
+    classes = distinct([str(v) if text else f"{v:g}" for v in values])
     if len(classes) < 2:
         raise DataError(f"All targets are {classes[0]!r}; a classification needs two classes.")
     if loss in _TWO_CLASSES and len(classes) > 2:

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from sparsemodel._version import __version__
 from sparsemodel.cli import backends, demo, explain, path, precision, solve, verify
+from sparsemodel.cli.plain import message as plain
 
 _COMMANDS = (demo, solve, path, precision, explain, verify, backends)
 
@@ -44,7 +45,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line and say where the help is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {plain(message)} (see {self.prog} --help)\n")
 
 
 def build_parser() -> Parser:

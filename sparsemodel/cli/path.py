@@ -13,6 +13,7 @@ from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import check_free, to_json, write_text
 from sparsemodel.cli.model import declare
 from sparsemodel.cli.options import add_data, add_model, add_overwrite, output_file, read
+from sparsemodel.cli.plain import cell
 from sparsemodel.cli.records import plain_coefficients
 from sparsemodel.cli.text import table
 
@@ -161,7 +162,7 @@ def _as_csv(path: Any, chosen: Any) -> str:
         k = int(path.k[place])
         names = " ".join(str(name) for name in support)
         row = [k, repr(float(path.objective[place])), repr(float(chosen.scores[place]))]
-        writer.writerow([*row, int(k == chosen.k), names])
+        writer.writerow([*row, int(k == chosen.k), cell(names)])
     return text.getvalue()
 
 

@@ -17,6 +17,7 @@ from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import check_free, to_json, write_text, written
 from sparsemodel.cli.options import add_data, add_overwrite, add_run, output_file, read
 from sparsemodel.cli.path import parse_ks
+from sparsemodel.cli.plain import cell, distinct
 from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import problem_parser, with_recipe
 from sparsemodel.cli.records import finite
@@ -116,7 +117,7 @@ def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
 
 def _columns_of(table: Table) -> tuple[FloatArray, tuple[str, ...]]:
     X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
-    return X, table.names or tuple(f"column_{j}" for j in range(1, X.shape[1] + 1))
+    return X, distinct(table.names or [f"column_{j}" for j in range(1, X.shape[1] + 1)])
 
 
 def _refuse_dependent(table: Table, arguments: argparse.Namespace) -> None:
@@ -173,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["one", "other", "partial_correlation"])
-        writer.writerows((a, b, repr(float(r))) for a, b, r in edges)
+        writer.writerows((cell(a), cell(b), repr(float(r))) for a, b, r in edges)
         write_text(output, text.getvalue(), overwrite=arguments.overwrite)
     if arguments.json:
         print(to_json(_record(solution, certificate, edges, table.notes)))

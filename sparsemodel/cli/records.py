@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.cli.model import Declared
+from sparsemodel.cli.plain import cell
 
 
 def solution_record(solution: Any) -> dict[str, Any]:
@@ -55,9 +56,10 @@ def coefficient_csv(declared: Declared, solution: Any) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     several = len(declared.classes) > 2 or any(np.ndim(v) for v in solution.coefficients.values())
-    writer.writerow(["name", *(declared.classes if several else ["coefficient"])])
+    classes = map(cell, declared.classes) if several else ["coefficient"]
+    writer.writerow(["name", *classes])
     for name, value in solution.coefficients.items():
-        writer.writerow([name, *(repr(float(v)) for v in np.atleast_1d(value))])
+        writer.writerow([cell(name), *(repr(float(v)) for v in np.atleast_1d(value))])
     return text.getvalue()
 
 

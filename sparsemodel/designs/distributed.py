@@ -81,9 +81,14 @@ class DistributedDesign(Design):
         """Return the blocks as delayed values, loaded where they are going to stay."""
         if self._loaded is None:
             from dask.base import persist
+            from dask.delayed import delayed
 
-            delayed = [block for (block,) in self._array.to_delayed()]
-            self._loaded = tuple(persist(*delayed))  # type: ignore[no-untyped-call]
+            width = self.shape[1]
+            checked = [
+                delayed(_checked)(block, (rows.stop - rows.start, width))
+                for (block,), rows in zip(self._array.to_delayed(), self.rows, strict=True)
+            ]
+            self._loaded = tuple(persist(*checked))  # type: ignore[no-untyped-call]
         return self._loaded
 
     def matvec(self, x: FloatArray) -> FloatArray:
@@ -195,6 +200,17 @@ def _sum(parts: list[Any]) -> Any:
     for part in parts[1:]:
         out = out + part
     return out
+
+
+def _checked(block: Any, shape: tuple[int, int]) -> Any:
+    """Return a block if it is what the array says of it: real numbers of that shape."""
+    found = np.asarray(block)
+    if found.shape != shape or found.dtype.kind not in "biuf":
+        raise DataError(
+            f"A block of the Dask array has shape {found.shape} and dtype {found.dtype}, and the "
+            f"array says {shape} and real numbers. Give map_blocks the right chunks and dtype."
+        )
+    return block
 
 
 def _product(block: Any, x: FloatArray) -> FloatArray:

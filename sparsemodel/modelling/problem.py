@@ -23,6 +23,7 @@ from sparsemodel.modelling.compiled_precision import CompiledPrecision, is_preci
 from sparsemodel.modelling.constraints import Constraint
 from sparsemodel.modelling.declare import declare
 from sparsemodel.modelling.declared import Declared
+from sparsemodel.modelling.failures import numerical_failures
 from sparsemodel.modelling.following import taken
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.limits import largest_of
@@ -156,6 +157,7 @@ class Problem:
 
     # ---- solving -----------------------------------------------------------------------------
 
+    @numerical_failures("Solving")
     def solve(
         self,
         backend: str | Backend | None = None,
@@ -232,6 +234,7 @@ class Problem:
 
     # ---- along k -----------------------------------------------------------------------------
 
+    @numerical_failures("Following the path")
     def path(self, k: Any, values: Any = None, *, sweeps: int = 1) -> Path:
         """Return the solutions for a range of k, each from its neighbours.
 
@@ -311,6 +314,7 @@ class Problem:
         """Return ``"not solved"``, ``"solved"`` or ``"stopped early"``."""
         return "not solved" if self._solution is None else self._solution.status
 
+    @numerical_failures("Certifying")
     def certify(self, *, time_limit: float | None = None) -> Certificate:
         """Return a checkable statement of how good the solution is; solves first if needed.
 
@@ -325,6 +329,7 @@ class Problem:
         outcome, solution = self._solved()
         return self._compiled().certify(outcome, solution.backend, time_limit=limit)
 
+    @numerical_failures("Computing the constants")
     def theory(self) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.
 
@@ -341,6 +346,7 @@ class Problem:
             raise ModelError("theory() is for regressions, not for precision matrices.")
         return compiled.theory(self._solved()[0])
 
+    @numerical_failures("Proving")
     def prove(
         self,
         *,

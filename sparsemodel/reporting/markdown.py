@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sparsemodel.markup import visible
 from sparsemodel.reporting import words
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def certificate_markdown(certificate: Certificate) -> str:
     lines = [
         f"# Certificate: {c.claim.value}",
         "",
-        words.headline(c),
+        cell(words.headline(c)),
         "",
         f"*Problem:* {cell(words.model(c))}",
         "",
@@ -26,7 +27,7 @@ def certificate_markdown(certificate: Certificate) -> str:
     ]
     lines += ["", "## First-order facts", "", *table(("quantity", "value"), words.first_order(c))]
     lines += ["", "## What it rests on", ""]
-    lines += [f"- {assumption}" for assumption in c.assumptions]
+    lines += [f"- {cell(str(assumption))}" for assumption in c.assumptions]
     rows = [(name, text) for name, _, text in words.coefficient_rows(c)]
     lines += ["", "## Coefficients", "", *table(("name", "value"), rows)]
     lines += ["", "## Data", "", *table(("what", "value"), words.fingerprints(c))]
@@ -42,9 +43,10 @@ def table(head: tuple[str, str], rows: list[tuple[str, str]]) -> list[str]:
 
 def cell(text: str) -> str:
     """Return a text without anything that Markdown would understand."""
-    for mark in "\\`*_[]<>|":
+    text = visible(" ".join(text.split()))
+    for mark in "\\`*_[]<>|~$&#!":
         text = text.replace(mark, "\\" + mark)
-    return " ".join(text.split())
+    return text
 
 
 __all__ = ["cell", "certificate_markdown", "table"]

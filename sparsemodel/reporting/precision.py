@@ -117,7 +117,7 @@ def precision_markdown(c: PrecisionCertificate) -> str:
     lines = [
         f"# Certificate: {c.claim.value}",
         "",
-        headline(c),
+        cell(headline(c)),
         "",
         f"*Problem:* {cell(model(c))}",
         "",
@@ -127,7 +127,7 @@ def precision_markdown(c: PrecisionCertificate) -> str:
         "",
         "## What it rests on",
         "",
-        *(f"- {assumption}" for assumption in c.assumptions),
+        *(f"- {cell(str(assumption))}" for assumption in c.assumptions),
         "",
         f"## Partial correlations ({len(rows)} edges)",
         "",

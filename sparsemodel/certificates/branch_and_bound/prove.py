@@ -13,7 +13,7 @@ from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.branch_and_bound.record import Recorder, checked
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
-from sparsemodel.certificates.certify import assemble, checked_point
+from sparsemodel.certificates.certify import assemble, check_value, checked_point
 from sparsemodel.certificates.coefficient_bounds.base import METHOD as BOUNDED
 from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed
@@ -108,6 +108,7 @@ def prove(
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
     at_point = primal(form, x)
+    check_value(at_point)
     if at_point.violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
     earlier = known = None

@@ -10,7 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
-from sparsemodel.certificates.certify import assemble, checked_point, solver_progress
+from sparsemodel.certificates.certify import (
+    assemble,
+    certify,
+    check_value,
+    checked_point,
+    solver_progress,
+)
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import LIMIT
@@ -31,6 +37,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
+from sparsemodel.numerics.budget import Budget, gram_cost
 
 METHOD = "branch and bound"
 
@@ -64,7 +71,7 @@ def prove(
     time_limit
         Seconds after which the gap reached is reported; None for no limit.
     duals
-        Not needed here; accepted so that callers treat all certificates alike.
+        Dual points, for the bound where the time does not suffice for a single part.
     backend
         Who found the point.
     history
@@ -106,8 +113,23 @@ def prove(
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
     at_point = primal(form, x)
+    check_value(at_point)
     if at_point.violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
+    deadline = None if time_limit is None else began + time_limit
+    rows = sum(term.design.shape[0] for term in form.terms)
+    if resume is None and not Budget(deadline).fits(gram_cost(rows, form.sparsity.size)):
+        # The Gram matrix alone would take longer: the bound of a certificate is all there is.
+        return certify(
+            form,
+            x,
+            names=names,
+            duals=duals,
+            backend=backend,
+            history=history,
+            target=gap,
+            time_limit=time_limit,
+        ), x
     tree = None if resume is None else stored_tree(resume, form, gap)
     if resume is not None:
         x, at_point = better(form, x, at_point, resume)
@@ -140,7 +162,7 @@ def prove(
         x=x,
         evaluate=lambda point: primal(form, point).upper,
         allowed=allowed,
-        deadline=None if time_limit is None else began + time_limit,
+        deadline=deadline,
         report=report,
     )
     try:

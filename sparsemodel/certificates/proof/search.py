@@ -111,7 +111,7 @@ class Search:
         while True:
             active = np.union1d(candidates, np.union1d(self.ridged, inside))
             status = np.where(np.isin(active, candidates), UNDECIDED, IN).astype(np.int8)
-            trial = best_stage(self.q, active, self.balanced)
+            trial = best_stage(self.q, active, self.balanced, self.deadline)
             if trial is None:
                 break
             part = Node(status, k, np.zeros(active.size), 0.0, stage=trial)

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from sparsemodel.certificates.extraction import certainly_psd
 from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
 
 _FILL = 0.97
 """Share of the rows that the columns may be before nothing is expected from the extraction."""
@@ -145,9 +146,16 @@ def make_stage(
     )
 
 
-def best_stage(q: Quadratic, active: IntArray, balanced: IntArray) -> Stage | None:
-    """Return the stage with curvature taken out where there is some; None without any ridge."""
-    delta = extraction(q, active, balanced)
+def best_stage(
+    q: Quadratic, active: IntArray, balanced: IntArray, deadline: float | None = None
+) -> Stage | None:
+    """Return the stage with curvature taken out where there is some; None without any ridge.
+
+    Curvature that could not be taken out before the deadline is left where it is.
+    """
+    size = active.size
+    cost = 4.0 * cholesky_cost(size) + inverse_cost(size)
+    delta = extraction(q, active, balanced) if Budget(deadline).fits(cost) else None
     stage = None if delta is None else make_stage(q, active, balanced, delta)
     return stage or make_stage(q, active, balanced, np.zeros(active.size))
 

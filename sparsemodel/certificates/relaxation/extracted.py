@@ -30,6 +30,7 @@ from sparsemodel.certificates.relaxation.squares import Squares
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.witness import extracted
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
 
 _SWEEPS = 6
 _FIRST_TAU, _TAUS, _NEWTON_STEPS = 0.3, 2, 8
@@ -130,7 +131,10 @@ def relax_extracted(
     problem = ExtractedRelaxation(form, taken)
     x = start[taken.counted]
     best: tuple[State, FloatArray, FloatArray] | None = None
+    budget, p = Budget(deadline), form.sparsity.size
     for diagonal in diagonals:
+        if best is not None and not budget.fits(cholesky_cost(p)):
+            break
         extraction = safe(taken, diagonal)
         if extraction is None:
             continue
@@ -171,10 +175,13 @@ def _sweep(
     """Return a better diagonal, by one barrier problem and a line search, or None."""
     state, diagonal, slopes = best
     counted = problem.taken.counted
-    aim = barrier(problem.taken.schur, slopes, diagonal[counted])
+    budget = Budget(deadline)
+    aim = barrier(problem.taken.schur, slopes, diagonal[counted], budget)
     if aim is None:
         return None
     for length in _LENGTHS:
+        if not budget.fits(cholesky_cost(diagonal.size)):
+            return None
         mixed = diagonal[counted] + length * (aim - diagonal[counted])
         extraction = safe(problem.taken, mixed)
         if extraction is None:
@@ -197,8 +204,13 @@ def _sweep(
     return None
 
 
-def barrier(matrix: FloatArray, slopes: FloatArray, start: FloatArray) -> FloatArray | None:
-    """Maximise ``slopes @ d`` over ``0 <= d``, ``matrix - diag(d)`` PSD, by a barrier method."""
+def barrier(
+    matrix: FloatArray, slopes: FloatArray, start: FloatArray, budget: Budget | None = None
+) -> FloatArray | None:
+    """Maximise ``slopes @ d`` over ``0 <= d``, ``matrix - diag(d)`` PSD, by a barrier method.
+
+    A step that would not end within ``budget`` is not begun; the best point so far is returned.
+    """
     p = matrix.shape[0]
     slopes = np.maximum(slopes, 0.0)
     total = float(slopes @ start)
@@ -212,6 +224,8 @@ def barrier(matrix: FloatArray, slopes: FloatArray, start: FloatArray) -> FloatA
         return None
     for _ in range(_TAUS):
         for _ in range(_NEWTON_STEPS):
+            if budget is not None and not budget.fits(inverse_cost(p), 3.0 * cholesky_cost(p)):
+                return best
             inverse = _inverse(factor)
             gradient = slopes - tau * np.diag(inverse) + tau / d
             curvature = tau * np.square(inverse)

@@ -12,6 +12,12 @@ from sparsemodel.cli.exits import UsageError
 from sparsemodel.cli.reading.table import Columns, Table
 from sparsemodel.interfaces import DataError
 
+_MOST = 2**31 - 1
+"""Columns at most, as in :func:`sparsemodel.designs.as_design`."""
+
+_BYTES = 100
+"""Memory a column takes at least, empty or not: a name, and coefficients in several vectors."""
+
 
 def read_svmlight(file: Path, columns: Columns) -> Table:
     """Read a sparse table; indices count from 1, or from 0 if a 0 occurs.
@@ -43,6 +49,19 @@ def read_svmlight(file: Path, columns: Columns) -> Table:
         raise DataError(f"{file} holds values that are NaN or infinite; leave such lines out.")
     if np.any(indices < 0) or np.any(indices != np.floor(indices)):
         _complain(numbered, file)
+    largest = float(indices.max(initial=0.0))
+    if largest > _MOST or largest * _BYTES > columns.max_bytes:
+        row = int(np.searchsorted(np.cumsum(counts), int(indices.argmax()), side="right"))
+        most = (
+            f"at most 2^31 - 1 = {_MOST:,} can be solved"
+            if largest > _MOST
+            else f"their coefficients would take {largest * _BYTES / 1e9:.3g} GB, more than the "
+            f"limit of {columns.max_bytes / 1e9:.3g} GB (--max-gigabytes)"
+        )
+        raise DataError(
+            f"{file}, line {numbered[row][0]}: the index {largest:.15g} means as many columns, "
+            f"and {most}. Hash the features into fewer columns."
+        )
     base = 0 if np.any(indices == 0) else 1
     return Table(X=_csr(indices - base, data, counts), names=None, target=target)
 

@@ -1,0 +1,61 @@
+"""Numerical failures of NumPy and SciPy, told as errors about the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from sparsemodel.interfaces import DataError, SparseModelError
+
+_OURS = frozenset({"sparsemodel", "sparsemodel_backends", "numpy", "scipy", "numba"})
+_NUMERICAL = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError, FloatingPointError)
+_NOT_FINITE = ("infs or nans", "not finite", "nan or inf")
+"""What SciPy's refusals of arrays say, in lower case."""
+
+
+@contextmanager
+def numerical_failures(what: str) -> Iterator[None]:
+    """Raise a DataError for what floating point could not do; errors of users' functions pass.
+
+    Raises
+    ------
+    DataError
+        With what to do about it.
+    """
+    try:
+        with np.errstate(all="ignore"):  # what overflows is told from the result
+            yield
+    except SparseModelError:
+        raise
+    except (*_NUMERICAL, ValueError) as error:
+        told = isinstance(error, _NUMERICAL) or any(s in str(error).lower() for s in _NOT_FINITE)
+        if not told or _is_users(error.__traceback__):
+            raise
+        raise DataError(
+            f"{what} failed in floating point ({type(error).__name__}: {error}). The data are "
+            "scaled so that products of them overflow or vanish, or they were changed after the "
+            "problem was declared. Divide the columns and the target by their sizes, or drop "
+            "values that are not finite."
+        ) from error
+
+
+def _is_users(traceback: TracebackType | None) -> bool:
+    """Return whether a function from outside was at work: a callback, a loss, an operator."""
+    seen = False
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename != __file__ and Path(code.co_filename).name != "contextlib.py":
+            package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+            ours = package in _OURS or code.co_filename.startswith("<")
+            if seen and not ours:
+                return True
+            seen = seen or package == "sparsemodel"
+        traceback = traceback.tb_next
+    return False
+
+
+__all__ = ["numerical_failures"]

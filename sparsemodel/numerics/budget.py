@@ -1,0 +1,96 @@
+"""What fits into the time that is left: costs of dense factorisations, forecast from their sizes.
+
+A factorisation cannot be asked to stop. So that time limits hold, one that would not end in time
+is not begun; its cost is forecast at the machine's own rate, measured once.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import final
+
+import numpy as np
+
+_ORDER, _TRIES = 160, 30
+"""Order of the matrices that are multiplied to measure the rate, and how often: 30 ms. Products
+this short are rarely interrupted by other processes; the best counts."""
+
+_FREE = 5e8
+"""Operations that are never left out: a twentieth of a second or so."""
+
+_SHARE = 0.8
+"""Share of the time left that a forecast may fill; rates vary."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time until a deadline, in the clock of :func:`time.perf_counter`; None is no deadline."""
+
+    deadline: float | None = None
+
+    @property
+    def left(self) -> float:
+        """Return the seconds left, infinite without a deadline."""
+        return np.inf if self.deadline is None else self.deadline - time.perf_counter()
+
+    def over(self) -> bool:
+        """Return whether the deadline has passed."""
+        return self.left <= 0.0
+
+    def fits(self, *costs: float) -> bool:
+        """Return whether work of so many operations (of a matrix product) would end in time."""
+        if self.deadline is None:
+            return True
+        total = sum(costs)
+        return total <= _FREE or total <= _SHARE * self.left * rate()
+
+
+def gram_cost(rows: int, p: int) -> float:
+    """Return the cost of ``A.T @ A``."""
+    return 2.0 * rows * p * p
+
+
+def cholesky_cost(p: int) -> float:
+    """Return the cost of a Cholesky factorisation, copies included."""
+    return 1.0 * p**3
+
+
+def inverse_cost(p: int) -> float:
+    """Return the cost of an inverse from a Cholesky factor."""
+    return 4.0 * p**3
+
+
+def eigenvalue_cost(p: int) -> float:
+    """Return the cost of all eigenvalues of a symmetric matrix, half of it bound by memory."""
+    return 10.0 * p**3
+
+
+def eigenvector_cost(p: int) -> float:
+    """Return the cost of a symmetric eigendecomposition."""
+    return 25.0 * p**3
+
+
+@lru_cache(maxsize=1)
+def rate() -> float:
+    """Return operations per second of a matrix product on this machine, measured once."""
+    matrix = np.ones((_ORDER, _ORDER))
+    best = np.inf
+    for _ in range(_TRIES):
+        began = time.perf_counter()
+        np.dot(matrix, matrix)
+        best = min(best, time.perf_counter() - began)
+    return 2.0 * _ORDER**3 / max(best, 1e-9)
+
+
+__all__ = [
+    "Budget",
+    "cholesky_cost",
+    "eigenvalue_cost",
+    "eigenvector_cost",
+    "gram_cost",
+    "inverse_cost",
+    "rate",
+]

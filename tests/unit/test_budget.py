@@ -1,0 +1,67 @@
+"""Work that cannot be stopped is not begun where it would not end in time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import curvature, search
+from sparsemodel.certificates.proof import stage
+from sparsemodel.numerics.budget import Budget, gram_cost, rate
+
+
+def _problem(n: int = 900, p: int = 800) -> sm.Problem:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)) + 0.3 * rng.standard_normal((n, 1))
+    y = X[:, :10] @ rng.standard_normal(10) + 20.0 * rng.standard_normal(n)
+    w = sm.Variable(p)
+    return sm.Problem(sm.minimize(sm.squared_loss(X @ w, y) + sm.ridge(w, 1e-3)), sm.card(w) <= 40)
+
+
+def test_a_budget_forecasts_and_always_allows_what_is_small() -> None:
+    assert Budget(None).fits(1e300)
+    assert Budget(None).left == np.inf
+    late = Budget(time.perf_counter() - 1.0)
+    assert late.over()
+    assert late.fits(1e6)
+    assert not late.fits(1e12)
+    ahead = Budget(time.perf_counter() + 100.0)
+    assert ahead.fits(10.0 * rate())
+    assert not ahead.fits(gram_cost(1000, 1000), 1000.0 * rate())
+
+
+def test_factorisations_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = _problem()
+    problem.solve(time_limit=0.2)
+    begun: list[str] = []
+
+    def refuse(what: str) -> Any:
+        def call(*_: Any, **__: Any) -> Any:
+            begun.append(what)
+            raise AssertionError(what)
+
+        return call
+
+    monkeypatch.setattr("sparsemodel.numerics.budget.rate", lambda: 1e7)
+    monkeypatch.setattr(search, "hessian", refuse("Gram matrix"))
+    monkeypatch.setattr(search, "curvature", refuse("Schur complement"))
+    monkeypatch.setattr(stage, "extraction", refuse("Cholesky"))
+    monkeypatch.setattr(curvature, "simple_diagonals", refuse("eigenvalues"))
+    certificate = problem.certify(time_limit=0.3)
+    proof = problem.prove(time_limit=0.3)
+    assert not begun
+    for found in (certificate, proof):
+        assert 0.0 <= found.bound <= found.value
+
+
+def test_without_a_limit_everything_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = _problem(120, 100)
+    free = problem.solve().bound
+    assert problem.certify().bound > free
+    monkeypatch.setattr("sparsemodel.numerics.budget._FREE", 0.0)
+    monkeypatch.setattr("sparsemodel.numerics.budget.rate", lambda: 1.0)
+    assert problem.certify(time_limit=0.5).bound <= problem.certify().bound * (1 + 1e-9)
