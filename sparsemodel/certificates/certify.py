@@ -6,6 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,11 +16,12 @@ from sparsemodel._version import __version__
 from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.claims import DEFAULT_TARGET, Assumption, Claim, decide
 from sparsemodel.certificates.description import describe
-from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.primal import FEASIBLE, Primal, null_value, primal
-from sparsemodel.certificates.products import column_norms, matrix_free
-from sparsemodel.certificates.search import Candidate, search
+from sparsemodel.certificates.products import matrix_free
+from sparsemodel.certificates.root import root_bound
+from sparsemodel.certificates.search import Candidate
 from sparsemodel.certificates.stationarity import stationarity
 from sparsemodel.certificates.witness import evaluate
 from sparsemodel.interfaces import (
@@ -74,6 +76,7 @@ def certify(
     Returns
     -------
     Certificate
+        With the best bound so far where the search is interrupted (Ctrl-C).
 
     Raises
     ------
@@ -83,21 +86,11 @@ def certify(
     began = time.perf_counter()
     x = checked_point(form, x)
     at_point = primal(form, x)
-    norms = tuple(column_norms(term.design) for term in form.terms)
-    candidates: list[Candidate] = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     deadline = None if time_limit is None else began + time_limit
-    found = search(
-        form,
-        x,
-        at_point,
-        norms=norms,
-        gradients=duals,
-        deadline=deadline,
-        relax=relax,
-        began=began,
-    )
-    candidates += found.candidates
-    best = max(candidates, key=lambda c: c.bound.value)
+    root = root_bound(form, x, at_point, duals=duals, deadline=deadline, relax=relax, began=began)
+    best = root.best
+    if root.interrupted:
+        best = replace(best, source=f"{best.source} (interrupted before the search ended)")
     return assemble(
         form,
         x,
@@ -105,7 +98,7 @@ def certify(
         best,
         names=names,
         backend=backend,
-        progress=[*solver_progress(history), *found.progress],
+        progress=[*solver_progress(history), *root.progress],
         target=target,
         seconds=time.perf_counter() - began,
     )

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from typing import final
 
 from sparsemodel.certificates.base import Progress, Witness
-from sparsemodel.certificates.claims import OPTIMAL_GAP, ROUNDING_SHARE, gap_of, relative_gap_of
+from sparsemodel.certificates.claims import OPTIMAL_GAP, gap_of, relative_gap_of
 from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.extraction import applies, hessian, squares_hold
-from sparsemodel.certificates.primal import Primal, null_value
+from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
 from sparsemodel.certificates.relaxation import relax as solve_relaxation
 from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.witness import evaluate, extracted, from_gradients, from_point
 from sparsemodel.interfaces import FloatArray, SparseRegression
 from sparsemodel.losses.quadratic import SquaredLoss
+
+_ROUNDED = 4.0
+"""Multiple of the objective's rounding allowance below which no bound is looked for."""
 
 
 @final
@@ -38,6 +41,8 @@ class Found:
 
     candidates: tuple[Candidate, ...]
     progress: tuple[Progress, ...]
+    interrupted: bool = False
+    """Whether the user stopped it; what was found until then is here."""
 
 
 def search(
@@ -54,11 +59,42 @@ def search(
     """Return bounds in the order of their cost; stops when one closes the gap."""
     found: list[Candidate] = []
     progress: list[Progress] = []
-    null = null_value(form)
+    try:
+        _search(
+            form,
+            x,
+            at_point,
+            found,
+            progress,
+            norms=norms,
+            gradients=gradients,
+            deadline=deadline,
+            relax=relax,
+            began=began,
+        )
+    except KeyboardInterrupt:
+        return Found(tuple(found), tuple(progress), interrupted=True)
+    return Found(tuple(found), tuple(progress))
+
+
+def _search(
+    form: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    found: list[Candidate],
+    progress: list[Progress],
+    *,
+    norms: tuple[FloatArray, ...],
+    gradients: Sequence[tuple[FloatArray, ...]],
+    deadline: float | None,
+    relax: bool,
+    began: float,
+) -> None:
+    """Add candidates to ``found`` until one closes the gap."""
+    rounding = _ROUNDED * at_point.allowance
 
     def closed(best: float, share: float) -> bool:
         """Return whether the claim is decided: optimal to a share of the gap, or to rounding."""
-        rounding = ROUNDING_SHARE * max(0.0, null - best)
         return (
             relative_gap_of(at_point.upper, best) <= share * OPTIMAL_GAP
             or gap_of(at_point.upper, best) <= share * rounding
@@ -73,13 +109,13 @@ def search(
         return closed(best, 1.0)
 
     if offer(from_point(form, x), "the gradient at the point"):
-        return Found(tuple(found), tuple(progress))
+        return
     for known in gradients:
         witness = from_gradients(form, known)
         if witness is not None and offer(witness, "a gradient met by the solver"):
-            return Found(tuple(found), tuple(progress))
+            return
     if not relax:
-        return Found(tuple(found), tuple(progress))
+        return
 
     def report(value: float, bound: float) -> bool:
         best = max(bound, max(c.bound.value for c in found))
@@ -99,11 +135,10 @@ def search(
         return offer(other.witness(witness), source)
 
     if extractable(inner) and _with_curvature(inner, start, offer_found, report, deadline):
-        return Found(tuple(found), tuple(progress))
+        return
     relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
-    return Found(tuple(found), tuple(progress))
 
 
 def _with_curvature(

@@ -182,7 +182,11 @@ def _bound(c: Certificate, form: SparseRegression) -> Any:
 
         stored = c.proof["tree"]
         general = isinstance(stored, dict) and stored.get("kind") == record.KIND
-        return record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
+        bound = record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
+        if not c.witness.duals:
+            return bound
+        # The bound without branching may be the better one.
+        return max(bound, evaluate(form, c.witness), key=lambda b: b.value)
     return evaluate(form, c.witness)
 
 

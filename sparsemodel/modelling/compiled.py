@@ -33,6 +33,8 @@ class Compiled:
     layout: Layout
     _facts: Facts | None = field(default=None, repr=False)
     _reduced: Reduced | None = field(default=None, repr=False)
+    certified: Certificate | None = field(default=None, repr=False)
+    """The last certificate; a proof starts from its bound."""
 
     @classmethod
     def of(cls, declaration: Declaration) -> Compiled:
@@ -96,7 +98,7 @@ class Compiled:
         """Return the certificate of an outcome; None allows 60 seconds."""
         from sparsemodel.certificates import certify
 
-        return certify(
+        self.certified = certify(
             self.form,
             outcome.x,
             names=self.layout.names(),
@@ -105,6 +107,7 @@ class Compiled:
             history=outcome.history,
             time_limit=60.0 if time_limit is None else time_limit,
         )
+        return self.certified
 
     def theory(self, outcome: Outcome) -> Theory:
         """Return restricted constants and the theorems that apply."""

@@ -106,8 +106,10 @@ def _search(
 ) -> tuple[Certificate, FloatArray]:
     """Run the compiled search for squared losses, the general one for everything else."""
     from sparsemodel.certificates import branch_and_bound, proof
+    from sparsemodel.certificates.root import known_candidates
 
     form, names = compiled.form, compiled.layout.names()
+    known = known_candidates([compiled.certified, resume], form)
     try:
         return proof.prove(
             form,
@@ -120,6 +122,7 @@ def _search(
             history=outcome.history,
             progress=show,
             resume=resume,
+            known=known,
         )
     except UnsupportedProblemError:
 
@@ -136,6 +139,8 @@ def _search(
             backend=backend,
             progress=listen,
             resume=resume,
+            duals=outcome.duals,
+            known_roots=known,
         )
         return certificate, certificate.x
 

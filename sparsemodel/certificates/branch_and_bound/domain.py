@@ -19,6 +19,7 @@ from sparsemodel.certificates.products import column_norms
 from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
 from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.witness import extracted
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 
@@ -138,7 +139,9 @@ class Domain:
             return nothing("no dual point")
         taken = None if witness.extraction is None else Extraction(witness.extraction)
         at = witness.at if taken is not None else None
-        return dual_bound(self.form, witness.duals, at=at, extraction=taken, norms=self.norms)
+        return dual_bound(
+            self.form, witness.duals, at=at, extraction=taken, norms=self.norms, caution=CAUTION
+        )
 
 
 def node_value(bound: Bound, form: SparseRegression, inside: BoolArray, out: BoolArray) -> float:

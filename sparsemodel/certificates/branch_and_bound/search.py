@@ -284,10 +284,10 @@ class Search:
             return
         if_in, if_out = forced_values(bound, domain.form, node.inside, node.out)
         room = domain.form.sparsity.k - int(node.inside.sum())
-        node.cannot_in = if_in >= self.needed
-        node.cannot_out = if_out >= self.needed
-        if int(node.cannot_out.sum()) > room:
-            node.cannot_out[:] = False
+        cannot_in, cannot_out = if_in >= self.needed, if_out >= self.needed
+        if int(cannot_out.sum()) > room:
+            cannot_out[:] = False
+        node.cannot_in, node.cannot_out = cannot_in, cannot_out
 
     def _move(
         self,

@@ -6,22 +6,24 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import assemble, checked_point, solver_progress
-from sparsemodel.certificates.claims import ROUNDING_SHARE
-from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.extraction import LIMIT
-from sparsemodel.certificates.primal import null_value, primal
+from sparsemodel.certificates.primal import primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.certificates.proof.resume import better, searched, stored_tree
 from sparsemodel.certificates.proof.resume import resume as go_on
 from sparsemodel.certificates.proof.search import Search
+from sparsemodel.certificates.root import Reserve, contradicts
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.search import Candidate
-from sparsemodel.certificates.witness import extracted
+from sparsemodel.certificates.witness import evaluate, extracted
 from sparsemodel.interfaces import (
     DataError,
     FloatArray,
@@ -31,6 +33,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
+from sparsemodel.numerics.closing import contradiction
 
 METHOD = "branch and bound"
 
@@ -48,6 +51,7 @@ def prove(
     history: Sequence[Iteration] = (),
     progress: Callable[[float, float, int], None] | None = None,
     resume: Certificate | None = None,
+    known: Sequence[Candidate] = (),
 ) -> tuple[Certificate, FloatArray]:
     """Search supports until no feasible point can be better than ``x`` by more than ``gap``.
 
@@ -64,7 +68,8 @@ def prove(
     time_limit
         Seconds after which the gap reached is reported; None for no limit.
     duals
-        Not needed here; accepted so that callers treat all certificates alike.
+        Gradients of the terms in their predictions that a solver met, for the bound without
+        branching.
     backend
         Who found the point.
     history
@@ -74,6 +79,9 @@ def prove(
     resume
         The certificate of an earlier proof of this problem. Its bounds are evaluated again, the
         parts that it closed stay closed, and the search goes on with the others.
+    known
+        Bounds without branching that are known already; without any, a quarter of the time is kept
+        to look for one where branching leaves a gap.
 
     Returns
     -------
@@ -111,14 +119,14 @@ def prove(
     tree = None if resume is None else stored_tree(resume, form, gap)
     if resume is not None:
         x, at_point = better(form, x, at_point, resume)
-    null = null_value(form)
     moments = solver_progress(history)
     before = 0.0
     if resume is not None and resume.progress:
         moments, before = list(resume.progress), resume.progress[-1].seconds
 
     def allowed(upper: float) -> float:
-        return max(0.98 * gap * abs(upper), 0.5 * ROUNDING_SHARE * max(null - upper, 0.0))
+        # Below the rounding of the products there is nothing to be closed.
+        return max(0.98 * gap * abs(upper), CAUTION * q.unit * q.aim**2)
 
     def report(upper: float, bound: float, nodes: int) -> None:
         moments.append(Progress(before + time.perf_counter() - began, upper, bound, "proof"))
@@ -127,9 +135,10 @@ def prove(
 
     sparsity = form.sparsity
     loose = form.ridge[sparsity.free] == 0.0
-    interrupted = False
+    q = Quadratic.of(form)
+    reserve = Reserve(began, time_limit, known)
     search = Search(
-        q=Quadratic.of(form),
+        q=q,
         counted=np.flatnonzero(sparsity.counted),
         ridged=sparsity.free[~loose],
         balanced=sparsity.free[loose],
@@ -138,22 +147,32 @@ def prove(
         x=x,
         evaluate=lambda point: primal(form, point).upper,
         allowed=allowed,
-        deadline=None if time_limit is None else began + time_limit,
+        deadline=reserve.deadline,
         report=report,
     )
-    try:
-        if tree is None:
-            search.run()
-        else:
-            go_on(search, form, tree)
-    except KeyboardInterrupt:
-        interrupted = True
-    infimum = infimum_bound(form)
-    witness, at_root = _root_witness(form, search)
-    value = max(search.bound, at_root, infimum.value)
+    interrupted = _run(search, form, tree)
     final = primal(form, search.x)
-    # No part can be better than the point itself, however far beyond it the closed ones are.
-    value = min(value, final.upper)
+    if contradicts(final, search.bound):
+        raise contradiction(form, search.bound, final.upper, METHOD)
+    witness = _root_witness(form, search)
+    at_root = evaluate(form, witness).value
+    value, source = max(search.bound, at_root), f"{METHOD}: {search.nodes} nodes"
+    source += f", {len(search.open)} open"
+    root = reserve.bound(
+        form,
+        search.x,
+        final,
+        proved=value,
+        gap=gap,
+        duals=duals,
+        interrupted=interrupted,
+        began=began,
+    )
+    if root is not None and root.best.bound.value > at_root:
+        witness, at_root = root.best.witness, root.best.bound.value
+        moments += root.progress
+        if at_root > value:
+            value, source = at_root, f"{root.best.source} ({source})"
     tree = search.tree.to_dict()
     summary = {
         "method": METHOD + " on the perspective relaxation",
@@ -164,12 +183,14 @@ def prove(
         "gap asked for": gap,
         "ended": "interrupted" if interrupted else "time limit" if search.open else "closed",
     }
+    # No part can be better than the point itself, however far beyond it the closed ones are.
+    value = min(value, final.upper)
     bound = Bound(value, 0.0, METHOD, "" if math.isfinite(value) else "nothing was proved")
     certificate = assemble(
         form,
         search.x,
         final,
-        Candidate(witness, bound, f"{METHOD}: {search.nodes} nodes, {len(search.open)} open"),
+        Candidate(witness, bound, source),
         names=names,
         backend=backend,
         progress=moments,
@@ -180,17 +201,31 @@ def prove(
     return replace(certificate, assumptions=(*certificate.assumptions, searched(tree))), search.x
 
 
-def _root_witness(form: SparseRegression, search: Search) -> tuple[Witness, float]:
-    """Return the root's witness and the bound that it proves."""
+def _run(search: Search, form: SparseRegression, tree: Any) -> bool:
+    """Run a search, or go on with a stored one; return whether the user stopped it."""
+    try:
+        if tree is None:
+            search.run()
+        else:
+            go_on(search, form, tree)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _root_witness(form: SparseRegression, search: Search) -> Witness:
+    """Return the witness of the root's relaxation."""
     if search.root is None:
-        return Witness(()), -math.inf
-    stage, w, bound = search.root
+        return Witness(())
+    stage, w, _ = search.root
     point = np.zeros(form.shape)
     point[np.concatenate([stage.active, stage.balanced])] = stage.point(w)
+    if not np.all(np.isfinite(point)):
+        return Witness(())
     delta = np.zeros(form.sparsity.size)
     delta[stage.active] = stage.delta
     witness = extracted(form, point, delta)
-    return (witness if np.any(delta > 0.0) else Witness(witness.duals)), bound
+    return witness if np.any(delta > 0.0) else Witness(witness.duals)
 
 
 def objections(form: SparseRegression) -> tuple[str, ...]:

@@ -216,6 +216,8 @@ def barrier(matrix: FloatArray, slopes: FloatArray, start: FloatArray) -> FloatA
             gradient = slopes - tau * np.diag(inverse) + tau / d
             curvature = tau * np.square(inverse)
             curvature[np.diag_indices(p)] += tau / np.square(d)
+            if not (np.all(np.isfinite(curvature)) and np.all(np.isfinite(gradient))):
+                return best
             try:
                 step = cho_solve(cho_factor(curvature, lower=True), gradient)
             except np.linalg.LinAlgError:
