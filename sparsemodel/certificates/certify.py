@@ -19,11 +19,12 @@ from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.primal import FEASIBLE, Primal, null_value, primal
-from sparsemodel.certificates.products import matrix_free
+from sparsemodel.certificates.products import check_adjoint, matrix_free
 from sparsemodel.certificates.root import root_bound
 from sparsemodel.certificates.search import Candidate
 from sparsemodel.certificates.stationarity import stationarity
 from sparsemodel.certificates.witness import evaluate
+from sparsemodel.designs.operator import ADJOINT_TRIALS
 from sparsemodel.interfaces import (
     Conjugable,
     DataError,
@@ -219,6 +220,15 @@ def list_assumptions(
             )
         )
     if any(matrix_free(term.design) for term in form.terms):
+        for term in form.terms:
+            check_adjoint(term.design)
+        out.append(
+            Assumption(
+                f"<r, A x> = <A.T r, x> up to rounding on {ADJOINT_TRIALS} random pairs of "
+                "vectors, for the matrix-free design",
+                True,
+            )
+        )
         out.append(
             Assumption(
                 "products of the matrix-free design are as accurate as sums of products", False

@@ -97,13 +97,12 @@ class Reserve:
         duals: Sequence[tuple[FloatArray, ...]],
         interrupted: bool,
         began: float,
-    ) -> Root | None:
-        """Return the bound without branching where ``proved`` leaves a gap, else None."""
-        if relative_gap_of(at_point.upper, proved) <= gap and math.isfinite(proved):
-            return None
+    ) -> Root:
+        """Return the bound without branching; a relaxation only where ``proved`` leaves a gap."""
+        left = not (math.isfinite(proved) and relative_gap_of(at_point.upper, proved) <= gap)
         now = time.perf_counter()
         end = now + _MOST if self._end is None else self._end
-        relax = not (interrupted or self._known) and now < end
+        relax = left and not (interrupted or self._known) and now < end
         return root_bound(
             form,
             x,

@@ -155,7 +155,7 @@ def prove(
         interrupted=interrupted,
         began=began,
     )
-    if more is not None and more.best.bound.value > value:
+    if more.best.bound.value > value:
         witness, value = more.best.witness, more.best.bound.value
         at_root, source = value, f"{more.best.source} ({source})"
     # No part can be better than the point itself, however far beyond it the closed ones are.

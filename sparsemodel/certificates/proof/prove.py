@@ -168,7 +168,7 @@ def prove(
         interrupted=interrupted,
         began=began,
     )
-    if root is not None and root.best.bound.value > at_root:
+    if root.best.bound.value > at_root:
         witness, at_root = root.best.witness, root.best.bound.value
         moments += root.progress
         if at_root > value:
