@@ -139,6 +139,8 @@ def _search(
     relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
+        if relaxed.interrupted:
+            raise KeyboardInterrupt  # what it found is kept
 
 
 def _with_curvature(
@@ -166,6 +168,8 @@ def _with_curvature(
     if relaxed is None or relaxed.witness is None:
         return False
     offer(relaxed.witness, "curvature of the data; " + _words(relaxed), h)
+    if relaxed.interrupted:
+        raise KeyboardInterrupt  # what it found is kept
     return True
 
 

@@ -65,9 +65,12 @@ def prove(
                     )
                 )
 
-        certificate, x = _search(
-            compiled, outcome, solution.backend, gap, time_limit, show, earlier
-        )
+        try:
+            certificate, x = _search(
+                compiled, outcome, solution.backend, gap, time_limit, show, earlier
+            )
+        except KeyboardInterrupt:  # before there was anything to search
+            certificate, x = _at_hand(compiled, outcome, solution.backend), outcome.x
     bound = max(solution.bound, certificate.bound)
     if np.array_equal(x, outcome.x):
         return certificate, outcome, replace(solution, bound=bound)
@@ -143,6 +146,23 @@ def _search(
             known_roots=known,
         )
         return certificate, certificate.x
+
+
+def _at_hand(compiled: Compiled, outcome: Outcome, backend: str) -> Certificate:
+    """Return what is known without a search: the last certificate, or one from a few products."""
+    from sparsemodel.certificates import certify
+
+    if compiled.certified is not None and np.array_equal(compiled.certified.x, outcome.x):
+        return compiled.certified
+    return certify(
+        compiled.form,
+        outcome.x,
+        names=compiled.layout.names(),
+        duals=outcome.duals,
+        backend=backend,
+        history=outcome.history,
+        relax=False,
+    )
 
 
 def improved(compiled: Compiled, outcome: Outcome, last: Solution, bound: float) -> Solution:

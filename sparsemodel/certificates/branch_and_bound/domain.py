@@ -36,6 +36,7 @@ class Solved:
     """In the domain's coordinates."""
     value: float
     witness: Witness | None
+    interrupted: bool = False
 
 
 @final
@@ -122,13 +123,13 @@ class Domain:
         witness = extracted(self.form, self.fast.at(at), diagonal)
         if self.extraction is None:
             witness = Witness(witness.duals, at=witness.at)
-        return Solved(self.fast.at(x), state.value, witness)
+        return Solved(self.fast.at(x), state.value, witness, state.interrupted)
 
     def _general(self, start: FloatArray, goal: Goal, deadline: float | None) -> Solved | None:
         relaxed = relax(self.form, start, report=goal, deadline=deadline)
         if isinstance(relaxed, str):
             return None
-        return Solved(relaxed.x, relaxed.value, relaxed.witness)
+        return Solved(relaxed.x, relaxed.value, relaxed.witness, relaxed.interrupted)
 
     def evaluate(self, witness: Witness | None) -> Bound:
         """Return the bound of a witness on this domain, rounded down.

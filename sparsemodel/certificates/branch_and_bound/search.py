@@ -226,6 +226,8 @@ class Search:
         node.witness = solved.witness
         bound = domain.evaluate(solved.witness)
         self.bounds[index] = bound
+        if solved.interrupted:
+            raise KeyboardInterrupt  # what the node proves is kept
         value = max(node_value(bound, domain.form, node.inside, node.out), inherited)
         if value >= self.needed:
             self.closed = min(self.closed, value)
