@@ -6,20 +6,19 @@ import math
 import platform
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from sparsemodel._version import __version__
-from sparsemodel.certificates.base import Certificate, Progress, Witness
+from sparsemodel.certificates.base import Certificate, Progress
 from sparsemodel.certificates.claims import OPTIMAL_GAP
 from sparsemodel.certificates.description import describe
-from sparsemodel.certificates.dual import infimum_bound
-from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.primal import Primal, primal
-from sparsemodel.certificates.products import column_norms
-from sparsemodel.certificates.search import Candidate, Found, search
+from sparsemodel.certificates.root import root_bound
+from sparsemodel.certificates.search import Candidate
 from sparsemodel.certificates.statement import derive
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
 
@@ -66,47 +65,33 @@ def certify(
     Returns
     -------
     Certificate
+        With the best bound so far where the search is interrupted (Ctrl-C).
 
     Raises
     ------
     DataError
         When ``x`` does not fit the form, or ``target`` makes no sense.
     """
-    from sparsemodel.certificates.coefficient_bounds.certifying import search_within
-
     began = time.perf_counter()
     x = checked_point(form, x)
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
     at_point = primal(form, x)
     check_value(at_point)
-    norms = tuple(column_norms(term.design) for term in form.terms)
-    candidates = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     deadline = None if time_limit is None else began + time_limit
-    if candidates[0].bound.value >= 0.0 and exact_fit(form, x, at_point.value):
-        found = Found((), ())  # nothing is left to gain
-    else:
-        found = search(
-            form,
-            x,
-            at_point,
-            norms=norms,
-            gradients=duals,
-            deadline=deadline,
-            relax=relax,
-            began=began,
-            target=target,
-        )
-    candidates += found.candidates
-    progress = [*solver_progress(history), *found.progress]
-    best = max(candidates, key=lambda c: c.bound.value)
-    if relax:
-        further = search_within(
-            form, x, at_point, best, norms=norms, deadline=deadline, began=began
-        )
-        candidates += further.candidates
-        progress += further.progress
-    best = max(candidates, key=lambda c: c.bound.value)
+    root = root_bound(
+        form,
+        x,
+        at_point,
+        duals=duals,
+        deadline=deadline,
+        relax=relax,
+        began=began,
+        target=target,
+    )
+    best = root.best
+    if root.interrupted:
+        best = replace(best, source=f"{best.source} (interrupted before the search ended)")
     return assemble(
         form,
         x,
@@ -114,7 +99,7 @@ def certify(
         best,
         names=names,
         backend=backend,
-        progress=progress,
+        progress=[*solver_progress(history), *root.progress],
         target=target,
         seconds=time.perf_counter() - began,
     )

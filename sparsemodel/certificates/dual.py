@@ -81,6 +81,7 @@ def dual_bound(
     at: FloatArray | None = None,
     extraction: Extraction | None = None,
     norms: tuple[FloatArray, ...] | None = None,
+    caution: float = 1.0,
 ) -> Bound:
     """Return ``D(a)``, rounded down so that it is valid for the exact problem.
 
@@ -98,6 +99,8 @@ def dual_bound(
         to) their gradient at ``at``.
     norms
         ``column_norms`` of every design, when they are known already.
+    caution
+        Multiple of the rounding allowance to subtract.
 
     Returns
     -------
@@ -142,7 +145,7 @@ def dual_bound(
         if isinstance(piece, str):
             return nothing(piece, method)
         pieces.append(piece)
-    return _assemble(form, pieces, index, at, extraction, norms, method)
+    return _assemble(form, pieces, index, at, extraction, norms, method, caution)
 
 
 def _assemble(
@@ -153,6 +156,7 @@ def _assemble(
     extraction: Extraction | None,
     norms: tuple[FloatArray, ...] | None,
     method: str,
+    caution: float,
 ) -> Bound:
     """Add up the minorants and minimise them over the sparse set."""
     if norms is None:
@@ -165,8 +169,9 @@ def _assemble(
         error += spread(norm, norm_up(piece.slope_error, axis=0))
         v += product
         error += 2.0 * U * np.abs(v)
-        constants.append(piece.constant)
-        allowance += piece.allowance
+        more = (caution - 1.0) * piece.allowance
+        constants.append(piece.constant - more)
+        allowance += piece.allowance + more
     curvature = form.ridge
     if extraction is not None:
         point = _needed(at)
@@ -176,6 +181,7 @@ def _assemble(
         curvature = np.nextafter(form.ridge + extraction.diagonal, 0.0)
         energy = 0.5 * math.fsum((shift * point).ravel())
         constants.append(energy * (1.0 - 16.0 * U) - (1.0 + np.abs(point).sum()) * TINY)
+    error *= caution
     # Exactly zero at the dual point the bound is taken at.
     v[balanced] = 0.0
     error[balanced] = 0.0

@@ -8,14 +8,19 @@ multiplies in float64, where a sum of ``n`` products taken in any order is off b
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from sparsemodel.certificates.rounding import TINY, gamma, norm_up
-from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign
+from sparsemodel.designs import DenseDesign, OnesDesign, OperatorDesign, SparseDesign, StackedDesign
+from sparsemodel.designs.operator import compare_with_adjoint
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 
 _BLOCK_BYTES = 2**22
+
+_COMPARED: WeakSet[Design] = WeakSet()
+"""Matrix-free designs whose adjoint was found to be one."""
 
 
 def adjoint(design: Design, r: FloatArray) -> FloatArray:
@@ -58,7 +63,7 @@ def column_norms(design: Design) -> FloatArray:
         for _, entries in design.row_blocks(_rows(design)):
             squares += np.einsum("ij,ij->j", entries, entries)
     else:
-        return np.full(p, 1.1 * design.spectral_norm().value + TINY)
+        return np.full(p, 1.1 * _coarseness(design) * design.spectral_norm().value + TINY)
     # Squares of entries below 1e-154 underflow; the last term is more than they can hide.
     return np.asarray(np.sqrt(squares) * (1.0 + gamma(n + 16)) + 1e-150 * np.sqrt(n))
 
@@ -90,7 +95,7 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
     else:
         u = np.asarray(design.matvec(x), dtype=np.float64)
         # No entries to read: the assumption about matrix-free products, per observation.
-        rows = np.full(n, 1.1 * design.spectral_norm().value)
+        rows = np.full(n, 1.1 * _coarseness(design) * design.spectral_norm().value)
         q = max(design.shape)
     error = spread(rows, gamma(2 * q + 16) * norm_up(values, axis=0))
     return u, error
@@ -115,6 +120,23 @@ def matrix_free(design: Design) -> bool:
     if isinstance(design, StackedDesign):
         return any(matrix_free(block) for _, block in design.blocks)
     return not isinstance(design, SparseDesign) and Access.ROWS not in design.access
+
+
+def check_adjoint(design: Design) -> None:
+    """Compare a matrix-free design with its adjoint, once (an operator does so by itself)."""
+    if isinstance(design, StackedDesign):
+        for _, block in design.blocks:
+            check_adjoint(block)
+    elif matrix_free(design) and not isinstance(design, OperatorDesign) and design not in _COMPARED:
+        compare_with_adjoint(design)
+        _COMPARED.add(design)
+
+
+def _coarseness(design: Design) -> float:
+    """Return how much coarser than float64 the products of a matrix-free design are."""
+    if isinstance(design, StackedDesign):
+        return max((_coarseness(block) for _, block in design.blocks), default=1.0)
+    return 2.0**29 if isinstance(design, OperatorDesign) and design.single else 1.0
 
 
 def _row_squares(design: Design) -> FloatArray:
@@ -154,6 +176,7 @@ def _rows(design: Design) -> int:
 __all__ = [
     "adjoint",
     "adjoint_error",
+    "check_adjoint",
     "column_norms",
     "matrix_free",
     "predictions",

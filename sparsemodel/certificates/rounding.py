@@ -19,6 +19,11 @@ U = 2.0**-53
 TINY = float(np.finfo(np.float64).tiny)
 """Added wherever a product may underflow."""
 
+CAUTION = 4.0
+"""Multiple of the rounding allowance that a search subtracts. Two computations of a bound, in
+another order or on another machine, differ by twice the allowance at most; so that a check that
+subtracts it once never proves less than the search claimed."""
+
 _OPERATIONS = 32.0
 """Rounding errors, in units of the magnitude of its terms, that one evaluation of a loss or a
 conjugate may commit: a few elementary operations and one or two library functions of a few ulp."""
@@ -75,6 +80,7 @@ def conjugate_error(
 
 
 __all__ = [
+    "CAUTION",
     "TINY",
     "U",
     "add_down",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from sparsemodel.certificates.base import Progress, Witness
-from sparsemodel.certificates.claims import OPTIMAL_GAP, relative_gap_of
+from sparsemodel.certificates.claims import OPTIMAL_GAP, gap_of, relative_gap_of
 from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.extraction import applies, hessian, squares_hold
@@ -26,6 +26,9 @@ from sparsemodel.numerics.budget import (
     gram_cost,
     inverse_cost,
 )
+
+_ROUNDED = 4.0
+"""Multiple of the objective's rounding allowance below which no bound is looked for."""
 
 
 @final
@@ -45,6 +48,8 @@ class Found:
 
     candidates: tuple[Candidate, ...]
     progress: tuple[Progress, ...]
+    interrupted: bool = False
+    """Whether the user stopped it; what was found until then is here."""
 
 
 def search(
@@ -62,11 +67,49 @@ def search(
     """Return bounds in the order of their cost; stops when one closes the gap."""
     found: list[Candidate] = []
     progress: list[Progress] = []
+    try:
+        _search(
+            form,
+            x,
+            at_point,
+            found,
+            progress,
+            norms=norms,
+            gradients=gradients,
+            deadline=deadline,
+            relax=relax,
+            began=began,
+            target=target,
+        )
+    except KeyboardInterrupt:
+        return Found(tuple(found), tuple(progress), interrupted=True)
+    return Found(tuple(found), tuple(progress))
+
+
+def _search(
+    form: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    found: list[Candidate],
+    progress: list[Progress],
+    *,
+    norms: tuple[FloatArray, ...],
+    gradients: Sequence[tuple[FloatArray, ...]],
+    deadline: float | None,
+    relax: bool,
+    began: float,
+    target: float,
+) -> None:
+    """Add candidates to ``found`` until one closes the gap."""
     goal, constant = max(target, OPTIMAL_GAP), constant_part(form)
+    rounding = _ROUNDED * at_point.allowance
 
     def closed(best: float, share: float) -> bool:
-        """Return whether the gap is down to a share of what was asked for."""
-        return relative_gap_of(at_point.upper, best, constant) <= share * goal
+        """Return whether the gap is down to a share of what was asked for, or to rounding."""
+        return (
+            relative_gap_of(at_point.upper, best, constant) <= share * goal
+            or gap_of(at_point.upper, best) <= share * rounding
+        )
 
     def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
         bound = evaluate(form, witness, norms=norms, hessian=h)
@@ -77,13 +120,13 @@ def search(
         return closed(best, 1.0)
 
     if offer(from_point(form, x), "the gradient at the point"):
-        return Found(tuple(found), tuple(progress))
+        return
     for known in gradients:
         witness = from_gradients(form, known)
         if witness is not None and offer(witness, "a gradient met by the solver"):
-            return Found(tuple(found), tuple(progress))
+            return
     if not relax:
-        return Found(tuple(found), tuple(progress))
+        return
 
     def report(value: float, bound: float) -> bool:
         best = max(bound, max(c.bound.value for c in found))
@@ -103,11 +146,12 @@ def search(
         return offer(other.witness(witness), source)
 
     if extractable(inner) and _with_curvature(inner, start, offer_found, report, deadline):
-        return Found(tuple(found), tuple(progress))
+        return
     relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
-    return Found(tuple(found), tuple(progress))
+        if relaxed.interrupted:
+            raise KeyboardInterrupt  # what it found is kept
 
 
 def _with_curvature(
@@ -147,6 +191,8 @@ def _with_curvature(
     if relaxed is None or relaxed.witness is None:
         return False
     offer(relaxed.witness, "curvature of the data; " + _words(relaxed), h)
+    if relaxed.interrupted:
+        raise KeyboardInterrupt  # what it found is kept
     return True
 
 

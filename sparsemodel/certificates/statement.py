@@ -25,8 +25,9 @@ from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import Extraction, applies, verified
 from sparsemodel.certificates.primal import FEASIBLE, Primal, constant_part, null_value, primal
-from sparsemodel.certificates.products import matrix_free
+from sparsemodel.certificates.products import check_adjoint, matrix_free
 from sparsemodel.certificates.stationarity import Stationarity, first_order
+from sparsemodel.designs.operator import ADJOINT_TRIALS
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss, SparseRegression
 
 CONTRADICTION = "the bound contradicts the point"
@@ -191,6 +192,15 @@ def list_assumptions(
             )
         )
     if any(matrix_free(term.design) for term in form.terms):
+        for term in form.terms:
+            check_adjoint(term.design)
+        out.append(
+            Assumption(
+                f"<r, A x> = <A.T r, x> up to rounding on {ADJOINT_TRIALS} random pairs of "
+                "vectors, for the matrix-free design",
+                True,
+            )
+        )
         out.append(
             Assumption(
                 "products of the matrix-free design are as accurate as sums of products", False

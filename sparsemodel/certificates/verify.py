@@ -127,7 +127,7 @@ def _verify(
     inner = within(form, c.witness.bounds, at_point)
     if c.witness.bounds is not None:
         lines.append(("witness.bounds", STATEMENT))
-    bound = _bound(c, inner)
+    bound = _bound(c, form, inner)
     found = derive(
         form,
         c.x,
@@ -247,16 +247,20 @@ def _cross_check(c: Certificate, form: SparseRegression) -> str:
     return f"CVXPY finds the relaxation worth {value:.9g}; {what}, {at_root:.9g}, is not above it"
 
 
-def _bound(c: Certificate, form: SparseRegression) -> Bound:
+def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> Bound:
+    """Return the bound evaluated again; ``inner`` is the problem within the bounds of the file."""
     if c.proof is not None and c.proof.get("tree") is not None:
         from sparsemodel.certificates.branch_and_bound import record
         from sparsemodel.certificates.proof import tree
 
         stored = c.proof["tree"]
         general = isinstance(stored, dict) and stored.get("kind") == record.KIND
-        bound = record.tree_bound(form, stored) if general else tree.tree_bound(form, stored)
+        bound = record.tree_bound(inner, stored) if general else tree.tree_bound(form, stored)
+        # The bound without branching may be the better one.
+        if c.witness.duals:
+            bound = max(bound, evaluate(inner, c.witness), key=lambda b: b.value)
     else:
-        bound = evaluate(form, c.witness)
+        bound = evaluate(inner, c.witness)
     if c.proof is not None:
         bound = replace(bound, method=SEARCHED, reason="" if bound.finite else NOTHING)
     return bound if c.witness.bounds is None else with_bounds(bound)

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Design, FloatArray
+from sparsemodel.interfaces import (
+    DataError,
+    DataTypeError,
+    Design,
+    FloatArray,
+    SparseModelError,
+)
+
+ADJOINT_TRIALS = 3
+"""Random pairs of vectors on which an operator and its adjoint are compared."""
+
+_SLACK = 64.0
+"""Rounding errors, in units of the square root of the size, that the comparison forgives."""
+
+_LARGE = 1e100
+"""Size of an argument up to which an infinite product is no overflow of its own."""
 
 
 @final
 class OperatorDesign(Design):
-    """A matrix-free design over anything with ``shape``, ``matvec`` and ``rmatvec``."""
+    r"""A matrix-free design over anything with ``shape``, ``matvec`` and ``rmatvec``.
+
+    The operator gets copies and its results are copied: it may change its argument and reuse its
+    buffers. Before the first product with the adjoint both are compared once on a few random
+    vectors: :math:`\langle r, A x \rangle = \langle A^\top r, x \rangle` up to rounding. Products
+    of a wrong shape, complex ones, ones with NaN and ones that raise end with a
+    :class:`~sparsemodel.interfaces.DataError`.
+    """
 
     def __init__(self, operator: Any) -> None:
         self._operator = operator
+        self._compared = False
+        declared = getattr(operator, "dtype", None)
+        self.single: bool = declared is not None and np.dtype(declared).itemsize < 8
+        """Whether products are accurate to single precision only."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -26,19 +53,91 @@ class OperatorDesign(Design):
         return f"matrix-free operator {n} x {p}"
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        return self._apply(self._operator.matvec, x, self.shape[0])
+        return self._apply("matvec", x, self.shape[0])
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
-        return self._apply(self._operator.rmatvec, r, self.shape[1])
+        if not self._compared:
+            self._compared = True
+            try:
+                compare_with_adjoint(self, single=lambda: self.single)
+            except BaseException:
+                self._compared = False
+                raise
+        return self._apply("rmatvec", r, self.shape[1])
 
-    @staticmethod
-    def _apply(product: Any, v: FloatArray, size: int) -> FloatArray:
+    def _apply(self, name: str, v: FloatArray, size: int) -> FloatArray:
+        product: Callable[[FloatArray], Any] = getattr(self._operator, name)
         if v.ndim == 1:
-            return np.asarray(product(v), dtype=np.float64).reshape(-1)
+            return self._one(product, name, v, size)
         out = np.empty((size, v.shape[1]))
         for j, column in enumerate(v.T):
-            out[:, j] = np.asarray(product(column)).reshape(-1)
+            out[:, j] = self._one(product, name, column, size)
+        return out
+
+    def _one(
+        self, product: Callable[[FloatArray], Any], name: str, v: FloatArray, size: int
+    ) -> FloatArray:
+        try:
+            found = np.asarray(product(np.array(v, dtype=np.float64)))
+        except SparseModelError:
+            raise
+        except Exception as error:
+            raise DataError(
+                f"The operator's {name} raised {type(error).__name__} for a vector of {v.size} "
+                f"numbers: {error}. It must return {size} real numbers."
+            ) from error
+        if found.dtype.kind not in "biuf":
+            raise DataTypeError(
+                f"The operator's {name} returned numbers of dtype {found.dtype}, and they must be "
+                "real. Stack real and imaginary parts as rows of a real operator."
+            )
+        if found.size != size:
+            raise DataError(
+                f"The operator's {name} returned an array of shape {found.shape} for a vector of "
+                f"{v.size} numbers; it must return {size} numbers."
+            )
+        self.single = self.single or (found.dtype.kind == "f" and found.dtype.itemsize < 8)
+        out = np.array(found, dtype=np.float64).reshape(-1)
+        if not np.all(np.isfinite(out)) and np.all(np.isfinite(v)):
+            calm = float(np.abs(v).max(initial=0.0)) <= _LARGE
+            if calm or np.any(np.isnan(out)):
+                raise DataError(
+                    f"The operator's {name} returned NaN or infinite numbers for a finite vector. "
+                    "Replace what is missing in its data, and rescale it if it overflows."
+                )
         return out
 
 
-__all__ = ["OperatorDesign"]
+def compare_with_adjoint(design: Design, single: Callable[[], bool] = lambda: False) -> None:
+    r"""Refuse an adjoint that is not one: every gradient and every bound rests on it.
+
+    Compares :math:`\langle r, A x \rangle` with :math:`\langle A^\top r, x \rangle` on
+    ``ADJOINT_TRIALS`` pairs of random vectors, two products each.
+
+    Raises
+    ------
+    DataError
+        When they differ by more than rounding.
+    """
+    n, p = design.shape
+    rng = np.random.default_rng(0)
+    for _ in range(ADJOINT_TRIALS):
+        x, r = rng.standard_normal(p), rng.standard_normal(n)
+        forward, back = design.matvec(x), design.rmatvec(r)
+        size = max(
+            float(np.linalg.norm(r) * np.linalg.norm(forward)),
+            float(np.linalg.norm(back) * np.linalg.norm(x)),
+        )
+        error = abs(float(r @ forward) - float(back @ x))
+        unit = 2.0**-24 if single() else 2.0**-53
+        if not error <= _SLACK * unit * np.sqrt(max(n, p)) * size:
+            raise DataError(
+                f"The operator of shape {n} x {p} and its rmatvec do not belong together: "
+                f"<r, A x> and <A.T r, x> differ by {error / size:.1e} of their size for "
+                "random x and r. rmatvec must multiply by the transposed matrix, up to "
+                "rounding, and the same every time. (If it computes in single precision, give "
+                "it dtype=numpy.float32.)"
+            )
+
+
+__all__ = ["ADJOINT_TRIALS", "OperatorDesign", "compare_with_adjoint"]

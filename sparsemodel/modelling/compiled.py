@@ -37,6 +37,8 @@ class Compiled:
     """What was computed from the data alone."""
     _facts: Facts | None = field(default=None, repr=False)
     _reduced: Reduced | None = field(default=None, repr=False)
+    certified: Certificate | None = field(default=None, repr=False)
+    """The last certificate; a proof starts from its bound."""
 
     @classmethod
     def of(cls, declaration: Declaration) -> Compiled:
@@ -119,6 +121,7 @@ class Compiled:
         )
         if few_supports(self.form.sparsity) or "exhaustive" in backend.split(" + "):
             found = settled(self.form, found, names=names, deadline=deadline)
+        self.certified = found
         return found
 
     def theory(self, outcome: Outcome) -> Theory:

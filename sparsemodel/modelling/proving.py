@@ -65,9 +65,12 @@ def prove(
                     )
                 )
 
-        certificate, x = _search(
-            compiled, outcome, solution.backend, gap, time_limit, show, earlier
-        )
+        try:
+            certificate, x = _search(
+                compiled, outcome, solution.backend, gap, time_limit, show, earlier
+            )
+        except KeyboardInterrupt:  # before there was anything to search
+            certificate, x = _at_hand(compiled, outcome, solution.backend), outcome.x
     bound = max(solution.bound, certificate.bound)
     if np.array_equal(x, outcome.x):
         return certificate, outcome, replace(solution, bound=bound)
@@ -107,8 +110,10 @@ def _search(
     """Run the compiled search for squared losses, the general one for everything else."""
     from sparsemodel.certificates import branch_and_bound, proof
     from sparsemodel.certificates.coefficient_bounds.proving import bounds_for_proof
+    from sparsemodel.certificates.root import known_candidates
 
     form, names = compiled.form, compiled.layout.names()
+    known = known_candidates([compiled.certified, resume], form)
     began = time.perf_counter()
     bounds = None if resume is not None else bounds_for_proof(form, outcome.x, time_limit)
     within = bounds is not None or (resume is not None and resume.witness.bounds is not None)
@@ -128,6 +133,7 @@ def _search(
             history=outcome.history,
             progress=show,
             resume=resume,
+            known=known,
         )
     except UnsupportedProblemError:
 
@@ -145,8 +151,27 @@ def _search(
             progress=listen,
             resume=resume,
             bounds=bounds,
+            duals=outcome.duals,
+            known_roots=known,
         )
         return certificate, certificate.x
+
+
+def _at_hand(compiled: Compiled, outcome: Outcome, backend: str) -> Certificate:
+    """Return what is known without a search: the last certificate, or one from a few products."""
+    from sparsemodel.certificates import certify
+
+    if compiled.certified is not None and np.array_equal(compiled.certified.x, outcome.x):
+        return compiled.certified
+    return certify(
+        compiled.form,
+        outcome.x,
+        names=compiled.layout.names(),
+        duals=outcome.duals,
+        backend=backend,
+        history=outcome.history,
+        relax=False,
+    )
 
 
 def improved(compiled: Compiled, outcome: Outcome, last: Solution, bound: float) -> Solution:

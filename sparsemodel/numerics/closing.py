@@ -82,7 +82,7 @@ class Closing:
 
 def contradiction(form: SparseRegression, lower: float, upper: float, finder: str) -> BoundError:
     """Return the error for a bound above the value of a feasible point."""
-    losses = ", ".join(sorted({term.loss.name for term in form.terms}))
+    losses = ", ".join(sorted({str(term.loss.name) for term in form.terms}))
     return BoundError(
         f"The lower bound {lower!r} lies above {upper!r}, the objective at a feasible point that "
         f"{finder} found. One of the losses ({losses}) is not what it says: not convex, or with a "

@@ -19,6 +19,7 @@ from sparsemodel.certificates.products import column_norms
 from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
 from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.witness import extracted
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 
@@ -35,6 +36,7 @@ class Solved:
     """In the domain's coordinates."""
     value: float
     witness: Witness | None
+    interrupted: bool = False
 
 
 @final
@@ -121,13 +123,13 @@ class Domain:
         witness = extracted(self.form, self.fast.at(at), diagonal)
         if self.extraction is None:
             witness = Witness(witness.duals, at=witness.at)
-        return Solved(self.fast.at(x), state.value, witness)
+        return Solved(self.fast.at(x), state.value, witness, state.interrupted)
 
     def _general(self, start: FloatArray, goal: Goal, deadline: float | None) -> Solved | None:
         relaxed = relax(self.form, start, report=goal, deadline=deadline)
         if isinstance(relaxed, str):
             return None
-        return Solved(relaxed.x, relaxed.value, relaxed.witness)
+        return Solved(relaxed.x, relaxed.value, relaxed.witness, relaxed.interrupted)
 
     def evaluate(self, witness: Witness | None) -> Bound:
         """Return the bound of a witness on this domain, rounded down.
@@ -138,7 +140,9 @@ class Domain:
             return nothing("no dual point")
         taken = None if witness.extraction is None else Extraction(witness.extraction)
         at = witness.at if taken is not None else None
-        return dual_bound(self.form, witness.duals, at=at, extraction=taken, norms=self.norms)
+        return dual_bound(
+            self.form, witness.duals, at=at, extraction=taken, norms=self.norms, caution=CAUTION
+        )
 
 
 def node_value(bound: Bound, form: SparseRegression, inside: BoolArray, out: BoolArray) -> float:

@@ -10,19 +10,20 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
-from sparsemodel.certificates.branch_and_bound.record import Recorder, checked
+from sparsemodel.certificates.branch_and_bound.record import Checked, Recorder, checked
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, check_value, checked_point
-from sparsemodel.certificates.coefficient_bounds.base import METHOD as BOUNDED
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds, with_bounds
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.coefficient_bounds.certifying import within
-from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.gains import forced_units
 from sparsemodel.certificates.primal import primal
 from sparsemodel.certificates.proof.resume import better, searched, stored_tree
 from sparsemodel.certificates.relaxation.regulariser import objection
+from sparsemodel.certificates.root import Reserve, contradicts
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.scaling import scaling
 from sparsemodel.certificates.search import Candidate
 from sparsemodel.interfaces import (
@@ -32,6 +33,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
+from sparsemodel.numerics.closing import contradiction
 
 METHOD = "branch and bound"
 
@@ -49,6 +51,8 @@ def prove(
     progress: Callable[[Standing], bool] | None = None,
     resume: Certificate | None = None,
     bounds: CoefficientBounds | None = None,
+    duals: Sequence[tuple[FloatArray, ...]] = (),
+    known_roots: Sequence[Candidate] = (),
 ) -> Certificate:
     """Search until no feasible point can be better than the best one by more than ``gap``.
 
@@ -76,6 +80,12 @@ def prove(
         the parts that it closed stay closed, and the search goes on with the others.
     bounds
         Bounds on the coefficients that the data prove; those of ``resume`` take their place.
+    duals
+        Gradients of the terms in their predictions that a solver met, for the bound without
+        branching.
+    known_roots
+        Bounds without branching that are known already; without any, a quarter of the time is kept
+        to look for one where branching leaves a gap.
 
     Returns
     -------
@@ -114,24 +124,22 @@ def prove(
     earlier = known = None
     if resume is not None:
         earlier = stored_tree(resume, form, gap)
-        known = checked(inner, earlier)
+        known = checked(inner, earlier, caution=CAUTION)
         x, _ = better(form, x, at_point, resume)
     # Powers of two scale floats exactly: a bound on the scaled form is one on the form itself.
     other = scaling(inner)
+    reserve = Reserve(began, time_limit, known_roots)
     search = Search(
         inner if other is None else other.form,
         x if other is None else other.start(x),
         0.98 * gap,
-        deadline=None if time_limit is None else began + time_limit,
+        deadline=reserve.deadline,
         progress=progress,
         max_nodes=max_nodes,
         points=form if other is None else other.apply(form),
     )
     recorder = Recorder(inner, other, earlier)
-    if known is None:
-        search.run()
-    else:
-        search.resume(known.closed, known.leaves)
+    interrupted = _run(search, known)
     recorder.add(search.nodes, search.domains)
     regions = region_bounds(search.nodes, search.domains, search.bounds)
     root, proved = (search.bounds[0], regions[0]) if known is None else (known.root, known.closed)
@@ -144,15 +152,34 @@ def prove(
     tree = recorder.to_dict()
     best = search.incumbent.x if other is None else other.restore(search.incumbent.x)
     found = primal(form, best)
-    infimum = infimum_bound(form)
-    # The record alone decides; the running bound of the search must not exceed it.
-    value = max(min(proved, found.upper), infimum.value)
+    if contradicts(found, proved):
+        raise contradiction(form, proved, found.upper, METHOD)
+    left, count = search.standing().open + interrupted, recorder.count
+    source = f"{METHOD}: {count} regions, {left} open"
     at_root = root.value if root.finite else -math.inf
-    method = METHOD if bounds is None else f"{METHOD} with {BOUNDED}"
-    bound = Bound(value, root.allowance if root.finite else 0.0, method)
+    # The record alone decides; the running bound of the search must not exceed it.
+    value, witness = proved, Witness((), bounds=bounds)
+    more = reserve.bound(
+        form,
+        best,
+        found,
+        proved=proved,
+        gap=gap,
+        duals=duals,
+        interrupted=interrupted,
+        began=began,
+    )
+    if more.best.bound.value > value:
+        witness, value = more.best.witness, more.best.bound.value
+        if witness.bounds is None:  # those that the parts rest on
+            witness = replace(witness, bounds=bounds)
+        at_root, source = value, f"{more.best.source} ({source})"
+    # No part can be better than the point itself, however far beyond it the closed ones are.
+    bound = Bound(min(value, found.upper), root.allowance if root.finite else 0.0, METHOD)
     if not math.isfinite(value):
-        bound = Bound(-math.inf, math.inf, method, "nothing was proved")
-    left, count = search.standing().open, recorder.count
+        bound = Bound(-math.inf, math.inf, METHOD, "nothing was proved")
+    if witness.bounds is not None:
+        bound = with_bounds(bound)
     moments, before = list[Progress](), 0.0
     if resume is not None and resume.progress:
         moments, before = list(resume.progress), resume.progress[-1].seconds
@@ -163,7 +190,7 @@ def prove(
         form,
         best,
         found,
-        Candidate(Witness((), bounds=bounds), bound, f"{method}: {count} regions, {left} open"),
+        Candidate(witness, bound, source),
         names=names,
         backend=backend,
         progress=moments,
@@ -171,16 +198,29 @@ def prove(
         seconds=time.perf_counter() - began,
         proof={
             "summary": {
-                "method": method + " on the perspective relaxation",
+                "method": bound.method + " on the perspective relaxation",
                 "regions": count,
                 "open": left,
                 "bound at the root": at_root,
                 "gap asked for": gap,
+                "ended": "interrupted" if interrupted else "time limit" if left else "closed",
             },
             "tree": tree,
         },
     )
     return replace(certificate, assumptions=(*certificate.assumptions, searched(tree)))
+
+
+def _run(search: Search, known: Checked | None) -> bool:
+    """Run a search, or go on with a stored one; return whether the user stopped it."""
+    try:
+        if known is None:
+            search.run()
+        else:
+            search.resume(known.closed, known.leaves)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def objections(form: SparseRegression) -> tuple[str, ...]:

@@ -170,8 +170,10 @@ def tree_bound(form: SparseRegression, tree: Any) -> Bound:
     return Bound(value, 1e-11 * abs(value), "branch and bound")
 
 
-def checked(form: SparseRegression, tree: Any) -> Checked:
+def checked(form: SparseRegression, tree: Any, *, caution: float = 1.0) -> Checked:
     """Return a stored tree with its bounds computed from the data alone.
+
+    ``caution`` is the multiple of the rounding allowance to subtract.
 
     Raises
     ------
@@ -179,17 +181,17 @@ def checked(form: SparseRegression, tree: Any) -> Checked:
         When the tree is malformed, or not one of this problem.
     """
     try:
-        return _Check(form, tree).run()
+        return _Check(form, tree, caution).run()
     except MALFORMED as error:
         raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
 
 
 @final
 class _Check:
-    def __init__(self, form: SparseRegression, tree: dict[str, Any]) -> None:
+    def __init__(self, form: SparseRegression, tree: dict[str, Any], caution: float) -> None:
         if tree.get("kind") != KIND:
             raise ValueError("the tree is of another kind of proof")
-        self._form, self._nodes = form, tree["nodes"]
+        self._form, self._nodes, self._caution = form, tree["nodes"], caution
         self._norms = tuple(column_norms(term.design) for term in form.terms)
         self._unit = unit_of(form)
         sound = bool(tree["stages"]) and applies(form) and squares_hold(form)
@@ -278,14 +280,26 @@ class _Check:
                 raise ValueError("a point is not finite")
             at[~alive] = 0.0
             duals = extracted(form, at, full).duals
-            return dual_bound(form, duals, at=at, extraction=Extraction(full), norms=self._norms)
+            return self._bound(duals, at, Extraction(full))
         if "duals" not in record:
             return nothing("no dual point")
         points = tuple(np.array(a, dtype=np.float64) for a in record["duals"])
         shapes = [(term.design.shape[0], *form.shape[1:]) for term in form.terms]
         if [a.shape for a in points] != shapes or not all(np.all(np.isfinite(a)) for a in points):
             raise ValueError("a dual point does not fit the predictions")
-        return dual_bound(form, points, norms=self._norms)
+        return self._bound(points, None, None)
+
+    def _bound(
+        self, duals: tuple[Any, ...], at: FloatArray | None, extraction: Extraction | None
+    ) -> Bound:
+        return dual_bound(
+            self._form,
+            duals,
+            at=at,
+            extraction=extraction,
+            norms=self._norms,
+            caution=self._caution,
+        )
 
 
 def _indices(values: Any, size: int) -> Any:

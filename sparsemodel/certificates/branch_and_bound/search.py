@@ -231,6 +231,8 @@ class Search:
         node.witness = solved.witness
         bound = domain.evaluate(solved.witness)
         self.bounds[index] = bound
+        if solved.interrupted:
+            raise KeyboardInterrupt  # what the node proves is kept
         value = max(node_value(bound, domain.form, node.inside, node.out), inherited)
         if value >= self.needed:
             self.closed = min(self.closed, value)
@@ -289,10 +291,10 @@ class Search:
             return
         if_in, if_out = forced_values(bound, domain.form, node.inside, node.out)
         room = domain.form.sparsity.budget - int(node.inside.sum())
-        node.cannot_in = if_in >= self.needed
-        node.cannot_out = if_out >= self.needed
-        if int(node.cannot_out.sum()) > room:
-            node.cannot_out[:] = False
+        cannot_in, cannot_out = if_in >= self.needed, if_out >= self.needed
+        if int(cannot_out.sum()) > room:
+            cannot_out[:] = False
+        node.cannot_in, node.cannot_out = cannot_in, cannot_out
 
     def _move(
         self,

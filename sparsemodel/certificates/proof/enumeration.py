@@ -50,7 +50,13 @@ def applies(candidates: int, k: int) -> bool:
 
 
 def enumerate_supports(
-    q: Quadratic, active: IntArray, status: Any, balanced: IntArray, k: int
+    q: Quadratic,
+    active: IntArray,
+    status: Any,
+    balanced: IntArray,
+    k: int,
+    *,
+    caution: float = 1.0,
 ) -> Enumerated | None:
     """Return the best of all supports of a node; None where a pivot is not positive.
 
@@ -64,6 +70,8 @@ def enumerate_supports(
         Coordinates without ridge that are always in.
     k
         How many undecided coordinates may be nonzero, 1 to 3.
+    caution
+        Multiple of the rounding allowance to subtract.
 
     Notes
     -----
@@ -77,7 +85,7 @@ def enumerate_supports(
     squares = np.square(q.norms)
     lost = 2.0 * q.unit * size * squares
     lost += 64.0 * (size + 4.0) ** 2 * U * (squares + q.ridge)
-    diagonal = np.diag(q.hessian) + q.ridge - lost
+    diagonal = np.diag(q.hessian) + q.ridge - caution * lost
     if not np.all(diagonal[np.concatenate([inside, rest])] > 0.0):
         return None
     # Scaled by powers of two to diagonals near one: gains stay, and nothing underflows.
@@ -108,10 +116,10 @@ def enumerate_supports(
     gain = float(best_gain(np.ascontiguousarray(m), g, k, chosen))
     if not math.isfinite(gain):
         return None
-    gain = (gain + start) * (1.0 + 64.0 * (size + 4.0) * U) + size * TINY
-    base = q.lowest_constant - 0.5 * q.unit * q.aim**2 * (1.0 + 16.0 * U)
+    gain = (gain + start) * (1.0 + caution * 64.0 * (size + 4.0) * U) + size * TINY
+    base = q.lowest_constant - caution * 0.5 * q.unit * q.aim**2 * (1.0 + 16.0 * U)
     bound = base - 0.5 * gain
-    bound -= 8.0 * U * (abs(base) + gain)
+    bound -= caution * 8.0 * U * (abs(base) + gain)
     support = np.sort(np.concatenate([inside, rest[chosen[chosen >= 0]]]))
     return Enumerated(math.nextafter(bound, -math.inf), support)
 

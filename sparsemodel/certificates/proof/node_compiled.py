@@ -9,7 +9,8 @@ With the multiplier :math:`t^2 / 2` of the budget an undecided coordinate pays t
 penalty: :math:`t |w|` up to ``t``, :math:`(w^2 + t^2) / 2` beyond. Given which coordinates are
 zero, fractional (:math:`|w| < t`) and full, the optimality conditions are linear in ``(w, t)``.
 
-Plain loops on purpose: they compile in a quarter of the time that array expressions take.
+Plain loops on purpose: they compile in a quarter of the time that array expressions take. Division
+by zero gives what it gives in NumPy: a point that proves nothing, not an exception.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sparsemodel.certificates.proof.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _top(values, k):  # type: ignore[no-untyped-def]
     """Return the sum of the ``k`` largest values and the least of them; reorders ``values``."""
     low, high = 0, values.size - 1
@@ -50,7 +51,7 @@ def _top(values, k):  # type: ignore[no-untyped-def]
     return total, least
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _budget(w, undecided, k):  # type: ignore[no-untyped-def]
     """Return ``t`` with ``sum min(|w| / t, 1) = k``; 0 when there are at most ``k`` nonzeros."""
     nonzero, total = 0, 0.0
@@ -77,7 +78,7 @@ def _budget(w, undecided, k):  # type: ignore[no-untyped-def]
     return t
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _cholesky(matrix):  # type: ignore[no-untyped-def]
     """Return the lower factor; empty where the matrix is not positive definite."""
     try:
@@ -86,7 +87,7 @@ def _cholesky(matrix):  # type: ignore[no-untyped-def]
         return np.empty((0, 0))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _substitute(lower, right):  # type: ignore[no-untyped-def]
     """Solve ``lower @ lower.T @ x = right`` in place."""
     size = right.size
@@ -102,7 +103,7 @@ def _substitute(lower, right):  # type: ignore[no-untyped-def]
             right[j] -= lower[i, j] * value
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _slopes(q, g, w, live, slopes):  # type: ignore[no-untyped-def]
     r = g.size
     for i in range(r):
@@ -114,7 +115,7 @@ def _slopes(q, g, w, live, slopes):  # type: ignore[no-untyped-def]
                 slopes[i] += x * q[j, i]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _newton(q, g, w, slopes, status, live, t, k, plain):  # type: ignore[no-untyped-def]
     """Solve the optimality conditions on the sets that ``(w, t)`` points at; ``t`` or -1."""
     index = np.empty(live.size, np.int64)
@@ -163,6 +164,8 @@ def _newton(q, g, w, slopes, status, live, t, k, plain):  # type: ignore[no-unty
         for a in range(size):
             above += signs[a] * right[a]
             below += signs[a] * along[a]
+        if not below > 0.0:
+            return -1.0
         ahead = above / below
         for a in range(size):
             right[a] -= ahead * along[a]
@@ -182,7 +185,7 @@ def _newton(q, g, w, slopes, status, live, t, k, plain):  # type: ignore[no-unty
     return min(max(ahead, 0.2 * t), 5.0 * t)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _sweep(q, w, slopes, status, live, t, plain):  # type: ignore[no-untyped-def]
     """Minimise over one coordinate after the other at this ``t``."""
     r = w.size
@@ -204,7 +207,7 @@ def _sweep(q, w, slopes, status, live, t, plain):  # type: ignore[no-untyped-def
                 slopes[i] += change * q[j, i]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _measure(g, constant, w, slopes, status, live, undecided, squares, k, plain):  # type: ignore[no-untyped-def]
     """Return the bound and the value at ``w``, and the k-th largest squared slope."""
     energy, linear, inside, own, spent = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -224,7 +227,7 @@ def _measure(g, constant, w, slopes, status, live, undecided, squares, k, plain)
     return bound, constant + 0.5 * (energy + own + spent) - linear, least
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def solve_node(
     q: FloatArray,
     g: FloatArray,
@@ -316,7 +319,7 @@ def solve_node(
         sweeps = 1 if moved else 5
         for _ in range(sweeps):
             _sweep(q, w, slopes, status, live, t, plain)
-        if not moved:
+        if not moved and not plain:
             used = 0.0
             for j in undecided:
                 used += min(abs(w[j]) / t, 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.certificates.proof.quadratic import Minorant, Quadratic, minorant
 from sparsemodel.certificates.proof.stage import Stage
-from sparsemodel.certificates.rounding import U
+from sparsemodel.certificates.rounding import CAUTION, U
 from sparsemodel.interfaces import FloatArray
 
 OUT, UNDECIDED, IN = -1, 0, 1
@@ -57,8 +57,12 @@ class Proved:
 
 
 def prove_node(q: Quadratic, stage: Stage, node: Node, w: FloatArray) -> Proved | None:
-    """Return the bound that the scaled point ``w`` proves for a node, valid in exact arithmetic."""
-    low = minorant(q, stage.active, stage.balanced, stage.point(w), stage.delta)
+    """Return the bound that the scaled point ``w`` proves for a node, valid in exact arithmetic.
+
+    Taken with :data:`CAUTION`, so that whoever checks it proves no less.
+    """
+    at = stage.point(w)
+    low = minorant(q, stage.active, stage.balanced, at, stage.delta, caution=CAUTION)
     if low is None:
         return None
     return bounds_of(low, node.status, node.k)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from sparsemodel.certificates.certify import (
     checked_point,
     solver_progress,
 )
-from sparsemodel.certificates.dual import Bound, infimum_bound
+from sparsemodel.certificates.coefficient_bounds.base import with_bounds
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import LIMIT
 from sparsemodel.certificates.primal import constant_part, primal
@@ -26,8 +28,10 @@ from sparsemodel.certificates.proof.quadratic import Quadratic
 from sparsemodel.certificates.proof.resume import better, searched, stored_tree
 from sparsemodel.certificates.proof.resume import resume as go_on
 from sparsemodel.certificates.proof.search import Search
+from sparsemodel.certificates.root import Reserve, contradicts
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.search import Candidate
-from sparsemodel.certificates.witness import extracted
+from sparsemodel.certificates.witness import evaluate, extracted
 from sparsemodel.interfaces import (
     DataError,
     FloatArray,
@@ -38,6 +42,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
 from sparsemodel.numerics.budget import Budget, gram_cost
+from sparsemodel.numerics.closing import contradiction
 
 METHOD = "branch and bound"
 
@@ -55,6 +60,7 @@ def prove(
     history: Sequence[Iteration] = (),
     progress: Callable[[float, float, int], None] | None = None,
     resume: Certificate | None = None,
+    known: Sequence[Candidate] = (),
 ) -> tuple[Certificate, FloatArray]:
     """Search supports until no feasible point can be better than ``x`` by more than ``gap``.
 
@@ -71,7 +77,8 @@ def prove(
     time_limit
         Seconds after which the gap reached is reported; None for no limit.
     duals
-        Dual points, for the bound where the time does not suffice for a single part.
+        Gradients of the terms in their predictions that a solver met, for the bound without
+        branching.
     backend
         Who found the point.
     history
@@ -81,6 +88,9 @@ def prove(
     resume
         The certificate of an earlier proof of this problem. Its bounds are evaluated again, the
         parts that it closed stay closed, and the search goes on with the others.
+    known
+        Bounds without branching that are known already; without any, a quarter of the time is kept
+        to look for one where branching leaves a gap.
 
     Returns
     -------
@@ -141,8 +151,10 @@ def prove(
     exact, constant = exact_fit(form, x, at_point.value), constant_part(form)
 
     def allowed(upper: float) -> float:
+        # Below the rounding of the products there is nothing to be closed, and an exact fit cannot
+        # be improved on.
         size = min(abs(upper), abs(upper - constant))
-        return upper if exact else 0.98 * gap * size  # an exact fit cannot be improved on
+        return upper if exact else max(0.98 * gap * size, CAUTION * q.unit * q.aim**2)
 
     def report(upper: float, bound: float, nodes: int) -> None:
         moments.append(Progress(before + time.perf_counter() - began, upper, bound, "proof"))
@@ -151,9 +163,10 @@ def prove(
 
     sparsity = form.sparsity
     loose = form.ridge[sparsity.free] == 0.0
-    interrupted = False
+    q = Quadratic.of(form)
+    reserve = Reserve(began, time_limit, known)
     search = Search(
-        q=Quadratic.of(form),
+        q=q,
         counted=np.flatnonzero(sparsity.counted),
         ridged=sparsity.free[~loose],
         balanced=sparsity.free[loose],
@@ -162,22 +175,32 @@ def prove(
         x=x,
         evaluate=lambda point: primal(form, point).upper,
         allowed=allowed,
-        deadline=deadline,
+        deadline=reserve.deadline,
         report=report,
     )
-    try:
-        if tree is None:
-            search.run()
-        else:
-            go_on(search, form, tree)
-    except KeyboardInterrupt:
-        interrupted = True
-    infimum = infimum_bound(form)
-    witness, at_root = _root_witness(form, search)
-    value = max(search.bound, at_root, infimum.value)
+    interrupted = _run(search, form, tree)
     final = primal(form, search.x)
-    # No part can be better than the point itself, however far beyond it the closed ones are.
-    value = min(value, final.upper)
+    if contradicts(final, search.bound):
+        raise contradiction(form, search.bound, final.upper, METHOD)
+    witness = _root_witness(form, search)
+    at_root = evaluate(form, witness).value
+    value, source = max(search.bound, at_root), f"{METHOD}: {search.nodes} nodes"
+    source += f", {len(search.open)} open"
+    root = reserve.bound(
+        form,
+        search.x,
+        final,
+        proved=value,
+        gap=gap,
+        duals=duals,
+        interrupted=interrupted,
+        began=began,
+    )
+    if root.best.bound.value > at_root:
+        witness, at_root = root.best.witness, root.best.bound.value
+        moments += root.progress
+        if at_root > value:
+            value, source = at_root, f"{root.best.source} ({source})"
     tree = search.tree.to_dict()
     summary = {
         "method": METHOD + " on the perspective relaxation",
@@ -188,12 +211,16 @@ def prove(
         "gap asked for": gap,
         "ended": "interrupted" if interrupted else "time limit" if search.open else "closed",
     }
+    # No part can be better than the point itself, however far beyond it the closed ones are.
+    value = min(value, final.upper)
     bound = Bound(value, 0.0, METHOD, "" if math.isfinite(value) else "nothing was proved")
+    if witness.bounds is not None:
+        bound = with_bounds(bound)
     certificate = assemble(
         form,
         search.x,
         final,
-        Candidate(witness, bound, f"{METHOD}: {search.nodes} nodes, {len(search.open)} open"),
+        Candidate(witness, bound, source),
         names=names,
         backend=backend,
         progress=moments,
@@ -204,17 +231,31 @@ def prove(
     return replace(certificate, assumptions=(*certificate.assumptions, searched(tree))), search.x
 
 
-def _root_witness(form: SparseRegression, search: Search) -> tuple[Witness, float]:
-    """Return the root's witness and the bound that it proves."""
+def _run(search: Search, form: SparseRegression, tree: Any) -> bool:
+    """Run a search, or go on with a stored one; return whether the user stopped it."""
+    try:
+        if tree is None:
+            search.run()
+        else:
+            go_on(search, form, tree)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _root_witness(form: SparseRegression, search: Search) -> Witness:
+    """Return the witness of the root's relaxation."""
     if search.root is None:
-        return Witness(()), -math.inf
-    stage, w, bound = search.root
+        return Witness(())
+    stage, w, _ = search.root
     point = np.zeros(form.shape)
     point[np.concatenate([stage.active, stage.balanced])] = stage.point(w)
+    if not np.all(np.isfinite(point)):
+        return Witness(())
     delta = np.zeros(form.sparsity.size)
     delta[stage.active] = stage.delta
     witness = extracted(form, point, delta)
-    return (witness if np.any(delta > 0.0) else Witness(witness.duals)), bound
+    return witness if np.any(delta > 0.0) else Witness(witness.duals)
 
 
 def objections(form: SparseRegression) -> tuple[str, ...]:

@@ -122,6 +122,8 @@ def minorant(
     balanced: IntArray,
     x: FloatArray,
     delta: FloatArray,
+    *,
+    caution: float = 1.0,
 ) -> Minorant | None:
     r"""Return the tangent minorant of the quadratic less :math:`\frac12 x^T \Delta x` at ``x``.
 
@@ -137,6 +139,8 @@ def minorant(
     delta
         Curvature to take out, for the active coordinates; that it may be taken is for the
         caller to have proved.
+    caution
+        Multiple of the rounding allowance to subtract, see :data:`CAUTION`.
 
     Returns
     -------
@@ -179,8 +183,10 @@ def minorant(
         spread = spread + s * width
         tilt = float(norm_up((np.abs(moved[count:]) + (error + rounding)[count:]) / own))
         slack += tilt * reach + width * width
+    slack *= caution
+    spread = spread * caution
     base = q.lowest_constant - energy - slack
-    base -= 8.0 * U * (abs(q.lowest_constant) + abs(energy) + slack)
+    base -= caution * 8.0 * U * (abs(q.lowest_constant) + abs(energy) + slack)
     curvature = np.nextafter(q.ridge[active] + delta, 0.0)
     reach_up = (np.abs(v[:count]) + spread[:count]) * (1.0 + 8.0 * U) + TINY
     gains = half_square_over(reach_up, curvature)

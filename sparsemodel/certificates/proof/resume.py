@@ -14,6 +14,7 @@ from sparsemodel.certificates.proof.nodes import UNDECIDED, Node
 from sparsemodel.certificates.proof.search import Search
 from sparsemodel.certificates.proof.stage import Stage, make_stage
 from sparsemodel.certificates.proof.tree import MALFORMED, Checked, Leaf, Recorder, checked
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.searches import searched
 from sparsemodel.interfaces import CertificateError, DataError, FloatArray, SparseRegression
 
@@ -69,7 +70,7 @@ def resume(search: Search, form: SparseRegression, tree: Any) -> None:
     Every bound in the tree is evaluated again on the data first; nothing that is closed is looked
     at again.
     """
-    known = checked(form, tree)
+    known = checked(form, tree, caution=CAUTION)
     try:
         _continue(search, tree, known)
     except MALFORMED as error:

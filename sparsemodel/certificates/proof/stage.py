@@ -75,6 +75,8 @@ def extraction(q: Quadratic, active: IntArray, balanced: IntArray) -> FloatArray
     if failed:
         return None
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    if not (np.all(np.isfinite(inverse)) and np.all(np.diag(inverse) > 0.0)):
+        return None
     root = 1.0 / np.sqrt(np.diag(inverse))
     inverse *= root[:, None]
     inverse *= root

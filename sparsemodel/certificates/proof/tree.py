@@ -139,8 +139,10 @@ class Checked:
         return min([self.closed, *(leaf.bound for leaf in self.leaves)])
 
 
-def checked(form: SparseRegression, tree: Any) -> Checked:
+def checked(form: SparseRegression, tree: Any, *, caution: float = 1.0) -> Checked:
     """Return a stored tree with its bounds computed from the data alone.
+
+    ``caution`` is the multiple of the rounding allowance to subtract.
 
     Raises
     ------
@@ -148,14 +150,15 @@ def checked(form: SparseRegression, tree: Any) -> Checked:
         When the tree is malformed, or not one of this problem.
     """
     try:
-        return _Check(form, tree).run()
+        return _Check(form, tree, caution).run()
     except MALFORMED as error:
         raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
 
 
 @final
 class _Check:
-    def __init__(self, form: SparseRegression, tree: dict[str, Any]) -> None:
+    def __init__(self, form: SparseRegression, tree: dict[str, Any], caution: float) -> None:
+        self._caution = caution
         self._q = q = Quadratic.of(form)
         free = form.sparsity.free
         self._k, self._nodes = form.sparsity.budget, tree["nodes"]
@@ -225,7 +228,9 @@ class _Check:
         live = np.flatnonzero(status != OUT)
         if not applies(int(np.sum(status == UNDECIDED)), k):
             raise ValueError("a part has too many supports to have been looked at")
-        found = enumerate_supports(self._q, live, status[live], self._balanced, k)
+        found = enumerate_supports(
+            self._q, live, status[live], self._balanced, k, caution=self._caution
+        )
         return -math.inf if found is None else found.bound
 
     def _evaluate(
@@ -256,7 +261,7 @@ class _Check:
         point = x[np.concatenate([live, self._balanced])]
         if not np.all(np.isfinite(point)):
             raise ValueError("a point is not finite")
-        low = minorant(self._q, live, self._balanced, point, delta[live])
+        low = minorant(self._q, live, self._balanced, point, delta[live], caution=self._caution)
         proved = None if low is None else bounds_of(low, status[live], k)
         if proved is None:
             return known, -math.inf if decided.size else math.inf

@@ -51,6 +51,23 @@ def minimise(
     state = State(x, z, smooth.image(x), math.inf, lipschitz=step_bound)
     state.value = smooth.value(x, state.image) + regulariser.value(x, z)
     offer(state, regulariser, start, first, gradient)
+    try:
+        _descend(smooth, regulariser, state, goal=goal, max_iter=max_iter, deadline=deadline)
+    except KeyboardInterrupt:
+        state.interrupted = True  # what was met so far is as good as any bound
+    return state
+
+
+def _descend(
+    smooth: Smooth,
+    regulariser: Regulariser,
+    state: State,
+    *,
+    goal: Callable[[State], bool],
+    max_iter: int,
+    deadline: float | None,
+) -> None:
+    """Take accelerated steps, and Newton's where they help, until ``goal`` holds."""
     y, image_y, t = state.x, state.image, 1.0
     newton = True
     before, idle, gap = (state.value, state.bound), 0, math.inf
@@ -95,7 +112,6 @@ def minimise(
             if newton:
                 break
             y, image_y, t = state.x, state.image, 1.0
-    return state
 
 
 def _step(

@@ -61,6 +61,8 @@ class Relaxed:
     gains: FloatArray
     """Gains of all counted units there."""
     iterations: int
+    interrupted: bool = False
+    """Whether the user stopped it (Ctrl-C)."""
 
     @property
     def exhausted(self) -> bool:
@@ -142,7 +144,7 @@ def working_set(
         best_value = state.value
         if report is not None and report(best_value, best_bound):
             break
-        if deadline is not None and time.perf_counter() >= deadline:
+        if state.interrupted or (deadline is not None and time.perf_counter() >= deadline):
             break
         if complete or best_value - best_bound <= tolerance * max(abs(best_value), abs(best_bound)):
             break
@@ -155,7 +157,7 @@ def working_set(
         thorough = False
         idle = units[np.searchsorted(whole.shape.unit_index, regulariser.shape.unit_index)]
         work = np.union1d(_pruned(work, regulariser, state, idle, threshold), added)
-    return Relaxed(x, best_value, best_bound, witness, gains, iterations)
+    return Relaxed(x, best_value, best_bound, witness, gains, iterations, state.interrupted)
 
 
 def _first_set(

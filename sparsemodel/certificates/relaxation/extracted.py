@@ -141,12 +141,13 @@ def relax_extracted(
         state, slopes = problem.solve(extraction.diagonal, x, goal=_goal(report), deadline=deadline)
         if best is None or state.bound > best[0].bound:
             best = (state, extraction.diagonal, slopes)
-        if _told(report, best[0]) or _late(deadline):
+        if state.interrupted or _told(report, best[0]) or _late(deadline):
+            best[0].interrupted = best[0].interrupted or state.interrupted
             break
     if best is None:
         return None
     for _ in range(sweeps):
-        if _told(report, best[0]) or _late(deadline):
+        if best[0].interrupted or _told(report, best[0]) or _late(deadline):
             break
         improved = _sweep(problem, best, report, deadline)
         if improved is None:
@@ -163,6 +164,7 @@ def relax_extracted(
         witness=problem.witness(state, diagonal),
         gains=problem.gains(state, diagonal),
         iterations=state.iterations,
+        interrupted=state.interrupted,
     )
 
 
@@ -199,7 +201,8 @@ def _sweep(
         )
         if trial.bound > state.bound:
             return trial, extraction.diagonal, slopes_there
-        if _late(deadline):
+        state.interrupted = trial.interrupted
+        if trial.interrupted or _late(deadline):
             return None
     return None
 
@@ -230,6 +233,8 @@ def barrier(
             gradient = slopes - tau * np.diag(inverse) + tau / d
             curvature = tau * np.square(inverse)
             curvature[np.diag_indices(p)] += tau / np.square(d)
+            if not (np.all(np.isfinite(curvature)) and np.all(np.isfinite(gradient))):
+                return best
             try:
                 step = cho_solve(cho_factor(curvature, lower=True), gradient)
             except np.linalg.LinAlgError:

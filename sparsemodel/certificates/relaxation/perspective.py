@@ -108,7 +108,10 @@ def _kinked(
             best = replace(best, x=found.x, value=value)
         if bound > best.bound:
             best = replace(best, bound=bound, gains=gains, witness=found.witness)
-        best = replace(best, iterations=best.iterations + found.iterations)
+        done = best.iterations + found.iterations
+        best = replace(best, iterations=done, interrupted=found.interrupted)
+        if found.interrupted:
+            break
         gap = best.value - best.bound
         if report is not None and report(best.value, best.bound):
             break

@@ -31,6 +31,8 @@ class State:
     sigma: float = 0.0
     """Last step of the proximal point method; 0 before the first."""
     iterations: int = 0
+    interrupted: bool = False
+    """Whether the user stopped the minimisation (Ctrl-C)."""
 
     @property
     def gap(self) -> float:

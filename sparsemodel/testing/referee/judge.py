@@ -67,7 +67,6 @@ class Answer:
     bounds: dict[str, float]
     k: int | None = None
     claim: Claim | None = None
-    target: float = 0.0
     upper: float | None = None
     allowance: float = 0.0
     stopped: bool = False
@@ -166,7 +165,7 @@ def _rule(
         return
     _judge_value(claimed, worth, ruling)
     if isinstance(answer, (Certificate, PrecisionCertificate)):
-        ruling.faults += certificate_rules(answer, worth.rounding)
+        ruling.faults += certificate_rules(answer)
         ruling.judged.append("claim")
     if not broken and (claimed.claim is not Claim.NONE):
         _judge_optimum(problem, claimed, worth, ruling, effort)
@@ -231,7 +230,6 @@ def _of_certificate(problem: Problem, c: Certificate, ruling: Ruling) -> Answer:
         c.value,
         {"certificate.bound": c.bound},
         claim=c.claim,
-        target=c.target,
         upper=c.upper,
         allowance=c.allowance,
     )

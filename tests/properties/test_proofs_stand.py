@@ -1,0 +1,217 @@
+"""Certificates and proofs of random problems of every kind: valid, verifiable, never a crash."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+import types
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.certificates.branch_and_bound import search as general
+from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.proof import search as compiled
+from sparsemodel.certificates.proof.node_compiled import solve_node
+from sparsemodel.certificates.relaxation.smooth import LossSmooth
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.service import minimise_restricted
+
+LOSSES = [
+    "squared",
+    "logistic",
+    "huber",
+    "poisson",
+    "gamma",
+    "smoothed_hinge",
+    "squared_hinge",
+    "hinge",
+    "absolute",
+    "quantile",
+    "epsilon_insensitive",
+]
+
+
+def target(name, u, shift, size, rng):
+    """Return a target for a loss: unbalanced classes, shifted and scaled numbers."""
+    if name in ("logistic", "smoothed_hinge", "squared_hinge", "hinge"):
+        y = np.where(u > np.quantile(u, rng.choice([0.5, 0.85])), 1.0, -1.0)
+        y[:2] = [1.0, -1.0]
+        return y
+    mean = np.exp(np.clip(0.5 * u + min(shift, 3.0), -3.0, 5.0))
+    if name == "poisson":
+        return rng.poisson(mean) + (np.arange(u.size) == 0) * 1.0
+    return rng.exponential(mean) + 0.01 if name == "gamma" else (u + shift) * size
+
+
+def problem(seed):
+    """Return a problem: loss, sizes, collinearity, scales, shifts and ridge drawn from the seed."""
+    rng = np.random.default_rng(seed)
+    name = LOSSES[seed % len(LOSSES)]
+    n, p = int(rng.integers(4, 16)), int(rng.integers(2, 6))
+    x = rng.standard_normal((n, p)) + rng.choice([0, 1, 5]) * rng.standard_normal((n, 1))
+    u = x[:, 0] - x[:, -1] + rng.choice([0.0, 0.1, 1.0]) * rng.standard_normal(n)
+    kind = int(rng.integers(5))
+    if kind == 1:
+        x[:, 1] = x[:, 0] * (1.0 + 10.0 ** rng.integers(-16, -3) * rng.standard_normal(n))
+    elif kind == 2:
+        x = x * 10.0 ** rng.integers(-8, 9, p)
+    elif kind == 3:
+        x = x * 10.0 ** float(rng.integers(-8, 9))
+    elif kind == 4:
+        x = np.round(x)
+    shift = float(rng.choice([0.0, 0.0, 1.0, 100.0, 1e4, 1e7]))
+    y = target(name, u, shift, float(rng.choice([1.0, 1.0, 1e-8, 1e8])), rng)
+    more = {"weights": rng.uniform(0.01, 10.0, n)} if rng.random() < 0.3 else {}
+    w, c = sm.Variable(p), sm.Variable()
+    predictions = x @ w + c if rng.random() < 0.6 else x @ w
+    if rng.random() < 0.2:
+        predictions = predictions + rng.standard_normal(n) * 10.0 ** rng.integers(-3, 3)
+    size = float(np.median(np.square(x).mean(axis=0)))
+    ridge = 10.0 ** rng.uniform(-10.0, 1.0) * (size if rng.random() < 0.8 else 1e-20 * size)
+    goal = sm.minimize(getattr(sm, f"{name}_loss")(predictions, y, **more) + sm.ridge(w, ridge))
+    return sm.Problem(goal, sm.card(w) <= int(rng.integers(1, min(p, 4) + 1)))
+
+
+def least(form):
+    """Return the least objective, rounded up, over the minimisers on all supports."""
+    objective, best = RegressionObjective(form), np.inf
+    for chosen in itertools.combinations(range(form.sparsity.units), form.sparsity.k):
+        own = form.sparsity.coordinates(np.array(chosen, dtype=np.intp))
+        support = np.union1d(own, form.sparsity.free)
+        try:
+            x = minimise_restricted(objective, support, objective.origin()).x
+        except sm.SparseModelError:
+            continue
+        if np.all(np.isfinite(x)):
+            best = min(best, primal(form, x).upper)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(44))
+def test_bounds_hold_and_certificates_verify(seed, tmp_path):
+    declared = problem(seed)
+    with np.errstate(all="ignore"):
+        best = least(declared.form)
+    try:
+        solution = declared.solve()
+        certificate = declared.certify(time_limit=1.0)
+        proof = declared.prove(gap=10.0 ** -(seed % 7 + 2), time_limit=1.0)
+    except sm.BoundError:
+        raise
+    except sm.SparseModelError as error:
+        pytest.skip(f"refused: {error}")
+    best = min(best, certificate.upper, proof.upper)
+    assert max(solution.bound, certificate.bound, proof.bound) <= best
+    assert proof.bound >= certificate.bound
+    for number, found in enumerate((certificate, proof)):
+        verify(found.save(tmp_path / f"{number}.json"), declared.form)
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((60, 120)) + rng.standard_normal((60, 1))
+    u = x[:, :10] @ rng.standard_normal(10) + rng.standard_normal(60)
+
+    def declared():
+        w, c = sm.Variable(120), sm.Variable()
+        y = np.sign(u) if loss is sm.logistic_loss else u
+        return sm.Problem(sm.minimize(loss(x @ w + c, y) + sm.ridge(w, 0.05)), sm.card(w) <= 10)
+
+    reference = declared()
+    reference.solve("gp")
+    certificate = reference.certify()
+    tried = declared() if not first else reference
+    tried.solve("gp")
+    proof = tried.prove(time_limit=0.01 if first else 4.0)
+    assert proof.bound >= certificate.bound - (0.0 if first else 1e-4 * abs(certificate.bound))
+    verify(proof, tried.form)
+
+
+def test_the_solver_of_nodes_divides_by_zero_without_raising():
+    """Nothing to choose, no multiplier, and a matrix that Newton's method refuses."""
+    q = np.array([[1.0, 5.0], [5.0, 1.0]]) * 1e3
+    for status in (np.zeros(2, np.int8), np.ones(2, np.int8)):
+        solve_node(q, np.ones(2), 0.0, np.zeros(2), 0.0, status, 2, 1.0, 1e-9, 50)
+    solve_node(-q, np.ones(2), 0.0, np.ones(2), 0.0, np.zeros(2, np.int8), 1, 1.0, 1e-9, 50)
+
+
+def interrupted_after(count, original):
+    """Return a method that is interrupted at its ``count``-th call, once."""
+    calls = [0]
+
+    def method(*arguments, **options):
+        calls[0] += 1
+        if calls[0] == count:
+            raise KeyboardInterrupt
+        return original(*arguments, **options)
+
+    return method
+
+
+def wide(loss):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 60)) + rng.standard_normal((40, 1))
+    u = x[:, :6] @ rng.standard_normal(6) + rng.standard_normal(40)
+    w, c = sm.Variable(60), sm.Variable()
+    y = u if loss in (sm.squared_loss, sm.huber_loss) else np.sign(u)
+    declared = sm.Problem(sm.minimize(loss(x @ w + c, y) + sm.ridge(w, 0.3)), sm.card(w) <= 6)
+    declared.solve("gp")
+    return declared
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("loss", [sm.logistic_loss, sm.huber_loss, sm.squared_hinge_loss])
+def test_an_interrupted_proof_returns_what_is_proved(loss, count, monkeypatch):
+    declared = wide(loss)
+    whole = declared.prove(time_limit=2.0)
+    again = wide(loss)
+    method = interrupted_after(count, general.Search._work)
+    monkeypatch.setattr(general.Search, "_work", lambda *a: method(*a))
+    proof = again.prove(time_limit=2.0)
+    assert proof.proof["summary"]["ended"] == "interrupted"
+    assert proof.bound <= whole.upper
+    verify(proof, again.form)
+    assert not count > 2 or proof.bound > 0.0
+
+
+def test_an_interrupted_search_for_squares_returns_what_is_proved(monkeypatch):
+    declared = wide(sm.squared_loss)
+    method = interrupted_after(1, compiled.Search.branch_all)
+    monkeypatch.setattr(compiled.Search, "branch_all", lambda self: method(self))
+    proof = declared.prove(time_limit=5.0)
+    assert proof.proof["summary"]["ended"] == "interrupted"
+    assert proof.bound > 0.0
+    verify(proof, declared.form)
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+@pytest.mark.parametrize("loss", [sm.logistic_loss, sm.huber_loss])
+def test_an_interrupted_certificate_has_the_best_bound_so_far(loss, count, monkeypatch):
+    declared = wide(loss)
+    method = interrupted_after(count, LossSmooth.gradient)
+    monkeypatch.setattr(LossSmooth, "gradient", lambda *a: method(*a))
+    certificate = declared.certify()
+    assert "interrupted" in certificate.bound_source
+    assert certificate.bound > 0.0
+    verify(certificate, declared.form)
+
+
+def test_compiling_does_not_count_as_search(monkeypatch):
+    class Slow(types.ModuleType):
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            time.sleep(0.2)
+            return name
+
+    name = "sparsemodel.certificates.proof.warm"
+    monkeypatch.setitem(sys.modules, name, Slow(name))
+    search = types.SimpleNamespace(deadline=100.0)
+    assert compiled.Search._compiled(search) == "solve_node"
+    assert 100.2 <= search.deadline < 105.0
