@@ -35,10 +35,15 @@ def problem(
     prediction = x @ w
     if intercept:
         prediction = prediction + sm.Variable(name="b")
-    goal = sm.squared_loss(prediction, y)
-    if ridge:
-        goal = goal + sm.ridge(w, ridge)
+    loss = sm.squared_loss(prediction, y)
+    goal = loss + sm.ridge(w, ridge) if ridge else loss
     return sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+
+
+def form_of(one: sm.Problem) -> SparseRegression:
+    form = one.form
+    assert isinstance(form, SparseRegression)
+    return form
 
 
 def bounds_of(form: SparseRegression) -> CoefficientBounds | str:
@@ -58,7 +63,7 @@ def test_more_features_than_observations_and_no_ridge_have_a_bound(
     assert METHOD in str(certificate)
     assert any(a.text == STATEMENT and a.checked for a in certificate.assumptions)
     loaded = Certificate.load(certificate.save(tmp_path / "bound.json"))
-    assert ("witness.bounds", STATEMENT) in verify(loaded, one.form).lines
+    assert ("witness.bounds", STATEMENT) in verify(loaded, form_of(one)).lines
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -71,15 +76,15 @@ def test_a_proof_without_a_ridge_closes_and_is_verified_from_its_file(
     assert proof.relative_gap <= 1e-6
     assert METHOD in proof.bound_method
     loaded = Certificate.load(proof.save(tmp_path / "proof.json"))
-    verify(loaded, one.form)
-    verify(loaded, one.form, cross_check=True)
+    verify(loaded, form_of(one))
+    verify(loaded, form_of(one), cross_check=True)
 
 
 def test_a_proof_with_bounds_goes_on_where_it_was_stopped() -> None:
     x, y = data(40, 150)
     one = problem(x, y)
     one.solve()
-    form, start = one.form, np.zeros(150)
+    form, start = form_of(one), np.zeros(150)
     bounds = bounds_of(form)
     assert isinstance(bounds, CoefficientBounds)
     first = prove(form, start, gap=1e-6, max_nodes=2, bounds=bounds)
@@ -100,7 +105,7 @@ def test_a_weak_ridge_is_helped_by_the_data() -> None:
     certificate = one.certify()
     assert METHOD in certificate.bound_method
     assert certificate.relative_gap < 0.5
-    verify(certificate, one.form)
+    verify(certificate, form_of(one))
 
 
 def test_a_strong_ridge_needs_no_help() -> None:
@@ -115,11 +120,11 @@ def test_duplicated_columns_have_no_bounds_and_the_certificate_says_what_it_did(
     x[:, 6] = x[:, 5]
     one = problem(x, y)
     one.solve()
-    assert isinstance(bounds_of(one.form), str)
+    assert isinstance(bounds_of(form_of(one)), str)
     certificate = one.certify()
     assert certificate.bound <= 0.0
     assert certificate.witness.bounds is None
-    verify(certificate, one.form)
+    verify(certificate, form_of(one))
 
 
 def test_columns_that_say_nothing_do_not_spoil_the_bounds() -> None:
@@ -127,9 +132,9 @@ def test_columns_that_say_nothing_do_not_spoil_the_bounds() -> None:
     x[:, 8], x[:, 9] = 0.0, 7.3
     one = problem(x, y, intercept=True)
     one.solve()
-    bounds = bounds_of(one.form)
+    bounds = bounds_of(form_of(one))
     assert isinstance(bounds, CoefficientBounds)
-    assert fault(one.form, bounds, primal(one.form, np.zeros(one.form.shape))) == ""
+    assert fault(form_of(one), bounds, primal(form_of(one), np.zeros(form_of(one).shape))) == ""
     assert one.certify().bound > 0.0
 
 
@@ -138,16 +143,16 @@ def test_groups_have_no_bounds_from_the_data() -> None:
     w = sm.Variable(30, name="w")
     groups = np.repeat(np.arange(10), 3)
     one = sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w, groups=groups) <= 2)
-    assert "units" in str(bounds_of(one.form))
+    assert "units" in str(bounds_of(form_of(one)))
 
 
 def test_the_boxed_problem_keeps_declared_signs() -> None:
     x, y = data()
     w = sm.Variable(120, name="w", nonneg=True)
     one = sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w) <= 2)
-    bounds = bounds_of(one.form)
+    bounds = bounds_of(form_of(one))
     assert isinstance(bounds, CoefficientBounds)
-    box = boxed(one.form, bounds).box
+    box = boxed(form_of(one), bounds).box
     assert box is not None
     assert np.all(box.lower == 0.0)
     assert np.array_equal(box.upper, bounds.radius)
@@ -155,7 +160,7 @@ def test_the_boxed_problem_keeps_declared_signs() -> None:
 
 def test_what_a_file_may_claim_is_limited() -> None:
     x, y = data()
-    form = problem(x, y, ridge=1e-3, intercept=True).form
+    form = form_of(problem(x, y, ridge=1e-3, intercept=True))
     bounds = bounds_of(form)
     assert isinstance(bounds, CoefficientBounds)
     at_zero = primal(form, np.zeros(form.shape))
@@ -182,7 +187,7 @@ def test_what_a_file_may_claim_is_limited() -> None:
 
 def test_a_deadline_that_has_passed_leaves_no_bounds() -> None:
     x, y = data()
-    form = problem(x, y).form
+    form = form_of(problem(x, y))
     found = from_data(
         form, primal(form, np.zeros(120)), work=1e9, deadline=time.perf_counter() - 1.0
     )
