@@ -93,9 +93,16 @@ def from_data(
     if isinstance(e, str):
         return e
     level = _level(form, at_point)
-    ceiling = _ceiling(form, e, level) * (1.0 + _SLACK)
+    declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
+    known = _ceiling(form, e, level) * (1.0 + _SLACK)
     found = find(
-        e, form.sparsity.k, ceiling, eliminate=signs_only(form), work=work, deadline=deadline
+        e,
+        form.sparsity.k,
+        declared,
+        fallback=known,
+        eliminate=signs_only(form),
+        work=work,
+        deadline=deadline,
     )
     if isinstance(found, str):
         return found

@@ -15,8 +15,8 @@ from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Design, FloatArray, SparseRegression
 from sparsemodel.losses.quadratic import SquaredLoss
 
-_LARGEST = 2**27
-"""Entries up to which a shifted copy is made (1 GB)."""
+_LARGEST = 2**26
+"""Entries up to which a shifted copy is made (512 MB)."""
 
 
 def centred(form: SparseRegression) -> SparseRegression:
@@ -51,7 +51,8 @@ def centred(form: SparseRegression) -> SparseRegression:
         return form
     terms = []
     for term, array, on in zip(form.terms, arrays, marks, strict=True):
-        moved = array - np.outer(on, means)
+        moved = np.array(array, dtype=np.float64)
+        np.subtract(moved, means, out=moved, where=(on > 0.0)[:, None])
         target = term.target
         if isinstance(term.loss, SquaredLoss) and middle != 0.0:
             target = target - middle * on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds, 
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data, objection
 from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.search import Candidate, Found, search
-from sparsemodel.certificates.witness import evaluate
+from sparsemodel.certificates.witness import evaluate, from_point
 from sparsemodel.interfaces import (
     CertificateError,
     FloatArray,
@@ -25,7 +24,7 @@ _GAP = 1e-3
 """Relative gap up to which a bound is good enough without a box."""
 
 _GAIN = 0.05
-"""Share of a gap that a box has to close at the dual point at hand to be worth a search."""
+"""Share of a gap that a box has to close at the gradient of the point to be worth a search."""
 
 WORK = 3e9
 """Products that a certificate may spend on the bounds: a second or two."""
@@ -57,10 +56,8 @@ def search_within(
     if isinstance(bounds, str):
         return _NOTHING
     inner = boxed(form, bounds)
-    if best.witness.duals:
-        there = evaluate(inner, best.witness, norms=norms)
-        if math.isfinite(gap) and relative_gap_of(at_point.upper, there.value) > (1 - _GAIN) * gap:
-            return _NOTHING  # the ridge holds the coefficients as well
+    if not _helps(form, inner, x, at_point, norms):
+        return _NOTHING
     box = inner.box
     start = x if box is None else np.clip(x, box.lower, box.upper)
     found = search(
@@ -74,6 +71,20 @@ def search_within(
         began=began,
     )
     return Found(tuple(_marked(c, bounds) for c in found.candidates), found.progress)
+
+
+def _helps(
+    form: SparseRegression,
+    inner: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    norms: tuple[FloatArray, ...],
+) -> bool:
+    """Return whether the box holds coefficients that the ridge lets go, at the point's gradient."""
+    witness = from_point(form, x)
+    plain = evaluate(form, witness, norms=norms).value
+    held = evaluate(inner, witness, norms=norms).value
+    return not plain >= held - _GAIN * (at_point.upper - held)
 
 
 def _marked(candidate: Candidate, bounds: CoefficientBounds) -> Candidate:

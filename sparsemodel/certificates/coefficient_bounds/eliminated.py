@@ -99,13 +99,14 @@ def eliminated(form: SparseRegression) -> Eliminated | str:
 def _void(shifted: SparseRegression, q: Quadratic, counted: IntArray) -> IntArray:
     """Return the coordinates that no term sees: constant columns beside an intercept as well."""
     seen = np.diag(q.hessian)[counted] + q.ridge[counted]
-    maybe = counted[seen == 0.0]
+    maybe: IntArray = counted[seen == 0.0]
     if not maybe.size:
         return maybe
     zero: BoolArray = np.ones(maybe.size, dtype=bool)
     for term in shifted.terms:
         zero &= ~np.any(term.design.restrict(maybe).to_array() != 0.0, axis=0)
-    return maybe[zero]
+    found: IntArray = maybe[zero]
+    return found
 
 
 def _schur(

@@ -41,6 +41,9 @@ TOLERANCE = 1e-6
 _ALL_AT_ONCE = 1200
 """Columns up to which the working set is everything."""
 
+_FEW_IN_A_BOX = 300
+"""The same for squares within a box."""
+
 Report = Callable[[float, float], bool]
 """Called with the relaxation's value and the best bound; returns True to stop."""
 
@@ -91,9 +94,9 @@ def working_set(
     rest = np.setdiff1d(np.arange(form.sparsity.size), eliminated)
     free = tuple(t.design.restrict(eliminated).to_array() for t in form.terms)
     whole = Regulariser(form, rest, form.ridge)
-    everything = rest.size <= _ALL_AT_ONCE or not all(
-        Access.COLUMNS in t.design.access for t in form.terms
-    )
+    # Within a box the nodes of a proof end after a few steps: products would cost more than those.
+    few = _FEW_IN_A_BOX if form.box is not None and _squared(smoothed) else _ALL_AT_ONCE
+    everything = rest.size <= few or not all(Access.COLUMNS in t.design.access for t in form.terms)
     work = rest
     x = start.copy()
     b: FloatArray | None = x[eliminated] if eliminated.size else None

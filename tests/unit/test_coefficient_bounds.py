@@ -1,0 +1,195 @@
+"""Certificates and proofs without a ridge, from the user's side."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import Certificate, certify, verify
+from sparsemodel.certificates.branch_and_bound import prove
+from sparsemodel.certificates.coefficient_bounds.base import METHOD, STATEMENT, CoefficientBounds
+from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data
+from sparsemodel.certificates.primal import primal
+from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
+
+pytest.importorskip("numba")
+
+
+def data(n: int = 60, p: int = 120, seed: int = 3) -> tuple[FloatArray, FloatArray]:
+    r = np.random.default_rng(seed)
+    x = r.standard_normal((n, p))
+    y = 2.0 * x[:, 5] - x[:, 17] + 0.7 * r.standard_normal(n)
+    return x, y
+
+
+def problem(
+    x: FloatArray, y: FloatArray, *, ridge: float = 0.0, intercept: bool = False
+) -> sm.Problem:
+    w = sm.Variable(x.shape[1], name="w")
+    prediction = x @ w
+    if intercept:
+        prediction = prediction + sm.Variable(name="b")
+    loss = sm.squared_loss(prediction, y)
+    goal = loss + sm.ridge(w, ridge) if ridge else loss
+    return sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+
+
+def form_of(one: sm.Problem) -> SparseRegression:
+    form = one.form
+    assert isinstance(form, SparseRegression)
+    return form
+
+
+def bounds_of(form: SparseRegression) -> CoefficientBounds | str:
+    return from_data(form, primal(form, np.zeros(form.shape)), work=1e9, deadline=None)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_more_features_than_observations_and_no_ridge_have_a_bound(
+    tmp_path: Path, intercept: bool
+) -> None:
+    x, y = data()
+    one = problem(x + 50.0 * intercept, y + 9.0 * intercept, intercept=intercept)
+    one.solve()
+    certificate = one.certify()
+    assert 0.5 * certificate.upper < certificate.bound <= certificate.upper
+    assert METHOD in certificate.bound_method
+    assert METHOD in str(certificate)
+    assert any(a.text == STATEMENT and a.checked for a in certificate.assumptions)
+    loaded = Certificate.load(certificate.save(tmp_path / "bound.json"))
+    assert ("witness.bounds", STATEMENT) in verify(loaded, form_of(one)).lines
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_proof_without_a_ridge_closes_and_is_verified_from_its_file(
+    tmp_path: Path, intercept: bool
+) -> None:
+    x, y = data()
+    one = problem(x, y, intercept=intercept)
+    proof = one.prove(gap=1e-6, time_limit=30.0)
+    assert proof.relative_gap <= 1e-6
+    assert METHOD in proof.bound_method
+    loaded = Certificate.load(proof.save(tmp_path / "proof.json"))
+    verify(loaded, form_of(one))
+    verify(loaded, form_of(one), cross_check=True)
+
+
+def test_a_proof_with_bounds_goes_on_where_it_was_stopped() -> None:
+    x, y = data(40, 150)
+    one = problem(x, y)
+    one.solve()
+    form, start = form_of(one), np.zeros(150)
+    bounds = bounds_of(form)
+    assert isinstance(bounds, CoefficientBounds)
+    first = prove(form, start, gap=1e-6, max_nodes=2, bounds=bounds)
+    assert first.relative_gap > 1e-6
+    last = prove(form, start, gap=1e-6, resume=first)
+    assert last.relative_gap <= 1e-6
+    verify(last, form)
+    assert one.prove(gap=1e-6, resume=first).relative_gap <= 1e-6
+    wrong = replace(bounds, radius=0.1 * bounds.radius)
+    with pytest.raises(CertificateError, match=r"witness\.bounds"):
+        prove(form, start, resume=replace(first, witness=replace(first.witness, bounds=wrong)))
+
+
+def test_a_weak_ridge_is_helped_by_the_data() -> None:
+    x, y = data()
+    one = problem(x, y, ridge=1e-4)
+    one.solve()
+    certificate = one.certify()
+    assert METHOD in certificate.bound_method
+    assert certificate.relative_gap < 0.5
+    verify(certificate, form_of(one))
+
+
+def test_a_strong_ridge_needs_no_help() -> None:
+    x, y = data()
+    one = problem(x, y, ridge=10.0)
+    one.solve()
+    assert METHOD not in one.certify().bound_method
+
+
+def test_duplicated_columns_have_no_bounds_and_the_certificate_says_what_it_did() -> None:
+    x, y = data()
+    x[:, 6] = x[:, 5]
+    one = problem(x, y)
+    one.solve()
+    assert isinstance(bounds_of(form_of(one)), str)
+    certificate = one.certify()
+    assert certificate.bound <= 0.0
+    assert certificate.witness.bounds is None
+    verify(certificate, form_of(one))
+
+
+def test_columns_that_say_nothing_do_not_spoil_the_bounds() -> None:
+    x, y = data()
+    x[:, 8], x[:, 9] = 0.0, 7.3
+    one = problem(x, y, intercept=True)
+    one.solve()
+    bounds = bounds_of(form_of(one))
+    assert isinstance(bounds, CoefficientBounds)
+    assert fault(form_of(one), bounds, primal(form_of(one), np.zeros(form_of(one).shape))) == ""
+    assert one.certify().bound > 0.0
+
+
+def test_groups_have_no_bounds_from_the_data() -> None:
+    x, y = data(60, 30)
+    w = sm.Variable(30, name="w")
+    groups = np.repeat(np.arange(10), 3)
+    one = sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w, groups=groups) <= 2)
+    assert "units" in str(bounds_of(form_of(one)))
+
+
+def test_the_boxed_problem_keeps_declared_signs() -> None:
+    x, y = data()
+    w = sm.Variable(120, name="w", nonneg=True)
+    one = sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w) <= 2)
+    bounds = bounds_of(form_of(one))
+    assert isinstance(bounds, CoefficientBounds)
+    box = boxed(form_of(one), bounds).box
+    assert box is not None
+    assert np.all(box.lower == 0.0)
+    assert np.array_equal(box.upper, bounds.radius)
+
+
+def test_what_a_file_may_claim_is_limited() -> None:
+    x, y = data()
+    form = form_of(problem(x, y, ridge=1e-3, intercept=True))
+    bounds = bounds_of(form)
+    assert isinstance(bounds, CoefficientBounds)
+    at_zero = primal(form, np.zeros(form.shape))
+    radius = bounds.radius.copy()
+    radius[form.sparsity.free] = 1e6
+    assert "always in" in fault(form, replace(bounds, radius=radius), at_zero)
+    radius[form.sparsity.free] = np.inf
+    radius[3] = math.nan
+    assert fault(form, replace(bounds, radius=radius), at_zero)
+    assert "objective" in fault(form, replace(bounds, level=0.5 * at_zero.upper), at_zero)
+    size = form.sparsity.size
+    many = replace(
+        bounds,
+        starts=np.append(np.zeros(1), np.full(size, size - 2)).astype(np.int64),
+        neighbours=np.arange(1, size - 1),
+    )
+    wide = replace(form, sparsity=replace(form.sparsity, k=6))
+    began = time.perf_counter()
+    assert "too many" in fault(wide, many, at_zero)
+    assert time.perf_counter() - began < 5.0
+    twice = replace(many, neighbours=np.full(size - 2, 4))
+    assert "fit" in fault(form, twice, at_zero)
+
+
+def test_a_deadline_that_has_passed_leaves_no_bounds() -> None:
+    x, y = data()
+    form = form_of(problem(x, y))
+    found = from_data(
+        form, primal(form, np.zeros(120)), work=1e9, deadline=time.perf_counter() - 1.0
+    )
+    assert "time" in str(found)
+    assert certify(form, np.zeros(120), time_limit=0.0).upper > 0.0
