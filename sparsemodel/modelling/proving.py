@@ -114,47 +114,55 @@ def _search(
 
     form, names = compiled.form, compiled.layout.names()
     known = known_candidates([compiled.certified, resume], form)
+    if resume is None:
+        resume = _searched(compiled, gap)
     began = time.perf_counter()
     bounds = None if resume is not None else bounds_for_proof(form, outcome.x, time_limit)
-    within = bounds is not None or (resume is not None and resume.witness.bounds is not None)
     if time_limit is not None:
         time_limit = max(0.0, time_limit - (time.perf_counter() - began))
-    try:
-        if within:
-            raise UnsupportedProblemError("")
-        return proof.prove(
-            form,
-            outcome.x,
-            names=names,
-            gap=gap,
-            time_limit=time_limit,
-            duals=outcome.duals,
-            backend=backend,
-            history=outcome.history,
-            progress=show,
-            resume=resume,
-            known=known,
-        )
-    except UnsupportedProblemError:
+    if bounds is None and not (resume is not None and branch_and_bound.wrote(resume)):
+        try:
+            return proof.prove(
+                form,
+                outcome.x,
+                names=names,
+                gap=gap,
+                time_limit=time_limit,
+                duals=outcome.duals,
+                backend=backend,
+                history=outcome.history,
+                progress=show,
+                resume=resume,
+                known=known,
+            )
+        except UnsupportedProblemError:
+            pass
 
-        def listen(at: branch_and_bound.Standing) -> bool:
-            show(at.value, at.bound, at.nodes)
-            return False
+    def listen(at: branch_and_bound.Standing) -> bool:
+        show(at.value, at.bound, at.nodes)
+        return False
 
-        certificate = branch_and_bound.prove(
-            form,
-            outcome.x,
-            names=names,
-            gap=gap,
-            time_limit=time_limit,
-            backend=backend,
-            progress=listen,
-            resume=resume,
-            bounds=bounds,
-            duals=outcome.duals,
-            known_roots=known,
-        )
-        return certificate, certificate.x
+    certificate = branch_and_bound.prove(
+        form,
+        outcome.x,
+        names=names,
+        gap=gap,
+        time_limit=time_limit,
+        backend=backend,
+        progress=listen,
+        resume=resume,
+        bounds=bounds,
+        duals=outcome.duals,
+        known_roots=known,
+    )
+    return certificate, certificate.x
+
+
+def _searched(compiled: Compiled, gap: float) -> Certificate | None:
+    """Return the last certificate where it rests on a search that a proof can go on with."""
+    last = compiled.certified
+    kept = last is not None and last.proof is not None and last.proof.get("tree") is not None
+    return last if kept and last is not None and last.target <= gap else None
 
 
 def _at_hand(compiled: Compiled, outcome: Outcome, backend: str) -> Certificate:

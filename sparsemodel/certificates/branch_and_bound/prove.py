@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
-from sparsemodel.certificates.branch_and_bound.record import Checked, Recorder, checked
+from sparsemodel.certificates.branch_and_bound.record import KIND, Checked, Recorder, checked
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, check_value, checked_point
@@ -241,4 +241,10 @@ def _finite(bound: float) -> float:
     return bound if math.isfinite(bound) else -math.inf
 
 
-__all__ = ["METHOD", "objections", "prove"]
+def wrote(certificate: Certificate) -> bool:
+    """Return whether a certificate holds the record of this search, not of another one."""
+    tree = None if certificate.proof is None else certificate.proof.get("tree")
+    return isinstance(tree, dict) and tree.get("kind") == KIND
+
+
+__all__ = ["METHOD", "objections", "prove", "wrote"]
