@@ -97,7 +97,7 @@ def test_whole_numbers_of_every_kind_are_taken() -> None:
         )
 
 
-@pytest.mark.parametrize("value", set(BAD) - {"truth", "array"})
+@pytest.mark.parametrize("value", sorted(set(BAD) - {"truth", "array"}))
 def test_cardinalities_ridges_and_bounds_never_fail_otherwise(value: str) -> None:
     w, bad = sm.Variable(5), BAD[value]
     calls: list[Callable[[], Any]] = [
@@ -125,7 +125,11 @@ def test_a_callback_is_a_function() -> None:
         problem().solve(callback=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("returned", ["3", 1j, np.array([1j] * 5), object()], ids=repr)
+@pytest.mark.parametrize(
+    "returned",
+    ["3", 1j, np.array([1j] * 5), object()],
+    ids=["text", "complex", "complex array", "object"],
+)
 def test_what_custom_functions_return_is_checked(returned: Any) -> None:
     for part in ("value", "gradient", "product"):
         with pytest.raises(sm.DataTypeError, match="must be real numbers"):
