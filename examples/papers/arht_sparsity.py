@@ -1,8 +1,9 @@
 """Axiotis and Sviridenko (2020), figures 1 to 4: loss against sparsity on real data.
 
 Linear regression on house prices, logistic regression on census income and printed letters; all
-columns have unit norm and a column of ones is a feature like the others, as in the paper. OMPR,
-ARHT and exhaustive search start from OMP.
+columns have unit norm. A column of ones is a feature like the others, where the paper has it in
+every solution. ARHT gives a guess up after three runs in vain, where the paper has 20. OMPR, ARHT
+and exhaustive search start from OMP.
 """
 
 from __future__ import annotations
