@@ -20,7 +20,7 @@ import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.claims import Assumption, Claim
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.coefficient_bounds.file import packed, unpacked
 from sparsemodel.certificates.description import ProblemFacts, TermFacts
 from sparsemodel.certificates.reading import Reader
 from sparsemodel.certificates.stationarity import Stationarity
@@ -62,7 +62,7 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
             "duals": [None if a is None else pack(a) for a in c.witness.duals],
             "at": None if c.witness.at is None else pack(c.witness.at),
             "extraction": None if c.witness.extraction is None else pack(c.witness.extraction),
-            "bounds": _pack_bounds(c.witness.bounds),
+            "bounds": packed(c.witness.bounds, pack),
         },
         "backend": c.backend,
         "progress": [[p.seconds, p.value, p.bound, p.phase] for p in c.progress],
@@ -224,9 +224,7 @@ def _build(r: Reader) -> Certificate:
             extraction=unpack(witness, "extraction", rows=shape[0])
             if witness.has("extraction")
             else None,
-            bounds=_unpack_bounds(witness.at("bounds"), shape[0])
-            if witness.has("bounds")
-            else None,
+            bounds=unpacked(witness.at("bounds"), unpack) if witness.has("bounds") else None,
         ),
         backend=r.string("backend"),
         progress=tuple(_progress(item, i) for i, item in enumerate(r.sequence("progress"))),
@@ -239,26 +237,6 @@ def _build(r: Reader) -> Certificate:
         if r.number(line) != found:
             raise CertificateError(f"line '{line}' says {r.number(line)!r}, and it is {found!r}.")
     return certificate
-
-
-def _pack_bounds(bounds: CoefficientBounds | None) -> dict[str, Any] | None:
-    if bounds is None:
-        return None
-    return {
-        "radius": pack(bounds.radius),
-        "starts": bounds.starts.tolist(),
-        "neighbours": bounds.neighbours.tolist(),
-        "level": bounds.level,
-    }
-
-
-def _unpack_bounds(r: Reader, size: int) -> CoefficientBounds:
-    return CoefficientBounds(
-        radius=unpack(r, "radius", rows=size),
-        starts=np.array(r.integers("starts"), dtype=np.int64),
-        neighbours=np.array(r.integers("neighbours"), dtype=np.int64),
-        level=r.number("level"),
-    )
 
 
 def _proof(r: Reader) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def verify(
     -----
     A few passes over the data; a Cholesky factorisation when curvature was taken out of it.
     """
-    from sparsemodel.certificates.coefficient_bounds.certifying import within
+    from sparsemodel.certificates.coefficient_bounds.certifying import named, within
 
     if isinstance(form, SparsePrecision):
         from sparsemodel.certificates.precision_verify import verify_precision
@@ -126,7 +126,7 @@ def verify(
     inner = within(form, c.witness.bounds, at_point)
     if c.witness.bounds is not None:
         lines.append(("witness.bounds", STATEMENT))
-    bound = _bound(c, inner)
+    bound = named(_bound(c, inner), c.witness.bounds)
     slack = bound.allowance if bound.finite else 0.0
     if c.proof is not None and c.bound > bound.value + slack:
         raise CertificateError(

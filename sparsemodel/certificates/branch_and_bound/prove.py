@@ -14,10 +14,9 @@ from sparsemodel.certificates.branch_and_bound.record import Recorder, checked
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, checked_point
-from sparsemodel.certificates.coefficient_bounds.base import METHOD as BOUNDED
 from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed
-from sparsemodel.certificates.coefficient_bounds.certifying import within
+from sparsemodel.certificates.coefficient_bounds.certifying import named, within
 from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.gains import forced_units
 from sparsemodel.certificates.primal import primal
@@ -146,10 +145,10 @@ def prove(
     # The record alone decides; the running bound of the search must not exceed it.
     value = max(min(proved, found.upper), infimum.value)
     at_root = root.value if root.finite else -math.inf
-    method = METHOD if bounds is None else f"{METHOD} with {BOUNDED}"
-    bound = Bound(value, root.allowance if root.finite else 0.0, method)
+    bound = Bound(value, root.allowance if root.finite else 0.0, METHOD)
     if not math.isfinite(value):
-        bound = Bound(-math.inf, math.inf, method, "nothing was proved")
+        bound = Bound(-math.inf, math.inf, METHOD, "nothing was proved")
+    bound = named(bound, bounds)
     left, count = search.standing().open, recorder.count
     moments, before = list[Progress](), 0.0
     if resume is not None and resume.progress:
@@ -161,7 +160,9 @@ def prove(
         form,
         best,
         found,
-        Candidate(Witness((), bounds=bounds), bound, f"{method}: {count} regions, {left} open"),
+        Candidate(
+            Witness((), bounds=bounds), bound, f"{bound.method}: {count} regions, {left} open"
+        ),
         names=names,
         backend=backend,
         progress=moments,
@@ -169,7 +170,7 @@ def prove(
         seconds=time.perf_counter() - began,
         proof={
             "summary": {
-                "method": method + " on the perspective relaxation",
+                "method": bound.method + " on the perspective relaxation",
                 "regions": count,
                 "open": left,
                 "bound at the root": at_root,

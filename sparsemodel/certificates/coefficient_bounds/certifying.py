@@ -10,6 +10,7 @@ from sparsemodel.certificates.base import Witness
 from sparsemodel.certificates.claims import relative_gap_of
 from sparsemodel.certificates.coefficient_bounds.base import METHOD, CoefficientBounds
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data, objection
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.search import Candidate, Found, search
 from sparsemodel.certificates.witness import evaluate, from_point
@@ -91,9 +92,13 @@ def _marked(candidate: Candidate, bounds: CoefficientBounds) -> Candidate:
     """Return a candidate for the boxed problem as one for the problem itself."""
     if not candidate.witness.duals:
         return candidate
-    bound = replace(candidate.bound, method=f"{candidate.bound.method} with {METHOD}")
     witness: Witness = replace(candidate.witness, bounds=bounds)
-    return Candidate(witness, bound, candidate.source)
+    return Candidate(witness, named(candidate.bound, bounds), candidate.source)
+
+
+def named(bound: Bound, bounds: CoefficientBounds | None) -> Bound:
+    """Return a bound whose method says that it rests on coefficient bounds, where it does."""
+    return bound if bounds is None else replace(bound, method=f"{bound.method} with {METHOD}")
 
 
 def within(
@@ -114,4 +119,4 @@ def within(
     return boxed(form, bounds)
 
 
-__all__ = ["WORK", "search_within", "within"]
+__all__ = ["WORK", "named", "search_within", "within"]
