@@ -20,7 +20,7 @@ from sparsemodel.certificates.dual import Bound, infimum_bound
 from sparsemodel.certificates.equality import unbounded_coordinates
 from sparsemodel.certificates.primal import FEASIBLE, Primal, null_value, primal
 from sparsemodel.certificates.products import column_norms, matrix_free
-from sparsemodel.certificates.search import Candidate, search
+from sparsemodel.certificates.search import Candidate, Found, extractable, search
 from sparsemodel.certificates.stationarity import stationarity
 from sparsemodel.certificates.witness import evaluate
 from sparsemodel.interfaces import (
@@ -89,25 +89,37 @@ def certify(
     norms = tuple(column_norms(term.design) for term in form.terms)
     candidates: list[Candidate] = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     deadline = None if time_limit is None else began + time_limit
-    found = search(
-        form,
-        x,
-        at_point,
-        norms=norms,
-        gradients=duals,
-        deadline=deadline,
-        relax=relax,
-        began=began,
-    )
-    candidates += found.candidates
-    progress = [*solver_progress(history), *found.progress]
-    best = max(candidates, key=lambda c: c.bound.value)
-    if relax:
-        further = search_within(
-            form, x, at_point, best, norms=norms, deadline=deadline, began=began
+    progress = solver_progress(history)
+
+    def take(found: Found) -> bool:
+        """Keep what was found; return whether that was anything."""
+        candidates.extend(found.candidates)
+        progress.extend(found.progress)
+        return bool(found.candidates)
+
+    def look(known: Sequence[tuple[FloatArray, ...]], relax: bool) -> Found:
+        return search(
+            form,
+            x,
+            at_point,
+            norms=norms,
+            gradients=known,
+            deadline=deadline,
+            relax=relax,
+            began=began,
         )
-        candidates += further.candidates
-        progress += further.progress
+
+    def look_within() -> Found:
+        best = max(candidates, key=lambda c: c.bound.value)
+        return search_within(form, x, at_point, best, norms=norms, deadline=deadline, began=began)
+
+    # In a box that the data prove every dual point is worth at least as much, so that comes first
+    # where curvature cannot be taken out.
+    boxable = relax and not extractable(form)
+    take(look(duals, relax and not boxable))
+    within = relax and take(look_within())
+    if boxable and not within:
+        take(look((), True))
     best = max(candidates, key=lambda c: c.bound.value)
     return assemble(
         form,

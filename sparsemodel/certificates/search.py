@@ -146,4 +146,4 @@ def extractable(form: SparseRegression) -> bool:
     return applies(form) and rows > form.sparsity.size
 
 
-__all__ = ["Candidate", "Found", "search"]
+__all__ = ["Candidate", "Found", "extractable", "search"]
