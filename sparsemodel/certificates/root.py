@@ -12,12 +12,12 @@ import numpy as np
 
 from sparsemodel.certificates.base import Progress, Witness
 from sparsemodel.certificates.claims import OPTIMAL_GAP, relative_gap_of
-from sparsemodel.certificates.coefficient_bounds.base import with_bounds
+from sparsemodel.certificates.coefficient_bounds.base import named
 from sparsemodel.certificates.dual import infimum_bound
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.products import column_norms
-from sparsemodel.certificates.search import Candidate, search
+from sparsemodel.certificates.search import Candidate, Found, extractable, search
 from sparsemodel.certificates.witness import evaluate
 from sparsemodel.interfaces import FloatArray, SparseRegression
 
@@ -62,29 +62,39 @@ def root_bound(
     if candidates[0].bound.value >= 0.0 and exact_fit(form, x, at_point.value):
         return Root(candidates[0])  # nothing is left to gain
     candidates += [_evaluated(form, c, at_point, norms) for c in known]
-    found = search(
-        form,
-        x,
-        at_point,
-        norms=norms,
-        gradients=duals,
-        deadline=deadline,
-        relax=relax,
-        began=began,
-        target=target,
-    )
-    candidates += found.candidates
-    progress, interrupted = list(found.progress), found.interrupted
-    best = max(candidates, key=lambda c: c.bound.value)
-    if relax and not interrupted:
-        further = search_within(
-            form, x, at_point, best, norms=norms, deadline=deadline, began=began
+    progress: list[Progress] = []
+
+    def look(gradients: Sequence[tuple[FloatArray, ...]], relax: bool) -> Found:
+        return search(
+            form,
+            x,
+            at_point,
+            norms=norms,
+            gradients=gradients,
+            deadline=deadline,
+            relax=relax,
+            began=began,
+            target=target,
         )
-        candidates += further.candidates
-        progress += further.progress
-        interrupted = further.interrupted
+
+    def take(found: Found) -> Found:
+        candidates.extend(found.candidates)
+        progress.extend(found.progress)
+        return found
+
+    # In a box that the data prove every dual point is worth at least as much, so that comes first
+    # where curvature cannot be taken out.
+    boxable = relax and not extractable(form)
+    last = take(look(duals, relax and not boxable))
+    if relax and not last.interrupted:
         best = max(candidates, key=lambda c: c.bound.value)
-    return Root(best, tuple(progress), interrupted)
+        last = take(
+            search_within(form, x, at_point, best, norms=norms, deadline=deadline, began=began)
+        )
+        if boxable and not (last.candidates or last.interrupted):
+            last = take(look((), True))
+    best = max(candidates, key=lambda c: c.bound.value)
+    return Root(best, tuple(progress), last.interrupted)
 
 
 def _evaluated(
@@ -98,9 +108,7 @@ def _evaluated(
 
     witness = candidate.witness
     inner = within(form, witness.bounds, at_point)
-    bound = evaluate(inner, witness, norms=norms)
-    if witness.bounds is not None:
-        bound = with_bounds(bound)
+    bound = named(evaluate(inner, witness, norms=norms), witness.bounds)
     return Candidate(witness, bound, candidate.source)
 
 

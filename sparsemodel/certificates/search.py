@@ -208,4 +208,4 @@ def extractable(form: SparseRegression) -> bool:
     return applies(form) and rows > form.sparsity.size and squares_hold(form)
 
 
-__all__ = ["Candidate", "Found", "search"]
+__all__ = ["Candidate", "Found", "extractable", "search"]

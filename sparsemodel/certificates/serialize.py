@@ -11,10 +11,8 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from sparsemodel.certificates.base import VERSION, Certificate, Progress, Witness
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.coefficient_bounds.file import packed, unpacked
 from sparsemodel.certificates.description import ProblemFacts, TermFacts
 from sparsemodel.certificates.document import (
     BESIDE,
@@ -67,7 +65,7 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
             "duals": [None if a is None else pack(a) for a in c.witness.duals],
             "at": None if c.witness.at is None else pack(c.witness.at),
             "extraction": None if c.witness.extraction is None else pack(c.witness.extraction),
-            "bounds": _pack_bounds(c.witness.bounds),
+            "bounds": packed(c.witness.bounds, pack),
         },
         "proof": None if c.proof is None else {"tree": proof.get("tree")},
         "writer": {
@@ -168,9 +166,7 @@ def _build(r: Reader, version: int) -> Certificate:
             extraction=unpack(witness, "extraction", rows=shape[0])
             if witness.has("extraction")
             else None,
-            bounds=_unpack_bounds(witness.at("bounds"), shape[0])
-            if witness.has("bounds")
-            else None,
+            bounds=unpacked(witness.at("bounds"), unpack) if witness.has("bounds") else None,
         ),
         backend=writer.string("backend"),
         progress=tuple(_progress(p, i) for i, p in enumerate(writer.sequence("progress"))),
@@ -229,26 +225,6 @@ def _proof(r: Reader, writer: Reader, version: int) -> dict[str, Any] | None:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise CertificateError(f"the search's line {key!r} must be a text or a number.")
     return {"summary": summary, "tree": kept.mapping("tree") if kept.has("tree") else None}
-
-
-def _pack_bounds(bounds: CoefficientBounds | None) -> dict[str, Any] | None:
-    if bounds is None:
-        return None
-    return {
-        "radius": pack(bounds.radius),
-        "starts": bounds.starts.tolist(),
-        "neighbours": bounds.neighbours.tolist(),
-        "level": bounds.level,
-    }
-
-
-def _unpack_bounds(r: Reader, size: int) -> CoefficientBounds:
-    return CoefficientBounds(
-        radius=unpack(r, "radius", rows=size),
-        starts=np.array(r.integers("starts"), dtype=np.int64),
-        neighbours=np.array(r.integers("neighbours"), dtype=np.int64),
-        level=r.number("level"),
-    )
 
 
 def _names(r: Reader, size: int) -> dict[int, str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsemodel.certificates.base import WRITERS_OWN, Certificate
 from sparsemodel.certificates.claims import Claim
-from sparsemodel.certificates.coefficient_bounds.base import STATEMENT, with_bounds
+from sparsemodel.certificates.coefficient_bounds.base import STATEMENT, named
 from sparsemodel.certificates.comparison import require, short
 from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import Bound
@@ -263,7 +263,7 @@ def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> B
         bound = evaluate(inner, c.witness)
     if c.proof is not None:
         bound = replace(bound, method=SEARCHED, reason="" if bound.finite else NOTHING)
-    return bound if c.witness.bounds is None else with_bounds(bound)
+    return named(bound, c.witness.bounds)
 
 
 def _same_problem(c: Certificate, form: SparseRegression) -> None:

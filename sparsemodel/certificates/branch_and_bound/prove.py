@@ -14,7 +14,7 @@ from sparsemodel.certificates.branch_and_bound.record import KIND, Checked, Reco
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, check_value, checked_point
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds, with_bounds
+from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds, named
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual import Bound
@@ -150,6 +150,10 @@ def prove(
             value = max(value, regions[search.reopened[i]])
         proved = min(proved, value)
     tree = recorder.to_dict()
+    if bounds is not None and tree is not None:
+        # Parts of a box are evaluated on fewer columns here than by whoever checks the record,
+        # with smaller allowances for rounding: what is claimed is what the record proves.
+        proved = min(proved, checked(inner, tree).bound)
     best = search.incumbent.x if other is None else other.restore(search.incumbent.x)
     found = primal(form, best)
     if contradicts(found, proved):
@@ -178,8 +182,7 @@ def prove(
     bound = Bound(min(value, found.upper), root.allowance if root.finite else 0.0, METHOD)
     if not math.isfinite(value):
         bound = Bound(-math.inf, math.inf, METHOD, "nothing was proved")
-    if witness.bounds is not None:
-        bound = with_bounds(bound)
+    bound = named(bound, witness.bounds)
     moments, before = list[Progress](), 0.0
     if resume is not None and resume.progress:
         moments, before = list(resume.progress), resume.progress[-1].seconds

@@ -32,9 +32,9 @@ STATEMENT = (
 )
 
 
-def with_bounds(bound: Bound) -> Bound:
-    """Return a bound that was found within the bounds on coefficients, saying so."""
-    return replace(bound, method=f"{bound.method} with {METHOD}")
+def named(bound: Bound, bounds: CoefficientBounds | None) -> Bound:
+    """Return a bound whose method says that it rests on coefficient bounds, where it does."""
+    return bound if bounds is None else replace(bound, method=f"{bound.method} with {METHOD}")
 
 
-__all__ = ["METHOD", "STATEMENT", "CoefficientBounds", "with_bounds"]
+__all__ = ["METHOD", "STATEMENT", "CoefficientBounds", "named"]

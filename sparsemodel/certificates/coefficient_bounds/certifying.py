@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.certificates.base import Witness
 from sparsemodel.certificates.claims import relative_gap_of
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds, with_bounds
+from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds, named
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data, objection
 from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.search import Candidate, Found, search
@@ -92,7 +92,7 @@ def _marked(candidate: Candidate, bounds: CoefficientBounds) -> Candidate:
     if not candidate.witness.duals:
         return candidate
     witness: Witness = replace(candidate.witness, bounds=bounds)
-    return Candidate(witness, with_bounds(candidate.bound), candidate.source)
+    return Candidate(witness, named(candidate.bound, bounds), candidate.source)
 
 
 def within(
@@ -113,4 +113,4 @@ def within(
     return boxed(form, bounds)
 
 
-__all__ = ["WORK", "search_within", "within"]
+__all__ = ["WORK", "named", "search_within", "within"]

@@ -18,7 +18,7 @@ from sparsemodel.certificates.certify import (
     checked_point,
     solver_progress,
 )
-from sparsemodel.certificates.coefficient_bounds.base import with_bounds
+from sparsemodel.certificates.coefficient_bounds.base import named
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.exact_fit import exact_fit
 from sparsemodel.certificates.extraction import LIMIT
@@ -214,8 +214,7 @@ def prove(
     # No part can be better than the point itself, however far beyond it the closed ones are.
     value = min(value, final.upper)
     bound = Bound(value, 0.0, METHOD, "" if math.isfinite(value) else "nothing was proved")
-    if witness.bounds is not None:
-        bound = with_bounds(bound)
+    bound = named(bound, witness.bounds)
     certificate = assemble(
         form,
         search.x,
