@@ -16,6 +16,10 @@ from sparsemodel.numerics.duality import (
     unpenalised_free,
     weighted,
 )
+from sparsemodel.numerics.exchange_models import ExchangeModels
+from sparsemodel.numerics.exchange_search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange_trials import ExchangeTrials
+from sparsemodel.numerics.exchanges import Exchanges
 from sparsemodel.numerics.factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.feasible import feasible_start, satisfied
 from sparsemodel.numerics.greedy import GreedySupport
@@ -26,6 +30,7 @@ from sparsemodel.numerics.hard_threshold import (
     select_scores,
     top_k,
 )
+from sparsemodel.numerics.hessian_rows import HessianRows, drifted
 from sparsemodel.numerics.multipliers import minimise_with_multipliers
 from sparsemodel.numerics.objective import RegressionObjective, margins, rowwise
 from sparsemodel.numerics.power import restricted_smoothness
@@ -58,10 +63,16 @@ from sparsemodel.numerics.units import (
 __all__ = [
     "Batch",
     "Dual",
+    "ExchangeModels",
+    "ExchangeSearch",
+    "ExchangeTrials",
+    "Exchanges",
     "GreedySupport",
+    "HessianRows",
     "QuadraticSwaps",
     "RegressionObjective",
     "RidgedObjective",
+    "Rounds",
     "SupportFactor",
     "Swap",
     "batch_count",
@@ -74,6 +85,7 @@ __all__ = [
     "conjugate_slope",
     "correlations",
     "descent_gradient",
+    "drifted",
     "dual_value",
     "epoch",
     "expansion_factor",
