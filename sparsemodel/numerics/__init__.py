@@ -18,6 +18,10 @@ from sparsemodel.numerics.duality import (
     unpenalised_free,
     weighted,
 )
+from sparsemodel.numerics.exchange_models import ExchangeModels
+from sparsemodel.numerics.exchange_search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange_trials import ExchangeTrials
+from sparsemodel.numerics.exchanges import Exchanges
 from sparsemodel.numerics.factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.feasible import feasible_start, satisfied
 from sparsemodel.numerics.greedy import GreedySupport
@@ -28,6 +32,7 @@ from sparsemodel.numerics.hard_threshold import (
     select_scores,
     top_k,
 )
+from sparsemodel.numerics.hessian_rows import HessianRows, drifted
 from sparsemodel.numerics.multipliers import minimise_with_multipliers, require_steps
 from sparsemodel.numerics.objective import RegressionObjective, margins, rowwise
 from sparsemodel.numerics.power import restricted_smoothness
@@ -61,10 +66,16 @@ __all__ = [
     "Closing",
     "Dual",
     "Enclosure",
+    "ExchangeModels",
+    "ExchangeSearch",
+    "ExchangeTrials",
+    "Exchanges",
     "GreedySupport",
+    "HessianRows",
     "QuadraticSwaps",
     "RegressionObjective",
     "RidgedObjective",
+    "Rounds",
     "SupportFactor",
     "Swap",
     "batch_count",
@@ -79,6 +90,7 @@ __all__ = [
     "correlations",
     "descent_gradient",
     "drawn_block",
+    "drifted",
     "dual_value",
     "epoch",
     "expansion_factor",

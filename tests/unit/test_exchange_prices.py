@@ -1,0 +1,316 @@
+"""Every price of an insertion, a removal or an exchange is the change of the minimum, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
+from sparsemodel.interfaces import Box, Objective, Point
+from sparsemodel.numerics import (
+    ExchangeModels,
+    Exchanges,
+    HessianRows,
+    RegressionObjective,
+    minimise_on_support,
+)
+
+P = 9
+
+
+def data(seed: int = 0, n: int = 30, outputs: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, P))
+    A[:, 1] = A[:, 0] + 0.3 * A[:, 1]
+    return A, rng.standard_normal((n, outputs) if outputs else n)
+
+
+def posed(structure: str, seed: int = 0) -> Objective:
+    """Return a squared loss with one thing that the prices have to get right."""
+    outputs = 3 if structure.startswith("rows") else 0
+    A, y = data(seed, outputs=outputs)
+    design: Any = A
+    scale = np.geomspace(1e-6, 1e6, P) if structure == "scales" else np.ones(P)
+    if structure == "sparse":
+        import scipy.sparse
+
+        design = scipy.sparse.csr_array(np.where(np.abs(A) > 0.7, A, 0.0))
+    elif structure == "operator":
+        from scipy.sparse.linalg import aslinearoperator
+
+        design = sm.as_design(aslinearoperator(A))
+    elif structure == "scales":
+        design = A * scale
+    w = sm.Variable((P, 3) if outputs else P, name="w")
+    prediction = design @ w
+    if structure == "offset":
+        prediction = prediction + np.linspace(-5.0, 5.0, len(y))
+    if structure in ("intercept", "far intercept"):
+        prediction = prediction + sm.Variable(name="b")
+    if structure == "far intercept":
+        w = sm.Variable(P, name="w")
+        prediction = (A + 1e3) @ w + sm.Variable(name="b")
+    weights = np.linspace(0.1, 2.0, len(y)) if structure == "weights" else None
+    loss = sm.squared_loss(prediction, y, weights=weights)
+    ridge = 0.0 if structure in ("plain", "scales", "rank") else 1e-2
+    goal = loss + sm.ridge(w, ridge) if ridge else loss
+    if structure == "linear":
+        goal = goal + np.linspace(-1.0, 1.0, P) @ w
+    constraints = [sm.card(w) <= 4]
+    if structure == "forced":
+        constraints = [sm.card(w[2:]) <= 4]
+    return RegressionObjective(sm.Problem(sm.minimize(goal), *constraints).form)
+
+
+def begun(
+    objective: Objective, support: np.ndarray, columns: np.ndarray | None = None
+) -> Exchanges:
+    origin = objective.origin()
+    rows = HessianRows(objective, origin, places=4)
+    exchanges = Exchanges(rows, rows.reduced_gradient(-objective.gradient(origin)), columns)
+    exchanges.reset(support if columns is None else np.searchsorted(columns, support))
+    return exchanges
+
+
+def minimum(objective: Objective, members: np.ndarray) -> float:
+    support = np.union1d(members, objective.cardinality.free).astype(np.intp)
+    return minimise_on_support(objective, support, objective.origin()).value
+
+
+def check(objective: Objective, exchanges: Exchanges, copy: int = 0, rtol: float = 1e-9) -> None:
+    """Compare every price with two minimisations."""
+    members = exchanges.coordinates(exchanges.members[copy])
+    columns = np.arange(objective.shape[0]) if exchanges.columns is None else exchanges.columns
+    here, empty = minimum(objective, members), minimum(objective, members[:0])
+    atol = rtol * abs(empty - here)
+    assert 0.5 * exchanges.explained[copy] == pytest.approx(empty - here, abs=atol)
+    outside = np.setdiff1d(np.arange(objective.shape[0]), members)
+    outside = np.setdiff1d(outside, objective.cardinality.free)
+    prices = 0.5 * exchanges.prices()[copy]
+    insertions = 0.5 * exchanges.insertions()[copy]
+    removals = 0.5 * exchanges.removals()[copy]
+    for slot, member in enumerate(members):
+        rest = members[members != member]
+        assert removals[slot] == pytest.approx(minimum(objective, rest) - here, abs=atol)
+        without = 0.5 * exchanges.insertions_without(np.full(len(exchanges.members), slot))[copy]
+        for place, coordinate in enumerate(columns):
+            if coordinate in outside:
+                after = minimum(objective, np.append(rest, coordinate))
+                assert prices[slot, place] == pytest.approx(here - after, abs=atol)
+                gain = minimum(objective, rest) - after
+                assert without[place] == pytest.approx(gain, abs=atol)
+    for place, coordinate in enumerate(columns):
+        if coordinate in outside:
+            after = minimum(objective, np.append(members, coordinate))
+            assert insertions[place] == pytest.approx(here - after, abs=atol)
+
+
+STRUCTURES = (
+    "plain",
+    "ridge",
+    "intercept",
+    "far intercept",
+    "weights",
+    "offset",
+    "linear",
+    "forced",
+    "rows",
+    "scales",
+    "sparse",
+    "operator",
+)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_prices_are_the_changes_of_the_minimum(structure: str) -> None:
+    objective = posed(structure)
+    support = np.array([3, 4, 6]) if structure == "forced" else np.array([0, 3, 6])
+    # Columns with a mean of a thousand times their spread lose six digits with the mean.
+    rtol = 1e-5 if structure == "far intercept" else 1e-8
+    check(objective, begun(objective, support), rtol=rtol)
+
+
+@pytest.mark.parametrize("structure", ["ridge", "intercept", "rows", "scales"])
+def test_prices_stay_exact_after_changes(structure: str) -> None:
+    objective = posed(structure, seed=1)
+    exchanges = begun(objective, np.array([0, 3, 6]))
+    exchanges.exchange(np.array([1]), np.array([7]))
+    check(objective, exchanges)
+    exchanges.insert(5)
+    check(objective, exchanges)
+    exchanges.remove(0)
+    check(objective, exchanges)
+    exchanges.exchange(np.array([0]), exchanges.members[:, 0])  # for itself
+    check(objective, exchanges)
+
+
+def test_supports_side_by_side_do_not_mix() -> None:
+    objective = posed("intercept", seed=2)
+    exchanges = begun(objective, np.array([0, 3, 6])).tiled(3)
+    exchanges.exchange(np.array([0, 1, 2]), np.array([8, 2, 5]))
+    exchanges.exchange(np.array([2, 2, 0]), np.array([1, 4, 7]))
+    exchanges.keep(np.array([0, 2]))
+    exchanges.extend(begun(objective, np.array([2, 5, 7])))
+    for copy in range(3):
+        check(objective, exchanges, copy)
+
+
+def test_prices_of_some_columns_are_those_of_all() -> None:
+    objective = posed("ridge", seed=3)
+    columns = np.array([0, 2, 3, 5, 6, 8])
+    check(objective, begun(objective, np.array([0, 3, 6]), columns))
+
+
+def test_dependent_columns_are_never_offered() -> None:
+    A, y = data(4)
+    A[:, 7] = 2.0 * A[:, 0] - A[:, 3]
+    A[:, 8] = A[:, 6]
+    A[:, 2] = 0.0
+    w = sm.Variable(P)
+    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 4).form
+    exchanges = begun(RegressionObjective(form), np.array([0, 3, 6]))
+    insertions, prices = exchanges.insertions()[0], exchanges.prices()[0]
+    assert insertions[7] == insertions[8] == insertions[2] == 0.0
+    assert np.all(prices[:2, 8] < 0.0)
+    assert prices[2, 8] == pytest.approx(0.0, abs=1e-12)
+    assert prices[2, 7] < 0.0
+    assert not np.any(np.isnan(prices))
+    exchanges.reset(np.array([0, 3, 7, 6, 8]))
+    assert exchanges.size == 3
+
+
+def test_noise_of_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsemodel.numerics.hessian_rows._WHOLE", 0)
+    A, y = data(5, n=200)
+    noises = []
+    for array in (A, A.astype(np.float32)):
+        w = sm.Variable(P)
+        form = sm.Problem(sm.minimize(sm.squared_loss(array @ w, y)), sm.card(w) <= 4).form
+        objective = RegressionObjective(form)
+        rows = HessianRows(objective, objective.origin(), places=0)
+        rows.rows(np.array([0, 4]))
+        noises.append(rows.noise)
+    assert noises[0] < 1e-13
+    assert 1e-9 < noises[1] < 1e-5
+
+
+# ---- models ----------------------------------------------------------------------------------
+
+
+def modelled(
+    objective: Objective, support: np.ndarray
+) -> tuple[Point, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    point = minimise_on_support(objective, support, objective.origin())
+    models = ExchangeModels(objective)
+    units, costs, gains = models.exchanges(point)
+    return point, units, costs, gains, models.insertions(point)
+
+
+@pytest.mark.parametrize("outputs", [0, 2])
+@pytest.mark.parametrize("whole", [True, False])
+def test_prices_of_groups_are_the_changes_of_the_minimum(
+    outputs: int, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not whole:
+        monkeypatch.setattr("sparsemodel.numerics.hessian_rows._WHOLE", 0)
+    A, y = data(6, outputs=outputs)
+    groups = np.array([0, 1, 2, 0, 1, 3, 2, 1, 4])
+    w = sm.Variable((P, outputs) if outputs else P)
+    loss = sm.squared_loss(A @ w if outputs else A @ w + sm.Variable(), y)
+    form = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-2)), sm.card(w, groups=groups) <= 3).form
+    objective = RegressionObjective(form)
+    sparsity = objective.cardinality
+    chosen = np.array([0, 1])
+    point, units, costs, gains, insertions = modelled(objective, sparsity.coordinates(chosen))
+
+    def value(units: list[int]) -> float:
+        support = sparsity.coordinates(np.array(units, dtype=np.intp))
+        return minimise_on_support(objective, support, objective.origin()).value
+
+    assert units.tolist() == chosen.tolist()
+    for place, unit in enumerate(units):
+        (other,) = [int(u) for u in chosen if u != unit]
+        assert costs[place] == pytest.approx(value([other]) - point.value, abs=1e-8)
+        for into in (2, 3, 4):
+            gain = point.value - value([other, into])
+            assert gains[place, into] == pytest.approx(gain, abs=1e-8)
+    for into in (2, 3, 4):
+        gain = point.value - value([0, 1, into])
+        assert insertions[into] == pytest.approx(gain, abs=1e-8)
+    assert np.all(np.isneginf(gains[:, units]))
+
+
+def test_steps_of_insertions_are_held_by_bounds() -> None:
+    A, y = data(7)
+    A -= A.mean(axis=0)
+    A = np.linalg.qr(A)[0]  # orthonormal: bounds on one coordinate do not move the others
+    w = sm.Variable(P)
+    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 4).form
+    lower, upper = np.full(P, -0.3), np.full(P, 0.2)
+    lower[::2] = 0.0
+    bounded = RegressionObjective(replace(form, box=Box(lower, upper)))
+    free = RegressionObjective(form)
+    support = np.array([1, 4])
+    values = np.clip(A[:, support].T @ y, lower[support], upper[support])
+    point = bounded.point(support, values)
+    models = ExchangeModels(bounded)
+    units, costs, gains = models.exchanges(point)
+    insertions = models.insertions(point)
+    for into in np.setdiff1d(np.arange(P), support):
+        best = np.clip(A[:, into] @ y, lower[into], upper[into])
+        for place, unit in enumerate(units):
+            x = point.x.copy()
+            x[unit], x[into] = 0.0, best
+            gain = point.value - free.point_from(x).value
+            # What the leaving coordinate costs is estimated as if it were at its own minimum.
+            expected = gain if abs(values[place] - A[:, unit] @ y) < 1e-12 else None
+            if expected is not None:
+                assert gains[place, into] == pytest.approx(expected, abs=1e-10)
+        x = point.x.copy()
+        x[into] = best
+        expected = point.value - free.point_from(x).value
+        assert insertions[into] == pytest.approx(expected, abs=1e-10)
+    assert costs.shape == (2,)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+def test_models_of_other_losses_have_the_signs_and_sizes_of_the_truth(loss: str) -> None:
+    """Near the minimum, with little to gain, second-order prices are right to a fifth."""
+    A, z = data(8, n=400)
+    y = {"logistic": np.sign(z), "poisson": np.round(np.exp(0.3 * z)), "huber": z}[loss]
+    w = sm.Variable(P)
+    goal = getattr(sm, f"{loss}_loss")(A @ w + sm.Variable(), y) + sm.ridge(w, 1e-3)
+    objective = RegressionObjective(sm.Problem(sm.minimize(goal), sm.card(w) <= 3).form)
+    point, units, _, gains, _ = modelled(objective, np.array([0, 3, 6, 9]))
+    for place, unit in enumerate(units):
+        for into in np.setdiff1d(np.arange(P), units):
+            support = np.sort(np.append(point.support[point.support != unit], into))
+            gain = point.value - minimise_on_support(objective, support, point).value
+            assert gains[place, into] == pytest.approx(gain, rel=0.2, abs=2e-5)
+
+
+def test_rows_are_symmetric_whatever_the_storage() -> None:
+    A, y = data(9)
+    import scipy.sparse
+    from scipy.sparse.linalg import aslinearoperator
+
+    designs = (
+        DenseDesign(A),
+        SparseDesign(scipy.sparse.csr_array(A)),
+        OperatorDesign(aslinearoperator(A)),
+    )
+    expected = None
+    for design in designs:
+        w = sm.Variable(P)
+        goal = sm.squared_loss(design @ w + sm.Variable(), y) + sm.ridge(w, 0.1)
+        objective = RegressionObjective(sm.Problem(sm.minimize(goal), sm.card(w) <= 2).form)
+        for places in (0, 4):  # row by row, and all at once
+            rows = HessianRows(objective, objective.origin(), places=places)
+            matrix = rows.rows(np.arange(P))
+            np.testing.assert_allclose(matrix[:, :P], matrix[:, :P].T, atol=1e-12)
+            expected = matrix if expected is None else expected
+            np.testing.assert_allclose(matrix, expected, atol=1e-12)
