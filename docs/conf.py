@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,14 @@ def _visit_display_math(translator: Any, node: Any) -> None:
     raise SkipNode
 
 
+def _draw_rooms(_app: Any) -> None:
+    """Draw the map of the code from its imports, so that it is never out of date."""
+    script = runpy.run_path(str(Path(__file__).parent / "_scripts" / "draw_rooms.py"))
+    script["PICTURE"].write_text(script["drawing"](), encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (_visit_inline_math, None), (_visit_display_math, None))
+    app.connect("builder-inited", _draw_rooms)
     app.connect("autodoc-process-docstring", _complexities_as_code)
     app.connect("autodoc-process-docstring", _types_as_code, priority=900)  # after napoleon

@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import GreedySupport, support_units, top_k
-from sparsemodel_backends.theorems.tight import THEOREM_7
+from sparsemodel_backends.theorems.tight import THEOREM_07
 
 
 @final
@@ -93,7 +93,7 @@ class GraSP(IterativeBackend[GraSPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_7,)
+        return (THEOREM_07,)
 
     def __post_init__(self) -> None:
         if not self.tol >= 0.0:

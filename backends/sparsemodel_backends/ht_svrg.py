@@ -240,7 +240,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         if steps == 0:
             return reference
         sparsity = objective.cardinality
-        k = min(int(np.ceil(self.relaxation * sparsity.k)), sparsity.units)
+        k = min(int(np.ceil(self.relaxation * sparsity.budget)), sparsity.units)
         support, x = reference.support, reference.x
         for number in range(steps):
             if not uniform and number % count == 0:

@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.theory import Theorem
 from sparsemodel.numerics import normalised_step, project
 from sparsemodel_backends.theorems.grahtp import THEOREM_2B
-from sparsemodel_backends.theorems.tight import THEOREM_6
+from sparsemodel_backends.theorems.tight import THEOREM_06
 
 
 @final
@@ -85,7 +85,7 @@ class IHT(IterativeBackend[IHTState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_2B, THEOREM_6)
+        return (THEOREM_2B, THEOREM_06)
 
     def __post_init__(self) -> None:
         if self.step_size is not None and not self.step_size > 0.0:

@@ -24,7 +24,7 @@ PATIENCE = 3.0
 
 def few_supports(sparsity: Cardinality) -> bool:
     """Return whether there are no more than ``FEW`` supports to tell apart."""
-    largest = min(sparsity.k, sparsity.units)
+    largest = min(sparsity.budget, sparsity.units)
     smallest = 0 if sparsity.price > 0.0 else largest
     count = 0
     for size in range(smallest, largest + 1):

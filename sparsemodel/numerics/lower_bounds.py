@@ -34,7 +34,7 @@ def strong_convexity_bound(form: SparseRegression, at: Point, gradient: FloatArr
     value += 0.5 * float(coordinate_scores(root * at.x).sum())
     value -= float(scores[~counted].sum())
     units = sparsity.unit_scores(scores)
-    best = units[top_k(units, sparsity.k)]
+    best = units[top_k(units, sparsity.budget)]
     return value - float(np.maximum(best - sparsity.price, 0.0).sum())
 
 

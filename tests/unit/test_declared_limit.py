@@ -91,24 +91,32 @@ def test_what_is_printed_is_what_was_declared(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     certificate.save(path)
     assert verify(path, problem.form).claim == certificate.claim
-    body = json.loads(path.read_text())
-
-    def judged(k: int, forced: int | None) -> None:
-        changed = json.loads(json.dumps(body))
-        changed["problem"]["k"] = k
-        if forced is None:
-            del changed["problem"]["forced"]
-        else:
-            changed["problem"]["forced"] = forced
-        del changed["digest"]
-        changed["digest"] = digest(changed)
-        path.write_text(json.dumps(changed))
-        verify(path, problem.form)
-
-    judged(2, None)  # a file of 0.1.0, where k was without the forced entries
-    for k, forced in ((3, None), (2, 0), (4, 2), (9, 1)):
+    changed = tmp_path / "changed.json"
+    for k, forced in ((2, 0), (4, 2), (9, 1)):
+        rewritten(path, changed, k=k, forced=forced)
         with pytest.raises(sm.CertificateError, match=r"problem\.(k|forced)"):
-            judged(k, forced)
+            verify(changed, problem.form)
+
+
+def test_in_a_file_of_the_first_version_k_is_without_the_forced_entries(tmp_path: Path) -> None:
+    w = sm.Variable(P, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 3, w[0] >= 0.5)
+    path = Path(__file__).parent / "certificates_of_version_1" / "kept_away_from_zero.json"
+    assert json.loads(path.read_text())["problem"]["k"] == 2
+    verify(path, problem.form)
+    changed = tmp_path / "changed.json"
+    rewritten(path, changed, k=3)
+    with pytest.raises(sm.CertificateError, match=r"problem\.k"):
+        verify(changed, problem.form)
+
+
+def rewritten(path: Path, changed: Path, **problem: int) -> None:
+    """Write a certificate with other lines about its problem, signed again."""
+    body = json.loads(path.read_text())
+    body["problem"] |= problem
+    del body["digest"]
+    body["digest"] = digest(body)
+    changed.write_text(json.dumps(body))
 
 
 def test_who_chooses_asks_for_the_budget() -> None:

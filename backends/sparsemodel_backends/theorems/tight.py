@@ -85,16 +85,16 @@ def _cosamp(nu: float) -> float:
     return math.sqrt((math.sqrt(32.0 * nu + 49.0) - 9.0) / (16.0 * (nu - 1.0)))
 
 
-THEOREM_6 = Theorem(
+THEOREM_06 = Theorem(
     "TIGHT, Theorem 6",
     lambda s: tight_rip(
         s, 3 * s.k, "TIGHT, Theorem 6", "IHT", lambda nu: 1.0 / math.sqrt(8.0 * nu)
     ),
 )
-THEOREM_7 = Theorem(
+THEOREM_07 = Theorem(
     "TIGHT, Theorem 7", lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP", _cosamp)
 )
 THEOREM_10 = Theorem("TIGHT, Theorem 10", tight_10)
 
 
-__all__ = ["THEOREM_6", "THEOREM_7", "THEOREM_10", "expansion"]
+__all__ = ["THEOREM_06", "THEOREM_07", "THEOREM_10", "expansion"]

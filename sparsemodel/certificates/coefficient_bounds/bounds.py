@@ -52,7 +52,7 @@ def objection(form: SparseRegression) -> str:
         return "the entries of a matrix-free design cannot be read"
     if sparsity.size > LIMIT:
         return f"there are more than {LIMIT} coordinates"
-    if sparsity.k < 1 or not sparsity.units:
+    if sparsity.budget < 1 or not sparsity.units:
         return "nothing may be chosen"
     if box is not None:
         low, high = _sides(form)
@@ -97,7 +97,7 @@ def from_data(
     known = _ceiling(form, e, level) * (1.0 + _SLACK)
     found = find(
         e,
-        form.sparsity.k,
+        form.sparsity.budget,
         declared,
         fallback=known,
         eliminate=signs_only(form),
@@ -108,7 +108,7 @@ def from_data(
         return found
     m, neighbours = found
     radius = np.full(form.sparsity.size, np.inf)
-    radius[e.counted] = m * e.scale
+    radius[e.counted] = np.nextafter(m * e.scale, np.inf)  # scales may make them subnormal
     # Nothing depends on these: at zero they are as good as anywhere.
     radius[e.void] = float(np.median(radius[e.counted])) if e.counted.size else 1.0
     counts = np.zeros(radius.size, dtype=np.int64)
@@ -141,7 +141,7 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return "a bound is not positive"
     if not np.all(bounds.radius[form.sparsity.free] == np.inf):
         return "a coordinate that is always in has a bound"
-    if products(claimed.counts, form.sparsity.k) > _MOST:
+    if products(claimed.counts, form.sparsity.budget) > _MOST:
         return "there are too many subsets of neighbours to look at"
     if math.isfinite(bounds.level) and not (
         form.box is None and not at_point.violations and at_point.upper <= bounds.level
@@ -161,7 +161,7 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
     neighbours = Neighbours(starts, position[bounds.neighbours])
     m = bounds.radius[e.counted] / e.scale
     ceiling = _ceiling(form, e, bounds.level)
-    out = Sweep(e, form.sparsity.k, neighbours, None)(m, floor=0.0, fresh=True)
+    out = Sweep(e, form.sparsity.budget, neighbours, None)(m, floor=0.0, fresh=True)
     if out is None or not np.all((out < m) | (m >= ceiling)):
         return "the data do not bound the coefficients as it is written"
     return ""
@@ -217,7 +217,8 @@ def _ceiling(form: SparseRegression, e: Eliminated, level: float) -> FloatArray:
         ridge = form.ridge[e.counted]
         known = np.full(out.size, np.inf)
         on = ridge > 0.0
-        known[on] = np.sqrt(2.0 * room / ridge[on]) * (1.0 + 16.0 * U) / e.scale[on]
+        # Root by root: the quotient underflows where coefficients do not.
+        known[on] = math.sqrt(2.0 * room) / (np.sqrt(ridge[on]) * e.scale[on]) * (1.0 + 16.0 * U)
         out = np.minimum(out, known)
     return out
 
