@@ -74,11 +74,12 @@ def drawing() -> str:
         for j, room in enumerate(row):
             place[room] = (WIDTH * (j + 1) / (len(row) + 1), 40.0 + ROW * i)
     height = ROW * len(rows) + 10
-    out = [
+    head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'aria-label="the rooms of the package, each importing only rooms below it" '
         'font-family="system-ui,sans-serif" font-size="13" fill="currentColor">'
-    ]
+    )
+    out = [head]
     for (one, other), files in sorted(arrows.items()):
         if one in place and other in place:
             (x, y), (u, v) = place[one], place[other]

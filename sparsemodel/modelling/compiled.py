@@ -18,7 +18,8 @@ from sparsemodel.compiler import (
     reduce_form,
 )
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import BoolArray, IntArray, SparseRegression
+from sparsemodel.interfaces import BoolArray, IntArray, Role, SparseRegression
+from sparsemodel.registry import usable_backends
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -119,7 +120,7 @@ class Compiled:
             history=outcome.history,
             time_limit=limit,
         )
-        if few_supports(self.form.sparsity) or "exhaustive" in backend.split(" + "):
+        if few_supports(self.form.sparsity) or _enumerated(backend):
             found = settled(self.form, found, names=names, deadline=deadline)
         self.certified = found
         return found
@@ -139,6 +140,13 @@ class Compiled:
         form, layout = canonicalize(declaration, (self.declaration, self.form))
         known = self._known if form.terms is self.form.terms else {}
         return Compiled(declaration, form, layout, known)
+
+
+def _enumerated(backends: str) -> bool:
+    """Return whether one of the backends that ran tries every support."""
+    known = dict(usable_backends())
+    ran = [known[name] for name in backends.split(" + ") if name in known]
+    return any(Role.ENUMERATION in backend.roles for backend in ran)
 
 
 __all__ = ["Compiled"]

@@ -28,11 +28,28 @@ def python_files() -> list[Path]:
     return [path for path in text_files() if path.suffix == ".py"]
 
 
+LONGER = {"backends/sparsemodel_backends/nhtp.py"}
+"""Kernels and facades that are one idea all the same: up to 500 lines."""
+
+
 def test_no_file_is_longer_than_400_lines() -> None:
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in python_files()}
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in python_files()
+    }
     assert len(lengths) > 20, "the search looks in the wrong place"
-    too_long = {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 400}
+    too_long = {path: n for path, n in lengths.items() if n > (500 if path in LONGER else 400)}
     assert not too_long
+    assert all(lengths[path] > 400 for path in LONGER), "an exception that is not needed any more"
+
+
+def test_no_folder_of_the_package_has_more_than_twelve_entries() -> None:
+    many = {}
+    for folder in [ROOT / "sparsemodel", *(ROOT / "sparsemodel").rglob("*/")]:
+        entries = [path for path in folder.iterdir() if path.name != "__pycache__"]
+        if len(entries) > 12 and folder.name not in ("sparsemodel", "data", "licenses"):
+            many[str(folder.relative_to(ROOT))] = len(entries)
+    assert not many
 
 
 # Written so that a pattern does not match itself.

@@ -224,7 +224,10 @@ def test_a_plan_that_would_take_long_is_brief_instead() -> None:
 
     n, p = 2**17, 2**19
     A = LinearOperator(
-        (n, p), matvec=lambda x: x.ravel()[:n], rmatvec=lambda r: np.resize(r, p), dtype=np.float64
+        (n, p),
+        matvec=lambda x: x.ravel()[:n],
+        rmatvec=lambda r: np.pad(r.ravel(), (0, p - n)),
+        dtype=np.float64,
     )
     w = sm.Variable(p)
     b = np.ones(n)

@@ -78,7 +78,8 @@ def intercept(A: np.ndarray, y: np.ndarray) -> sm.Problem:
 def rows(A: np.ndarray, y: np.ndarray) -> sm.Problem:
     w = sm.Variable((A.shape[1], 2))
     Y = np.column_stack([y, y**2])
-    return sm.Problem(sm.minimize(sm.squared_loss(A @ w, Y) + sm.ridge(w, 0.1)), sm.card(w) <= 3)
+    goal = sm.squared_loss(A @ w, Y) + sm.ridge(w, 0.1)
+    return sm.Problem(sm.minimize(goal), sm.card(w, axis=1) <= 3)
 
 
 @declared
@@ -112,7 +113,7 @@ def multinomial(A: np.ndarray, y: np.ndarray) -> sm.Problem:
     w = sm.Variable((A.shape[1], 3))
     classes = np.digitize(y, np.quantile(y, [0.3, 0.7]))
     goal = sm.multinomial_loss(A @ w, classes) + sm.ridge(w, 0.05)
-    return sm.Problem(sm.minimize(goal), sm.card(w) <= 3)
+    return sm.Problem(sm.minimize(goal), sm.card(w, axis=1) <= 3)
 
 
 @declared

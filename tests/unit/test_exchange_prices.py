@@ -60,7 +60,7 @@ def posed(structure: str, seed: int = 0) -> Objective:
     goal = loss + sm.ridge(w, ridge) if ridge else loss
     if structure == "linear":
         goal = goal + np.linspace(-1.0, 1.0, P) @ w
-    constraints = [sm.card(w) <= 4]
+    constraints = [sm.card(w, axis=1 if len(w.shape) > 1 else None) <= 4]
     if structure == "forced":
         constraints = [sm.card(w[2:]) <= 4]
     return RegressionObjective(sm.Problem(sm.minimize(goal), *constraints).form)
