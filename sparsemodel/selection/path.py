@@ -106,11 +106,13 @@ def _climbed(
 
     def keep(found: list[Point]) -> bool:
         nonlocal points
-        points = found
-        return False
+        late = budget().over()
+        points = found[:-1] if late else found  # the last minimisation was broken off
+        return late
 
     try:
-        points = climb_form(form, objective, restricted, _summit(form), sweeps=sweeps, enough=keep)
+        whole = climb_form(form, objective, restricted, _summit(form), sweeps=sweeps, enough=keep)
+        points = points or whole
     except KeyboardInterrupt:
         if not points:
             raise

@@ -81,7 +81,7 @@ def test_a_path_that_ends_early_keeps_the_points_that_are_done(
     path = problem.path(range(11), sweeps=0, time_limit=10.0)
     assert path.stop is stop
     assert stop.value in repr(path)
-    assert path.k[-1] in (4, 5)
+    assert path.k.tolist() == [0, 1, 2, 3, 4]
     assert np.allclose(path.objective, whole.objective[: len(path)], rtol=1e-6)
 
 
