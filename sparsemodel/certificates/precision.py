@@ -20,6 +20,7 @@ from sparsemodel.certificates.precision_certificate import (
 )
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.budget import Budget, eigenvalue_cost, eigenvector_cost, inverse_cost
 from sparsemodel.numerics.precision import (
     Factor,
     Pattern,
@@ -35,7 +36,7 @@ from sparsemodel.numerics.precision import (
 _U = 2.0**-53
 
 _RATE = 5e8
-"""Cubes of the order that eigendecompositions get through in a CPU second, on the low side."""
+"""Cubes of the order that eigendecompositions get through in a second, on the low side."""
 
 TRIVIAL = "the unconstrained likelihood"
 RELAXED = "the perspective relaxation of the strong convexity"
@@ -67,7 +68,8 @@ def certify_precision(
     x
         Entries on and above the diagonal, ``form.entries(Omega)``.
     time_limit
-        CPU seconds for the search of the bound; the free bounds are always computed.
+        Seconds for the search of the bound; the free bounds are always computed. No eigenvalue
+        problem is begun that would not end in time.
     target
         Share of what edges can explain that is good enough: the search for a better bound ends
         there.
@@ -86,7 +88,7 @@ def certify_precision(
     One eigendecomposition per evaluation of the bound, O(p^3).
     """
     began = time.perf_counter()
-    deadline = time.process_time() + time_limit
+    left = Budget(began + time_limit)
     x = np.asarray(x, dtype=np.float64)
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
@@ -94,11 +96,11 @@ def certify_precision(
     trivial = trivial_nats(form)
     bound, method, witness = trivial, TRIVIAL, PrecisionWitness()
     if math.isfinite(trivial):
-        found, searched = _search(form, x, at, deadline, target)
+        found, searched = _search(form, x, at, left, target)
         if found > bound:
             bound, method, witness = found, RELAXED, searched
     active = active_bounds(at.factor, form.alpha, form.beta)
-    restricted, dual = _restricted(form, at, bool(active), deadline)
+    restricted, dual = _restricted(form, at, bool(active), left)
     restricted = max(restricted, bound)
     upper, lower = scaled(form, at.upper, 1.0), scaled(form, bound, -1.0)
     within = scaled(form, restricted, -1.0)
@@ -267,10 +269,14 @@ def _value_error(form: SparsePrecision, factor: Factor) -> float:
 
 
 def _search(
-    form: SparsePrecision, x: FloatArray, at: Evaluated, deadline: float, target: float
+    form: SparsePrecision, x: FloatArray, at: Evaluated, left: Budget, target: float
 ) -> tuple[float, PrecisionWitness]:
     """Return the best bound found by ascent in ``U`` and shrinking enclosures, and its witness."""
     best, witness = -np.inf, PrecisionWitness()
+    enclosing_cost = eigenvalue_cost(form.order) + inverse_cost(form.order)
+    evaluation = eigenvector_cost(form.order)
+    if not left.fits(enclosing_cost, evaluation):
+        return best, witness
     diagonal = form.rows == form.cols
     null = null_nats(form)
     slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
@@ -280,13 +286,13 @@ def _search(
         mu = box.modulus
         # At the optimum of the relaxation U = W - S + mu Omega, were the gap zero.
         begin = slack + mu * x
-        value, U = _ascend(form, begin, mu, box, deadline)
+        value, U = _ascend(form, begin, mu, box, left)
         improved = value > best + 1e-3 * max(at.upper - best, 0.0)
         if value > best:
             best, witness = value, PrecisionWitness(tuple(enclosing), U)
         # Half of it, as the bound is rounded down afterwards.
         closed = at.upper - best <= max(1e-9 * abs(at.upper), 0.5 * target * (null - best))
-        if not improved or closed or time.process_time() > deadline:
+        if not improved or closed or left.over() or not left.fits(enclosing_cost, evaluation):
             break
         enclosing.append(np.where(diagonal, 0.0, U))
         box = enclose(form, enclosing[-1], at.upper, box)
@@ -294,7 +300,7 @@ def _search(
 
 
 def _ascend(
-    form: SparsePrecision, begin: FloatArray, mu: float, box: Enclosure, deadline: float
+    form: SparsePrecision, begin: FloatArray, mu: float, box: Enclosure, left: Budget
 ) -> tuple[float, FloatArray]:
     """Maximise the bound by L-BFGS, keeping the best point met (it need not be smooth)."""
     from scipy.optimize import minimize
@@ -308,7 +314,7 @@ def _ascend(
         value, ascent = dual_value(form, U, mu, box)
         if value > best[0][0]:
             best[0] = (value, U.copy())
-        if time.process_time() > deadline:
+        if left.over() or not left.fits(eigenvector_cost(form.order)):
             raise _Late
         if not math.isfinite(value):
             return 1e300, np.zeros_like(U)
@@ -329,13 +335,12 @@ def _ascend(
 
 
 def _restricted(
-    form: SparsePrecision, at: Evaluated, bounded: bool, deadline: float
+    form: SparsePrecision, at: Evaluated, bounded: bool, left: Budget
 ) -> tuple[float, FloatArray | None]:
     """Return the best bound over the support, and its dual point where that is not the inverse."""
     best = restricted_nats(form, at, None)
     # An eigendecomposition an iteration, about 20 p^3 operations: as many as the time allows.
-    left = deadline - time.process_time()
-    iterations = int(min(500.0, left * _RATE / form.order**3))
+    iterations = int(min(500.0, max(left.left, 0.0) * _RATE / form.order**3))
     if not (bounded and math.isfinite(form.beta) and iterations >= 20):
         return best, None
     pattern = Pattern(form.order, form.rows[at.support], form.cols[at.support])

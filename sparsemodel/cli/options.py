@@ -123,13 +123,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--backend", metavar="NAME", help="see `sparsemodel backends` (default: the compiler's)"
     )
-    group.add_argument(
-        "--time-limit", type=_positive, metavar="SECONDS", help="return the best found by then"
-    )
+    add_time_limit(group, "return the best found by then")
     group.add_argument("--seed", type=_count, default=0, help="of backends that draw numbers")
     group.add_argument(
         "--quiet", action="store_true", help="no progress on the terminal's error stream"
     )
+
+
+def add_time_limit(group: argparse._ArgumentGroup, meaning: str) -> None:
+    """Declare ``--time-limit``."""
+    group.add_argument("--time-limit", type=_positive, metavar="SECONDS", help=meaning)
 
 
 def add_overwrite(parser: argparse._ArgumentGroup) -> None:

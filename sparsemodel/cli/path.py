@@ -12,7 +12,14 @@ from sparsemodel._version import __version__
 from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import check_free, to_json, write_text
 from sparsemodel.cli.model import declare
-from sparsemodel.cli.options import add_data, add_model, add_overwrite, output_file, read
+from sparsemodel.cli.options import (
+    add_data,
+    add_model,
+    add_overwrite,
+    add_time_limit,
+    output_file,
+    read,
+)
 from sparsemodel.cli.plain import cell
 from sparsemodel.cli.records import plain_coefficients
 from sparsemodel.cli.text import table
@@ -43,6 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_model(parser, k=False)
     group = parser.add_argument_group("path")
     group.add_argument("--ks", type=parse_ks, metavar="KS", help="the values of k, see below")
+    add_time_limit(group, "end the path with the k done by then")
     group.add_argument(
         "--select",
         choices=_RULES,
@@ -75,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_free(output, overwrite=arguments.overwrite, data=arguments.data)
     data = read(arguments.data, arguments)
     declared = declare(data, arguments, arguments.ks[-1])
-    path = declared.problem.path(arguments.ks)
+    path = declared.problem.path(arguments.ks, time_limit=arguments.time_limit)
     rule = arguments.select or ("ebic" if _is_likelihood(arguments.loss) else "cv")
     if rule == "cv":
         chosen = path.cross_validate(
@@ -92,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         return Exit.OK
     for note in data.notes:
         print(f"note: {note}")
+    if path.stop.requested:
+        print(f"note: the path ends at k = {int(path.k[-1])}: {path.stop.value}")
     print(_as_text(path, chosen))
     print(f"\n{chosen}")
     width = max((len(name) for name in chosen.coefficients), default=0)
@@ -175,6 +185,7 @@ def _record(classes: tuple[str, ...], path: Any, chosen: Any) -> dict[str, Any]:
         "objective": [float(v) for v in path.objective],
         "support": [[str(name) for name in support] for support in path.support],
         "passes": float(path.passes),
+        "stop": path.stop.value,
         "rule": chosen.chosen_by,
         "scores": [float(v) for v in chosen.scores],
         "chosen": {

@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
     Limits,
     Result,
     SparseRegression,
+    Stop,
     priced,
 )
 from sparsemodel.numerics import (
@@ -31,6 +32,7 @@ from sparsemodel.numerics import (
     check_range,
     satisfied,
 )
+from sparsemodel.numerics.budget import ending_by
 
 _SAME = 1e-8
 """Relative difference up to which two starts have come to the same objective."""
@@ -42,15 +44,17 @@ def run(form: Form, reduced: Reduced, plan: Plan, options: RunOptions | None = N
     options = RunOptions() if options is None else options
     began = time.perf_counter()
     limit = options.time_limit
-    deadline = None if limit is None else began + limit
-    current = _Run(form, reduced, plan, options, deadline)
-    current.run_stages()
-    if current.diverged_from_start():
-        left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
-        again = run(form, reduced, plan, replace(options, start=None, time_limit=left))
-        note = "the start led to a point worse than zero, so the run began again there"
-        return replace(again, notes=(note, *again.notes))
-    return current.outcome(began)
+    with ending_by(None if limit is None else began + limit) as left:
+        current = _Run(form, reduced, plan, options, left.deadline)
+        current.run_stages()
+        if current.diverged_from_start():
+            again = run(form, reduced, plan, replace(options, start=None, time_limit=None))
+            note = "the start led to a point worse than zero, so the run began again there"
+            return replace(again, notes=(note, *again.notes))
+        found = current.outcome(began)
+        if left.cut and found.stop is Stop.CONVERGED:  # a minimisation was broken off
+            found = replace(found, stop=Stop.TIME_LIMIT)
+        return found
 
 
 @final

@@ -10,6 +10,7 @@ from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision
 from sparsemodel.selection import (
     CrossValidation,
+    Followed,
     Observations,
     PathPoint,
     criterion_values,
@@ -23,9 +24,7 @@ from sparsemodel.selection import (
 )
 
 
-def follow(
-    compiled: Compiled | CompiledPrecision, ks: Sequence[int], *, sweeps: int
-) -> tuple[list[PathPoint], float]:
+def follow(compiled: Compiled | CompiledPrecision, ks: Sequence[int], *, sweeps: int) -> Followed:
     """Return the solutions for each k, and the passes over the data that they cost."""
     if isinstance(compiled, CompiledPrecision):
         return solve_precision_path(compiled.form, ks, sweeps=sweeps)

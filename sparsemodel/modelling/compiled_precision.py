@@ -31,6 +31,13 @@ from sparsemodel.modelling.precision_data import (
 from sparsemodel.modelling.precision_sample import Sample, sample_of
 from sparsemodel.modelling.values import cardinality_bound
 from sparsemodel.modelling.variables import Variable
+from sparsemodel.numerics.budget import (
+    budget,
+    cholesky_cost,
+    eigenvalue_cost,
+    eigenvector_cost,
+    inverse_cost,
+)
 from sparsemodel.numerics.precision import active_bounds, factorise
 
 _DEFAULT_IS_ACTIVE = (
@@ -100,10 +107,15 @@ class CompiledPrecision:
         """Return the bound that needs nothing but the eigenvalues of ``S``."""
         from sparsemodel.certificates.precision import trivial_bound
 
+        if not budget().fits(eigenvector_cost(self.form.order)):
+            return -np.inf
         return trivial_bound(self.form)
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return a warning for each eigenvalue bound that the solution runs into."""
+        """Return a warning for each eigenvalue bound that the solution runs into, in time."""
+        p = self.form.order
+        if not budget().fits(cholesky_cost(p), inverse_cost(p), 2.0 * eigenvalue_cost(p)):
+            return ()
         factor = factorise(self.form.matrix(outcome.x))
         if factor is None:
             return ()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sparsemodel.driver import RunOptions
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.scalars import checked_seed
 from sparsemodel.modelling.values import real_number, whole_number
+from sparsemodel.numerics.budget import Budget, ending_by
 
 
 def run_options(seed: Any, time_limit: Any, max_iter: Any, callback: Any) -> RunOptions:
@@ -36,4 +39,10 @@ def time_limit_of(value: Any) -> float | None:
     return None if value is None else real_number(value, where="time_limit", minimum=0.0)
 
 
-__all__ = ["run_options", "time_limit_of"]
+def within(time_limit: Any) -> AbstractContextManager[Budget]:
+    """Check a time limit and let it hold, from now on, for all that runs inside."""
+    limit = time_limit_of(time_limit)
+    return ending_by(None if limit is None else time.perf_counter() + limit)
+
+
+__all__ = ["run_options", "time_limit_of", "within"]

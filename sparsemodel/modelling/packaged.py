@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import numpy as np
 
 from sparsemodel.compiler import Plan
-from sparsemodel.driver import Outcome
+from sparsemodel.driver import Outcome, RunOptions, run
 from sparsemodel.interfaces import Stop
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision
 from sparsemodel.modelling.solution import Solution
+from sparsemodel.reporting.solve_log import solve_log
+
+
+def solved(
+    compiled: Compiled | CompiledPrecision,
+    plan: Plan,
+    options: RunOptions,
+    *,
+    verbose: bool,
+    began: float,
+    known: float,
+) -> tuple[Outcome, Solution]:
+    """Run a plan; return the outcome and the solution.
+
+    ``began`` is when the user asked, ``known`` what the analysis had cost before.
+    """
+    facts, reduced = compiled.analysis()
+    ready = time.perf_counter()
+    with solve_log(verbose, plan) as log:
+        if log is not None:
+            options = replace(options, progress=log.iteration, on_stage=log.stage)
+        outcome = run(compiled.form, reduced, plan, options)
+    timings = {
+        "compile": ready - began,
+        "solve": time.perf_counter() - ready,
+        "total": time.perf_counter() - began,
+    }
+    return outcome, packaged(compiled, outcome, plan, timings, facts.passes - known)
 
 
 def packaged(
@@ -50,4 +81,4 @@ def packaged(
     )
 
 
-__all__ = ["packaged"]
+__all__ = ["packaged", "solved"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,13 +14,14 @@ from sparsemodel.interfaces import (
     InfeasibleError,
     IntArray,
     ModelError,
+    Stop,
 )
 from sparsemodel.modelling.choosing import frequencies, scores_of, validated
 from sparsemodel.modelling.compiled import Compiled
 from sparsemodel.modelling.compiled_precision import CompiledPrecision
 from sparsemodel.modelling.shown import path_panel
 from sparsemodel.modelling.values import whole_number
-from sparsemodel.selection import CrossValidation, PathPoint
+from sparsemodel.selection import CrossValidation, Followed, PathPoint
 
 
 @final
@@ -60,17 +61,21 @@ class Path:
         matrix.
     passes
         What the path cost, in passes over the data.
+    stop
+        Why it ended: ``Stop.CONVERGED`` where all ``k`` are there, else the time limit or Ctrl-C.
+        It then holds the values of ``k`` that were done.
     """
 
     def __init__(
         self,
         compiled: Compiled | CompiledPrecision,
-        points: Sequence[PathPoint],
-        passes: float,
+        followed: Followed,
     ) -> None:
+        points = followed.points
         self._compiled = compiled
         self._points = tuple(points)
-        self.passes = passes
+        self.passes: float = followed.passes
+        self.stop: Stop = followed.stop
         self.k: IntArray = np.array([point.k for point in points])
         self.objective: FloatArray = np.array([point.value for point in points])
         self.support: list[Any] = [self._support(point) for point in points]
@@ -85,9 +90,10 @@ class Path:
         return len(self._points)
 
     def __repr__(self) -> str:
+        early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
         return (
             f"Path(k = {self.k[0]} .. {self.k[-1]}, objective {self.objective[0]:.6g} .. "
-            f"{self.objective[-1]:.6g})"
+            f"{self.objective[-1]:.6g}{early})"
         )
 
     def _repr_html_(self) -> str:

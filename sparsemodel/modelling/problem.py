@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Layout, Plan, make_plan
 from sparsemodel.compiler.precision import PrecisionLayout
-from sparsemodel.driver import Outcome, run
+from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import (
     Backend,
     Callback,
@@ -27,8 +27,8 @@ from sparsemodel.modelling.failures import numerical_failures
 from sparsemodel.modelling.following import taken
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.limits import largest_of
-from sparsemodel.modelling.options import run_options, time_limit_of
-from sparsemodel.modelling.packaged import packaged
+from sparsemodel.modelling.options import run_options, time_limit_of, within
+from sparsemodel.modelling.packaged import solved
 from sparsemodel.modelling.parameters import Parameter
 from sparsemodel.modelling.path import Path, checked_ks
 from sparsemodel.modelling.proving import enclosure, prove
@@ -38,7 +38,6 @@ from sparsemodel.modelling.solution import Solution
 from sparsemodel.modelling.starting import given_start, warm_start
 from sparsemodel.modelling.values import whole_number
 from sparsemodel.modelling.variables import Variable
-from sparsemodel.reporting.solve_log import solve_log
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -199,6 +198,17 @@ class Problem:
         """
         began = time.perf_counter()
         options = run_options(seed, time_limit, max_iter, callback)
+        with within(time_limit):
+            return self._solve(began, backend, start, options, verbose)
+
+    def _solve(
+        self,
+        began: float,
+        backend: str | Backend | None,
+        start: Any,
+        options: RunOptions,
+        verbose: bool,
+    ) -> Solution:
         compiled = self._compiled()
         first = (
             warm_start(compiled.form, self._outcome if self.parameters else None)
@@ -207,35 +217,20 @@ class Problem:
         )
         known = compiled.analysed
         plan = self.plan(backend, time_limit=options.time_limit)
-        facts, reduced = compiled.analysis()
-        ready = time.perf_counter()
-        with solve_log(verbose, plan) as log:
-            outcome = run(
-                compiled.form,
-                reduced,
-                plan,
-                replace(
-                    options,
-                    start=first,
-                    progress=None if log is None else log.iteration,
-                    on_stage=None if log is None else log.stage,
-                    enclosure=enclosure,
-                ),
-            )
-        timings = {
-            "compile": ready - began,
-            "solve": time.perf_counter() - ready,
-            "total": time.perf_counter() - began,
-        }
-        self._outcome, self._solved_for = outcome, self._versions
-        self._solution = packaged(compiled, outcome, plan, timings, facts.passes - known)
-        self._fill(outcome)
+        options = replace(options, start=first, enclosure=enclosure)
+        self._outcome, self._solution = solved(
+            compiled, plan, options, verbose=verbose, began=began, known=known
+        )
+        self._solved_for = self._versions
+        self._fill(self._outcome)
         return self._solution
 
     # ---- along k -----------------------------------------------------------------------------
 
     @numerical_failures("Following the path")
-    def path(self, k: Any, values: Any = None, *, sweeps: int = 1) -> Path:
+    def path(
+        self, k: Any, values: Any = None, *, sweeps: int = 1, time_limit: float | None = None
+    ) -> Path:
         """Return the solutions for a range of k, each from its neighbours.
 
         Parameters
@@ -248,6 +243,9 @@ class Problem:
             Whole numbers, ``range(1, 51)`` for instance.
         sweeps
             How often improvements are carried down and up again.
+        time_limit
+            Seconds after which the path ends with the k done so far, as it does on Ctrl-C;
+            ``path.stop`` says which.
 
         Returns
         -------
@@ -255,14 +253,14 @@ class Problem:
             ``path.objective``, ``path.support``, ``path.select("ebic")``,
             ``path.cross_validate()``, ``path.plot()``.
         """
-        if values is None and not isinstance(taken(k), Parameter):
-            compiled = self._compiled()
-            ks = checked_ks(k, compiled.form.sparsity)
-        else:
-            compiled, ks = self._along(taken(k), values)
-        rounds = whole_number(sweeps, where="sweeps", minimum=0)
-        points, passes = follow(compiled, ks, sweeps=rounds)
-        return Path(compiled, points, passes)
+        with within(time_limit):
+            if values is None and not isinstance(taken(k), Parameter):
+                compiled = self._compiled()
+                ks = checked_ks(k, compiled.form.sparsity)
+            else:
+                compiled, ks = self._along(taken(k), values)
+            rounds = whole_number(sweeps, where="sweeps", minimum=0)
+            return Path(compiled, follow(compiled, ks, sweeps=rounds))
 
     def _along(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""
@@ -325,16 +323,18 @@ class Problem:
         from there, for a few seconds at most. ``time_limit`` (seconds, None for 60) ends the search
         for a better bound; the best one so far is reported.
         """
-        limit = time_limit_of(time_limit)
-        outcome, solution = self._solved()
-        return self._compiled().certify(outcome, solution.backend, time_limit=limit)
+        with within(time_limit) as limit:
+            outcome, solution = self._solved()
+            left = None if limit.deadline is None else max(limit.left, 0.0)
+            return self._compiled().certify(outcome, solution.backend, time_limit=left)
 
     @numerical_failures("Computing the constants")
-    def theory(self) -> Theory:
+    def theory(self, *, time_limit: float | None = None) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.
 
         ``M_s`` and ``m_s`` are enclosed from both sides. For regressions whose constraint is the
-        cardinality alone.
+        cardinality alone. When ``time_limit`` (seconds) is up, the enclosures are as wide as they
+        are then, and ``theory.complete`` is False.
 
         Raises
         ------
@@ -344,7 +344,8 @@ class Problem:
         compiled = self._compiled()
         if not isinstance(compiled, Compiled):
             raise ModelError("theory() is for regressions, not for precision matrices.")
-        return compiled.theory(self._solved()[0])
+        with within(time_limit):
+            return compiled.theory(self._solved()[0])
 
     @numerical_failures("Proving")
     def prove(

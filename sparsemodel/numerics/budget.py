@@ -7,6 +7,9 @@ is not begun; its cost is forecast at the machine's own rate, measured once.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
@@ -25,11 +28,13 @@ _SHARE = 0.8
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Budget:
     """The time until a deadline, in the clock of :func:`time.perf_counter`; None is no deadline."""
 
     deadline: float | None = None
+    cut: bool = False
+    """Whether anything was left out, or broken off, for want of time."""
 
     @property
     def left(self) -> float:
@@ -38,14 +43,46 @@ class Budget:
 
     def over(self) -> bool:
         """Return whether the deadline has passed."""
-        return self.left <= 0.0
+        late = self.left <= 0.0
+        self.cut |= late
+        return late
 
     def fits(self, *costs: float) -> bool:
         """Return whether work of so many operations (of a matrix product) would end in time."""
         if self.deadline is None:
             return True
         total = sum(costs)
-        return total <= _FREE or total <= _SHARE * self.left * rate()
+        possible = total <= _FREE or total <= _SHARE * self.left * rate()
+        self.cut |= not possible
+        return possible
+
+
+_BUDGET: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def ending_by(deadline: float | None) -> Iterator[Budget]:
+    """Let all that runs inside end by a deadline, or by the one outside where that is earlier.
+
+    Kernels far below read it from :func:`budget`: between them and a time limit lie backends,
+    whose interface has no place for one.
+    """
+    outer = budget()
+    if outer.deadline is not None:
+        deadline = outer.deadline if deadline is None else min(deadline, outer.deadline)
+    inner = Budget(deadline)
+    token = _BUDGET.set(inner)
+    try:
+        yield inner
+    finally:
+        _BUDGET.reset(token)
+        outer.cut |= inner.cut
+
+
+def budget() -> Budget:
+    """Return the time that is left to what is running; without a deadline unless one was set."""
+    found = _BUDGET.get()
+    return Budget() if found is None else found
 
 
 def gram_cost(rows: int, p: int) -> float:
@@ -87,9 +124,11 @@ def rate() -> float:
 
 __all__ = [
     "Budget",
+    "budget",
     "cholesky_cost",
     "eigenvalue_cost",
     "eigenvector_cost",
+    "ending_by",
     "gram_cost",
     "inverse_cost",
     "rate",

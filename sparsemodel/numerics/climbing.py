@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     coordinate_scores,
 )
+from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.curvature import full_diagonal
 from sparsemodel.numerics.hard_threshold import top_k
 from sparsemodel.numerics.projection import project
@@ -53,7 +54,8 @@ def climb(
     sweeps
         How often to go down and up again; it ends by itself when nothing changes.
     enough
-        Asked after each step of the first climb whether to stop there.
+        Asked after each step of the first climb whether to stop there; the points it is given are
+        the list that is returned, which the sweeps improve.
     prepare
         Called with each point before its gradient is asked for, to fill it in where the one of
         ``objective`` is not what counts.
@@ -66,17 +68,17 @@ def climb(
     Half a pass and two or three restricted minimisations for every step upwards, one or two
     minimisations for every step downwards.
     """
-    origin = objective.origin()
+    origin, left = objective.origin(), budget()
     points = [restricted(objective, origin.support, origin)]
     diagonal = full_diagonal(objective, origin) if scale is None else scale
     for _ in range(min(most, objective.cardinality.units)):
         if prepare is not None:
             prepare(points[-1])
         points.append(_one_more(objective, restricted, points[-1], diagonal))
-        if enough is not None and enough(points):
+        if (enough is not None and enough(points)) or left.over():
             break
     for _ in range(sweeps):
-        if not _downwards(objective, restricted, points):
+        if left.over() or not _downwards(objective, restricted, points):
             break
         _upwards(points)
     return points
@@ -120,6 +122,8 @@ def _downwards(objective: Objective, restricted: RestrictedSolver, points: list[
         units = support_units(objective.cardinality, above.support)
         if units.size < k or not np.isfinite(above.value):
             continue
+        if budget().over():
+            break
         costs = removal_costs(objective, above)
         if costs is None:
             continue

@@ -56,6 +56,10 @@ class TermEnvelope(Envelope):
         z = self._design.matvec(v)
         return z if self._term.offset is None else z + self._term.offset
 
+    def squares(self) -> FloatArray:
+        """Return the weighted sums of the columns' squares."""
+        return self._design.column_square_norms(self._term.weights)
+
     def sharpen(self, factor: float) -> None:
         """Come closer to the kinks, where there are any."""
 
@@ -191,13 +195,14 @@ class ConstraintEnvelope(Envelope):
 class RowsEnvelope(ConstraintEnvelope):
     """``lower <= C v <= upper`` as an augmented Lagrangian, one penalty a row."""
 
-    def __init__(self, rows: Linear, support: IntArray, curvature: float) -> None:
+    def __init__(self, rows: Linear, support: IntArray, curvature: FloatArray) -> None:
         self._rows = rows
         self.lower: FloatArray = rows.lower
         self.upper: FloatArray = rows.upper
         self.matrix: FloatArray = rows.design.restrict(support).to_array()
-        squares = np.einsum("ij,ij->i", self.matrix, self.matrix)
-        self._sigma = 10.0 * curvature / np.where(squares > 0.0, squares, 1.0)
+        # What moving a row by one costs the objective, whatever the units of the unknowns.
+        yields = np.square(self.matrix) @ (1.0 / curvature)
+        self._sigma = 10.0 / np.where(yields > 0.0, yields, 1.0)
         self._y = np.zeros(rows.lower.size)
         self._v = np.zeros(support.size)
         self._value: FloatArray = self._y

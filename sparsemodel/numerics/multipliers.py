@@ -32,6 +32,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.box_newton import box_newton
+from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.envelopes import (
     BallEnvelope,
     ConstraintEnvelope,
@@ -94,12 +95,12 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     v = start.x[support].copy()
     terms = _terms(form, objective, support, v)
     function = _Augmented(list(terms), form.ridge[support], v)
-    curvature, scale = function.prepare(v)
+    curvature, scale = function.prepare(v, terms)
     constraints = _constraints(form, support, curvature)
     function.parts += constraints
     lower, upper = _bounds(form, support)
     possible = all(part.possible for part in constraints if isinstance(part, BallEnvelope))
-    last = np.inf
+    last, left = np.inf, budget()
     stuck = 0
     for _ in range(_ROUNDS if possible else 0):
         function.center = v
@@ -124,9 +125,10 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
                 break
         last = residual
         function.proximal = 0.5 * function.proximal
+        if left.over() and (_within(constraints) or _stands(form, support, start)):
+            break  # never without a feasible point: that would be told as infeasible
     point = objective.point(support, v)
-    violation = max((part.violation() for part in constraints), default=0.0)
-    feasible = possible and violation <= _FEASIBLE
+    feasible = possible and _within(constraints)
     if not feasible and _stands(form, support, start):
         feasible, point = True, objective.point(support, start.x[support])
     elif not feasible:
@@ -146,17 +148,26 @@ class _Augmented:
         self.proximal: FloatArray = np.zeros_like(ridge)
         self._ridge = ridge
 
-    def prepare(self, v: FloatArray) -> tuple[float, float]:
-        """Set the proximal weights; return the mean curvature and the size of gradients."""
+    def prepare(self, v: FloatArray, terms: Sequence[TermEnvelope]) -> tuple[FloatArray, float]:
+        """Set the proximal weights; return the unknowns' curvatures and the size of gradients.
+
+        A curvature that is small at ``v`` is judged by the column's size, not by the curvature of
+        the other columns: these may have other units.
+        """
         sizes = []
         for at in (np.zeros_like(v), v):
             gradient = self.evaluate(at)[1]
             sizes.append(float(np.linalg.norm(gradient)))
         diagonal = np.diag(self.hessian(v))
         mean = float(diagonal.mean()) if diagonal.size and diagonal.mean() > 0.0 else 1.0
-        flat = self._ridge < 1e-6 * mean
-        self.proximal = np.where(flat, 1e-3 * np.maximum(diagonal, 1e-3 * mean), 0.0)
-        return mean, max(*sizes, 1e-300)
+        squares = sum((part.squares() for part in terms), np.zeros(v.size))
+        known = squares > 0.0
+        bend = np.divide(diagonal, squares, out=np.zeros(v.size), where=known).max(initial=0.0)
+        typical = np.where(known & (bend > 0.0), bend * squares, mean)
+        flat = self._ridge < 1e-6 * typical
+        curvature = np.maximum(diagonal, 1e-3 * typical)
+        self.proximal = np.where(flat, 1e-3 * curvature, 0.0)
+        return curvature, max(*sizes, 1e-300)
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
         step = v - self.center
@@ -201,15 +212,20 @@ def _terms(
 
 
 def _constraints(
-    form: SparseRegression, support: IntArray, curvature: float
+    form: SparseRegression, support: IntArray, curvature: FloatArray
 ) -> list[ConstraintEnvelope]:
     if form.region is None:
         return []
     if form.region.others:
         raise UnsupportedProblemError(f"No kernel knows {form.region.describe()}.")
     rows = [RowsEnvelope(part, support, curvature) for part in form.region.linear]
-    balls = [BallEnvelope(part, support, curvature) for part in form.region.balls]
+    mean = float(curvature.mean()) if curvature.size else 1.0
+    balls = [BallEnvelope(part, support, mean) for part in form.region.balls]
     return [*rows, *balls]
+
+
+def _within(constraints: Sequence[ConstraintEnvelope]) -> bool:
+    return max((part.violation() for part in constraints), default=0.0) <= _FEASIBLE
 
 
 def _stands(form: SparseRegression, support: IntArray, start: Point) -> bool:

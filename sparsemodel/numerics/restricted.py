@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, UnboundedError
+from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.units import support_units
 
 DIRECT_LIMIT = 1500
@@ -74,10 +75,10 @@ def minimise_on_support(
     zero = objective.point(support, np.zeros_like(point.x[support]))
     scale = max(_norm(gradient), _norm(objective.restricted_gradient(zero, support)))
     solve: Callable[[FloatArray], FloatArray] | None = None
-    endless = may_fall_forever(objective, support)
+    endless, left = may_fall_forever(objective, support), budget()
     for _ in range(_MAX_NEWTON):
         size = _norm(gradient)
-        if not size > goal * scale:
+        if not size > goal * scale or (np.isfinite(point.value) and left.over()):
             break
         if solve is None or not objective.quadratic:
             solve = newton_solver(objective, point, support, tol=max(goal * scale / size, 1e-14))
@@ -248,9 +249,9 @@ def _cg(
     residual = b.copy()
     direction = residual.copy()
     square = float(np.vdot(residual, residual))
-    target = (tol**2) * square
+    target, left = (tol**2) * square, budget()
     for _ in range(limit):
-        if square <= target:
+        if square <= target or left.over():
             break
         product = objective.hessian_product(point, support, direction)
         curvature = float(np.vdot(direction, product))

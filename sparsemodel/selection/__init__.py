@@ -2,7 +2,7 @@
 
 from sparsemodel.selection.criteria import CRITERIA, criterion_values
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
-from sparsemodel.selection.path import PathPoint, solve_path
+from sparsemodel.selection.path import Followed, PathPoint, solve_path
 from sparsemodel.selection.precision_choice import (
     Observations,
     cross_validate_precision,
@@ -15,6 +15,7 @@ from sparsemodel.selection.stability import selection_frequencies
 __all__ = [
     "CRITERIA",
     "CrossValidation",
+    "Followed",
     "Observations",
     "PathPoint",
     "criterion_values",

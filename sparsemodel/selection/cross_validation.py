@@ -93,7 +93,7 @@ def cross_validate(
 
 def _path_on(form: SparseRegression, kept: list[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
     part = on_observations(form, kept)
-    return solve_path(part, reduce_form(part, Facts(part)), ks)[0]
+    return solve_path(part, reduce_form(part, Facts(part)), ks).uninterrupted()
 
 
 def on_observations(form: SparseRegression, kept: Sequence[BoolArray]) -> SparseRegression:

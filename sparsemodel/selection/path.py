@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast, final
+from typing import NamedTuple, cast, final
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import (
     FloatArray,
     InfeasibleError,
+    Objective,
     Point,
+    RestrictedSolver,
     SparseRegression,
+    Stop,
     UnsupportedProblemError,
 )
 from sparsemodel.numerics import feasible_start
+from sparsemodel.numerics.budget import budget
 
 
 @final
@@ -32,15 +36,32 @@ class PathPoint:
     """Objective without a price."""
 
 
+class Followed(NamedTuple):
+    """The points of a path, the smallest ``k`` first."""
+
+    points: list[PathPoint]
+    passes: float
+    """What they cost, in passes over the data."""
+    stop: Stop = Stop.CONVERGED
+    """Why the path ends where it does: a time limit or Ctrl-C may have ended it early."""
+
+    def uninterrupted(self) -> list[PathPoint]:
+        """Return the points, all of them: Ctrl-C goes on to whoever follows many paths."""
+        if self.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self.points
+
+
 def solve_path(
     form: SparseRegression, reduced: Reduced, ks: Sequence[int], *, sweeps: int = 1
-) -> tuple[list[PathPoint], float]:
+) -> Followed:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
 
     The supports come from :func:`~sparsemodel.numerics.climb`; each point is minimised on its
     support to full accuracy, within all constraints. Losses with kinks are minimised exactly at
     every step; their multipliers give the gradient that the next unit is chosen by. The objective
-    never rises with ``k``.
+    never rises with ``k``. When time is up, or on Ctrl-C, the path ends at the last ``k`` that was
+    reached; before the first of them it is a point with fewer units.
 
     Raises
     ------
@@ -59,7 +80,10 @@ def solve_path(
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
     restricted = restricted_of(free)
-    points = climb_form(free, objective, restricted, _summit(free), sweeps=sweeps)
+    points, stop = _climbed(free, objective, restricted, sweeps)
+    if len(points) <= most - small.sparsity.forced_units and stop.requested:
+        reached = [k for k in ks if k - small.sparsity.forced_units < len(points)]
+        ks = reached or ks[:1]
     chosen: list[PathPoint] = []
     best: Point | None = None
     for k in ks:
@@ -71,7 +95,29 @@ def solve_path(
         if not np.isfinite(best.value):
             best = _feasible(free, k, reduced)
         chosen.append(PathPoint(k, reduced.restore(best.x), best.value))
-    return chosen, objective.passes * reduced.shrinkage
+    return Followed(chosen, objective.passes * reduced.shrinkage, stop)
+
+
+def _climbed(
+    form: SparseRegression, objective: Objective, restricted: RestrictedSolver, sweeps: int
+) -> tuple[list[Point], Stop]:
+    """Return the points of the climb, and whether it was ended from outside."""
+    points: list[Point] = []
+
+    def keep(found: list[Point]) -> bool:
+        nonlocal points
+        late = budget().over()
+        points = found[:-1] if late else found  # the last minimisation was broken off
+        return late
+
+    try:
+        whole = climb_form(form, objective, restricted, _summit(form), sweeps=sweeps, enough=keep)
+        points = points or whole
+    except KeyboardInterrupt:
+        if not points:
+            raise
+        return points, Stop.INTERRUPTED
+    return points, Stop.TIME_LIMIT if budget().over() else Stop.CONVERGED
 
 
 def _summit(form: SparseRegression) -> int:
@@ -99,4 +145,4 @@ def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
     return objective.origin() if found is None else found
 
 
-__all__ = ["PathPoint", "solve_path"]
+__all__ = ["Followed", "PathPoint", "solve_path"]

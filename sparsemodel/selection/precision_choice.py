@@ -123,7 +123,7 @@ def cross_validate_precision(
     for row, number in enumerate(numbers):
         kept = labels != number
         form = observations.form_on(kept)
-        points, _ = solve_precision_path(form, ks)
+        points = solve_precision_path(form, ks).uninterrupted()
         S = observations.held_out(kept)
         losses[row] = [likelihood(form.matrix(point.x), S) for point in points]
     mean = losses.mean(axis=0)
@@ -153,7 +153,7 @@ def edge_frequencies(
             half = np.zeros(n, dtype=bool)
             half[rng.permutation(n)[: n // 2]] = True
         form = observations.form_on(half if number % 2 == 0 else ~half)
-        points, _ = solve_precision_path(form, ks)
+        points = solve_precision_path(form, ks).uninterrupted()
         found = np.array([point.x != 0.0 for point in points], dtype=np.float64)
         chosen = found if chosen is None else chosen + found
     assert chosen is not None  # noqa: S101  (resamples is at least 2)

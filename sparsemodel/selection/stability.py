@@ -30,7 +30,7 @@ def selection_frequencies(
         halves += [_with_model(form, one), _with_model(form, [~mask for mask in one])]
     for masks in halves[:resamples]:
         part = on_observations(form, masks)
-        points, _ = solve_path(part, reduce_form(part, Facts(part)), ks)
+        points = solve_path(part, reduce_form(part, Facts(part)), ks).uninterrupted()
         for row, point in enumerate(points):
             nonzero = point.x != 0.0
             chosen[row] += nonzero if nonzero.ndim == 1 else nonzero.any(axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 from sparsemodel.interfaces import Context, FloatArray, IntArray, Objective, Point
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
+from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
 from sparsemodel.numerics.precision import (
     default_shrinkage,
     insertion_gains,
@@ -59,8 +60,11 @@ def best_first(scores: FloatArray, k: int) -> IntArray:
 def screened_start(
     objective: Objective, context: Context, *, shrinkage: float | None, tol: float | None
 ) -> Point:
-    """Return the optimum on the ``k`` edges of the largest ridge partial correlations."""
+    """Return the optimum on the ``k`` edges of the largest ridge partial correlations, in time."""
     form = cast("SparsePrecision", objective.form)
+    p = form.order
+    if not budget().fits(cholesky_cost(p), inverse_cost(p), inverse_cost(p)):
+        return objective.origin()  # the screening and a step of the fit would not end in time
     if shrinkage is None:
         shrinkage = default_shrinkage(form.covariance, form.samples)
     strengths = np.abs(ridge_partial_correlations(form.covariance, shrinkage))

@@ -17,6 +17,7 @@ from sparsemodel.certificates.theory.hessians import (
 from sparsemodel.certificates.theory.summary import Theory
 from sparsemodel.interfaces import FloatArray, Quadratic, SparseRegression, UnsupportedProblemError
 from sparsemodel.interfaces.theory import Constants, Guarantee, Setting, levels
+from sparsemodel.numerics.budget import ending_by
 from sparsemodel.registry import usable_backends
 
 
@@ -53,7 +54,8 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
             "There is no theory to report: k is 0, so that zero is the only point.", ()
         )
     differentiable = smooth(form)
-    constants = enclose(curvatures(form, x), levels(k, p)) if differentiable else {}
+    with ending_by(None) as left:
+        constants = enclose(curvatures(form, x), levels(k, p)) if differentiable else {}
     ridges = form.ridge[counted]
     span = float(ridges.min()), float(ridges.max())
     bounds = [t.loss.curvature() for t in form.terms]
@@ -88,6 +90,7 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         ridge=span,
         constants=tuple(constants[level] for level in sorted(constants)),
         guarantees=_guarantees(setting),
+        complete=not left.cut,
     )
 
 

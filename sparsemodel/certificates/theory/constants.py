@@ -21,6 +21,7 @@ from sparsemodel.certificates.rounding import U, gamma
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.theory import Constants
 from sparsemodel.numerics import top_k
+from sparsemodel.numerics.budget import budget, eigenvalue_cost
 
 _EIGENVALUES = 1500
 """Coefficients up to which all eigenvalues are computed."""
@@ -49,12 +50,16 @@ class Curvatures:
     rows: int
     supports: tuple[IntArray, ...] = ()
     """Positions in the pool worth trying, the solution's support for instance."""
+    extremes: bool = True
+    """Whether there is time for all eigenvalues of the bounds."""
 
 
 def enclose(c: Curvatures, levels: Sequence[int]) -> dict[int, Constants]:
     """Return the constants of every level, consistent with each other across levels.
 
-    O(p^2 log p) a level, and O(p^3) once up to 1500 coordinates.
+    O(p^2 log p) a level, and O(p^3) once up to 1500 coordinates. When time is up the search for
+    supports ends, and eigenvalues that would not end in time are left out: the enclosures hold all
+    the same.
     """
     out: dict[int, Constants] = {}
     extremes = _extremes(c)
@@ -85,6 +90,8 @@ def _attained(c: Curvatures, level: int, *, largest: bool) -> float:
     best = -math.inf
     for h in c.attained:
         size = min(level, h.shape[0])
+        if not budget().fits(eigenvalue_cost(size)):
+            continue
         for support in _supports(h, size, c.supports, largest=largest):
             block = h[np.ix_(support, support)]
             values = np.linalg.eigvalsh(block)
@@ -104,7 +111,12 @@ def _supports(
         return [np.arange(p)]
     sign = 1.0 if largest else -1.0
     starts = [*_seeds(h, largest=largest), *(support[:size] for support in known)]
-    return [_swapped(h, _grown(h, size, start, sign), sign) for start in starts]
+    found: list[IntArray] = []
+    for start in starts:
+        if found and budget().over():
+            break
+        found.append(_swapped(h, _grown(h, size, start, sign), sign))
+    return found
 
 
 def _seeds(h: FloatArray, *, largest: bool) -> list[IntArray]:
@@ -125,7 +137,7 @@ def _grown(h: FloatArray, size: int, first: IntArray, sign: float) -> IntArray:
     """Add the coordinates that move the extreme eigenvalue most, until there are ``size``."""
     current = np.sort(first[:size])
     step = max(1, size // 8)
-    while current.size < size:
+    while current.size < size and not budget().over():
         scores = _scores(h, current, sign)
         chosen = top_k(scores, min(step, size - current.size))
         current = np.sort(np.concatenate([current, chosen]))
@@ -150,6 +162,8 @@ def _swapped(h: FloatArray, support: IntArray, sign: float) -> IntArray:
     end = -1 if sign > 0.0 else 0
     values, vectors = np.linalg.eigh(h[np.ix_(support, support)])
     for _ in range(_ROUNDS):
+        if budget().over():
+            break
         moved = False
         for weakest in np.argsort(np.abs(vectors[:, end]), kind="stable")[:3]:
             rest = np.delete(support, int(weakest))
@@ -171,6 +185,8 @@ def _swapped(h: FloatArray, support: IntArray, sign: float) -> IntArray:
 def _extremes(c: Curvatures) -> tuple[float, float]:
     """Return a lower bound on all eigenvalues, and an upper one, where they are affordable."""
     low, high = -math.inf, math.inf
+    if not c.extremes:
+        return low, high
     if c.lower is not None and 0 < c.lower.shape[0] <= _EIGENVALUES:
         low = float(np.linalg.eigvalsh(c.lower)[0]) - _slack(c.sizes, c.rows)
     if c.upper is not None and 0 < c.upper.shape[0] <= _EIGENVALUES:

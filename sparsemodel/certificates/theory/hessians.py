@@ -12,6 +12,7 @@ from sparsemodel.certificates.products import adjoint, matrix_free, predictions
 from sparsemodel.certificates.theory.constants import Curvatures
 from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, Quadratic, SparseRegression
 from sparsemodel.numerics import top_k
+from sparsemodel.numerics.budget import budget, eigenvalue_cost, gram_cost
 
 _POOL = 1000
 """Columns that are looked at where there are too many for a Gram matrix of all."""
@@ -53,9 +54,9 @@ def curvatures(form: SparseRegression, x: FloatArray) -> Curvatures:
     The free coordinates are minimised out: what is left are Schur complements.
     """
     counted = np.flatnonzero(form.sparsity.counted)
-    whole = counted.size + form.sparsity.free.size <= LIMIT
-    pool = counted if whole else _pool(form, x, counted)
-    rows = sum(t.design.shape[0] for t in form.terms)
+    size, rows = form.sparsity.size, sum(t.design.shape[0] for t in form.terms)
+    whole = size <= LIMIT and budget().fits(4.0 * gram_cost(rows, size))
+    pool = counted if whole else _pool(form, x, counted, rows)
     quadratic = all(isinstance(t.loss, Quadratic) for t in form.terms)
     # With free coordinates only a point that is optimal in them has the Hessian computed here.
     alone = quadratic or form.sparsity.free.size > 0
@@ -77,6 +78,7 @@ def curvatures(form: SparseRegression, x: FloatArray) -> Curvatures:
     sizes = form.ridge[pool].copy()
     for term in form.terms:
         sizes += term.design.column_square_norms(term.weights)[pool]
+    extremes = budget().fits(2.0 * eigenvalue_cost(pool.size))
     support = np.flatnonzero(np.isin(pool, np.flatnonzero(x)))
     return Curvatures(
         tuple(attained),
@@ -87,6 +89,7 @@ def curvatures(form: SparseRegression, x: FloatArray) -> Curvatures:
         float(ridge.min(initial=np.inf)) if ridge.size else 0.0,
         rows,
         (support,) if support.size else (),
+        extremes,
     )
 
 
@@ -147,16 +150,22 @@ def _hessian(form: SparseRegression, pool: IntArray, weights: list[FloatArray]) 
         return np.asarray(h[:size, :size] - cross.T @ (inverse @ cross))
 
 
-def _pool(form: SparseRegression, x: FloatArray, counted: IntArray) -> IntArray:
-    """Return the columns worth looking at: the largest, the most correlated, and those in use."""
+def _pool(form: SparseRegression, x: FloatArray, counted: IntArray, rows: int) -> IntArray:
+    """Return the columns worth looking at: the largest, the most correlated, and those in use.
+
+    As many as fit into the time that is left.
+    """
+    number = _POOL
+    while number > 2 and not budget().fits(4.0 * gram_cost(rows, number)):
+        number //= 2
     size, slopes = np.zeros(form.sparsity.size), np.zeros(form.sparsity.size)
     for term in form.terms:
         size += term.design.column_square_norms(term.weights)
         gradient = term.loss.gradient(np.zeros(term.target.shape), term.target, term.weights)
         slopes += adjoint(term.design, gradient)
     parts = [
-        counted[top_k(size[counted], _POOL // 2)],
-        counted[top_k(np.abs(slopes[counted]), _POOL // 2)],
+        counted[top_k(size[counted], number // 2)],
+        counted[top_k(np.abs(slopes[counted]), number // 2)],
         counted[np.isin(counted, np.flatnonzero(x))],
     ]
     return np.unique(np.concatenate(parts))

@@ -34,6 +34,8 @@ class Theory:
     constants: tuple[Constants, ...]
     """By sparsity level; empty when a loss has no second derivative."""
     guarantees: tuple[Guarantee, ...]
+    complete: bool = True
+    """False where a time limit ended the search: the constants may be wider than they need be."""
 
     def level(self, s: int) -> Constants:
         """Return the constants of a level among those that were computed.
@@ -69,6 +71,8 @@ class Theory:
             f"ridge {_pair(self.ridge)}",
             "",
         ]
+        if not self.complete:
+            lines[-1:] = ["time was up: the constants may be wider than they need be", ""]
         if self.constants:
             header = ("level", "smoothness M", "strong convexity m", "condition M/m")
             lines += ["restricted constants", *_columns(header, self._rows()), f"  {_SIDES}", ""]

@@ -15,6 +15,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import budget, eigenvalue_cost, eigenvector_cost
 from sparsemodel.numerics.precision.pattern import Pattern
 from sparsemodel.numerics.precision.spectral import eigenvalues, spectral_infimum
 
@@ -70,7 +71,10 @@ def minimise_admm(
     rho = max(float(np.trace(S)) / p, 1e-300) ** 2
     scale = float(np.linalg.norm(S))
     converged, iteration = False, 0
+    left, afterwards = budget(), 2.0 * eigenvalue_cost(p)
     for iteration in range(1, max_iter + 1):
+        if left.over() or not left.fits(eigenvector_cost(p), afterwards):
+            break
         M = theta - (S - gamma) / rho
         lam, V = np.linalg.eigh(M)
         root = np.sqrt(lam**2 + 4.0 / rho)

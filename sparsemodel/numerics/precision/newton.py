@@ -20,6 +20,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
 from sparsemodel.numerics.precision.factor import Factor, factorise
 from sparsemodel.numerics.precision.pattern import Pattern
 
@@ -45,6 +46,8 @@ class NewtonResult:
     converged: bool
     escaped: bool
     """A diagonal entry passed the ceiling: the optimum lies beyond it, or does not exist."""
+    late: bool = False
+    """Time was up; the matrix is definite and on the support, and not the optimum."""
 
 
 def minimise_newton(
@@ -77,7 +80,10 @@ def minimise_newton(
     x = pattern.gather(factor.omega)
     value = float(np.dot(c * s, x)) - factor.logdet
     decrement = np.inf
+    step_cost = inverse_cost(pattern.order) + 2.0 * cholesky_cost(pattern.order)
     for _ in range(max_iter):
+        if not budget().fits(step_cost) or budget().over():
+            return NewtonResult(factor, value, decrement, False, False, late=True)
         gradient = c * (s - pattern.gather(factor.inverse))
         step = _newton_step(factor, pattern, gradient, tol)
         slope = float(np.dot(gradient, step))
@@ -106,7 +112,8 @@ def minimise_newton(
 def _newton_step(factor: Factor, pattern: Pattern, gradient: FloatArray, tol: float) -> FloatArray:
     """Return an (inexact) solution of ``H d = -gradient``."""
     m, p = pattern.size, pattern.order
-    if m <= DIRECT_LIMIT and m**2 < 0.08 * p**3:  # where measured to be the faster
+    direct = m <= DIRECT_LIMIT and m**2 < 0.08 * p**3  # where measured to be the faster
+    if direct and budget().fits(cholesky_cost(m)):
         H = hessian(factor.inverse, pattern)
         from scipy.linalg import cho_factor, cho_solve
 
@@ -143,6 +150,7 @@ def _conjugate_gradients(
     total = 0.0
     # Coarse solves need no more than their tolerance; exact ones square it in the last step.
     floor = 1e-2 * tol**2 * min(1.0, (100.0 * tol) ** 2)
+    left = budget()
     for iteration in range(1, _MAX_CG + 1):
         if not rz > 0.0:
             break
@@ -155,7 +163,7 @@ def _conjugate_gradients(
         r -= step * Hq
         lowered = step * rz
         total += lowered
-        if iteration * lowered <= max(min(_FORCING, total) * total, floor):
+        if iteration * lowered <= max(min(_FORCING, total) * total, floor) or left.over():
             break
         z = precondition(r)
         last, rz = rz, float(np.dot(r, z))

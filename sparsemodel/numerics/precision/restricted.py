@@ -122,6 +122,8 @@ def _newton(
         tol=FULL_ACCURACY if tol is None else tol,
         ceiling=4.0 * min(beta, 1e10 / float(np.diagonal(S).min())),
     )
+    if result.late:
+        return result.factor.omega
     # Far from an optimum with no progress left: the matrix has become numerically singular.
     if result.escaped or not (result.converged or result.decrement < _STALLED):
         return np.full_like(S, np.nan)

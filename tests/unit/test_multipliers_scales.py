@@ -1,0 +1,65 @@
+"""The method of multipliers is as exact, and as quick, in whatever units the columns are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import sparsemodel as sm
+from sparsemodel.numerics import multipliers
+from sparsemodel.testing.stress import Recipe, make_trial
+
+
+def _least_absolute(A: np.ndarray, y: np.ndarray) -> float:
+    """Return the minimum of ``mean |A w - y|`` with ``sum(w) == 1``, by linear programming."""
+    n, p = A.shape
+    rows = np.block([[A, -np.eye(n)], [-A, -np.eye(n)]])
+    found = linprog(
+        np.concatenate([np.zeros(p), np.full(n, 1.0 / n)]),
+        A_ub=rows,
+        b_ub=np.concatenate([y, -y]),
+        A_eq=np.concatenate([np.ones(p), np.zeros(n)])[None],
+        b_eq=[1.0],
+        bounds=[(None, None)] * p + [(0.0, None)] * n,
+    )
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5, 7])
+def test_columns_of_mixed_scales_are_minimised_on_as_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = 9, 5
+    A = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-4.0, 4.0, p)
+    y = A @ rng.standard_normal(p) + rng.standard_normal(n)
+    w = sm.Variable(p)
+    problem = sm.Problem(sm.minimize(sm.absolute_loss(A @ w, y)), sm.card(w) <= p, w.sum() == 1)
+    assert problem.solve("exhaustive").value == pytest.approx(_least_absolute(A, y), rel=2e-12)
+
+
+def test_a_search_over_columns_of_mixed_scales_is_short_and_finds_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recipe = Recipe(
+        loss="absolute",
+        shape=(6, 9),
+        columns="mixed scales",
+        ridge_shape="some zero",
+        constraint="sum",
+        cardinality="price",
+        seed=1889564919,
+    )
+    evaluations = 0
+    evaluate = multipliers._Augmented.evaluate
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal evaluations
+        evaluations += 1
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(multipliers._Augmented, "evaluate", counted)
+    solution = make_trial(recipe).problem()[0].solve()
+    assert solution.value < 0.1  # 0.148 where columns of other units hold the small ones back
+    assert evaluations < 80_000  # 206 000 there
