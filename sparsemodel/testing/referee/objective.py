@@ -23,7 +23,15 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.losses import COUPLED, LABELLED, Long, is_known, long, total
+from sparsemodel.testing.referee.losses import (
+    COUPLED,
+    LABELLED,
+    Long,
+    is_known,
+    long,
+    moved,
+    total,
+)
 
 ROOM = 16.0
 """What is allowed to the library over an honest estimate of the rounding in float64."""
@@ -140,10 +148,7 @@ def _moved(term: LossTerm, u: Sum, y: Long, c: Long, reach: Long) -> Any:
     """Return how far the loss moves when predictions move by ``reach``."""
     if isinstance(term.loss, COUPLED):
         return 2 * np.sum(c) * reach.max(initial=0.0)
-    middle = total(term.loss, u.value, y, c)
-    ends = [total(term.loss, u.value + sign * reach, y, c) for sign in (-1, 1)]
-    tops = np.abs(c).max(initial=0.0) if u.value.ndim > 1 else np.abs(c)
-    return 2 * max(np.abs(end - middle) for end in ends) + 4 * np.sum(tops * np.abs(reach).T)
+    return 2 * moved(term.loss, u.value, y, c, reach)
 
 
 def ridge_piece(term: Ridge, variables: tuple[Variable, ...]) -> Piece:
