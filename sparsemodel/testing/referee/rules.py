@@ -69,7 +69,7 @@ def certificate_rules(certificate: Any) -> list[str]:
         return faults + _precision_rules(c, gap)
     if isinstance(c, Certificate):
         relative = relative_gap_of(c.upper, c.bound)
-        constant = c.problem.constant
+        constant = c.constant
         small = c.relative_gap < relative and not close(c.relative_gap, relative, 1e-6)
         if small or (constant == 0.0 and not close(c.relative_gap, relative, 1e-6)):
             faults.append(f"the relative gap says {c.relative_gap!r}, and it is {relative!r}")
