@@ -17,6 +17,7 @@ from sparsemodel.modelling.variables import Variable
 from sparsemodel.testing.referee.expressions import (
     EPS,
     EPS64,
+    SMALLEST,
     Sum,
     Unjudged,
     Values,
@@ -138,9 +139,9 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], values: Values) -> Wo
     error = error + np.abs(value) * EPS * (len(y) + 64)
     if not is_known(term.loss):  # the user's own function is evaluated in float64
         error = error + np.abs(value) * EPS64 * 64 + _moved(term, u, y, c, u.size * EPS64)
-    doubles = (u.size + targets) * EPS64 * 4
+    doubles = (u.size + targets) * EPS64 * 4 + 4 * SMALLEST
     size = np.abs(value) + (weight if isinstance(term.loss, _LOGARITHMIC) else 0)
-    rounding = _moved(term, u, y, c, doubles) + size * EPS64 * 64
+    rounding = _moved(term, u, y, c, doubles) + size * EPS64 * 64 + len(y) * SMALLEST
     return Worth(value, error, float(rounding), u.single)
 
 
