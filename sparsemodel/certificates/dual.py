@@ -35,7 +35,7 @@ from sparsemodel.certificates.gains import (
     unit_gains,
 )
 from sparsemodel.certificates.products import adjoint, adjoint_error, column_norms, spread
-from sparsemodel.certificates.rounding import TINY, U, add_up, norm_up
+from sparsemodel.certificates.rounding import CAUTION, TINY, U, add_up, norm_up
 from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression
 
 
@@ -218,11 +218,12 @@ def _plain_gains(form: SparseRegression, v: FloatArray, curvature: FloatArray) -
     return math.fsum([float(gains[sparsity.free].sum()), chosen])
 
 
-def infimum_bound(form: SparseRegression) -> Bound:
+def infimum_bound(form: SparseRegression, *, caution: float = CAUTION) -> Bound:
     """Return the bound that the losses alone give: no prediction is better than the best one.
 
     What is left when nothing else holds, for instance without any ridge. Where zero belongs to
-    the domain of the conjugate it is ``-sum c_i l*(0)``, evaluated with care.
+    the domain of the conjugate it is ``-sum c_i l*(0)``, evaluated with care; ``caution`` is the
+    multiple of the rounding allowance to subtract.
     """
     constants, allowance = [form.constant], 0.0
     for term in form.terms:
@@ -232,12 +233,13 @@ def infimum_bound(form: SparseRegression) -> Bound:
             zero = np.zeros(shape)
             piece = term_bound(term, zero, zero)
             if not isinstance(piece, str) and lowest != 0.0:
-                constants.append(piece.constant)
-                allowance += piece.allowance
+                more = (caution - 1.0) * piece.allowance
+                constants.append(piece.constant - more)
+                allowance += piece.allowance + more
                 continue
         if not math.isfinite(lowest):
             return nothing(f"no lower bound on {term.loss.name} is known", INFIMUM)
-        slack = 0.0 if lowest == 0.0 else 1e-12 * (1.0 + abs(lowest))
+        slack = 0.0 if lowest == 0.0 else caution * 1e-12 * (1.0 + abs(lowest))
         constants.append(lowest - slack)
         allowance += slack
     sparsity = form.sparsity

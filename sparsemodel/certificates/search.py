@@ -27,7 +27,7 @@ from sparsemodel.numerics.budget import (
     inverse_cost,
 )
 
-_ROUNDED = 4.0
+_ROUNDED = 8.0
 """Multiple of the objective's rounding allowance below which no bound is looked for."""
 
 

@@ -23,6 +23,7 @@ from sparsemodel.certificates.description import describe
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.precision_certificate import PrecisionCertificate
 from sparsemodel.certificates.primal import Primal, primal
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statement import Statement, derive
 from sparsemodel.certificates.stationarity import TOLERANCE
@@ -175,8 +176,9 @@ def _value_matches(c: Certificate, at_point: Primal) -> None:
 def _bound_matches(c: Certificate, found: Statement, evaluated: Bound) -> None:
     """Compare the bound; that of a search over supports may be lower than what is recomputed."""
     bound = found.bound
-    slack = evaluated.allowance if evaluated.finite else 0.0
-    if c.proof is not None and c.bound > evaluated.value + slack:
+    slack = _slack(c, evaluated)
+    unchecked = c.proof is not None and c.proof.get("tree") is None
+    if unchecked and c.bound > evaluated.value + slack:
         raise CertificateError(
             f"line 'proof' cannot be checked: the bound {short(c.bound)} rests on a search over "
             "supports whose regions are not in the file; what the file proves by itself is "
@@ -192,6 +194,21 @@ def _bound_matches(c: Certificate, found: Statement, evaluated: Bound) -> None:
     require(c.bound_method == bound.method, "bound_method", c.bound_method, bound.method)
     reason = bound.reason if not bound.finite else ""
     require(c.bound_reason == reason, "bound_reason", c.bound_reason, reason)
+
+
+def _slack(c: Certificate, evaluated: Bound) -> float:
+    """Return by how much a bound may be above the one found here, on a machine that rounds so.
+
+    The writer subtracted :data:`CAUTION` allowances. A search is evaluated here with one, which
+    never proves less; a dual point as the writer did, and two computations differ by two
+    allowances at most, half of what was subtracted. Either way no bound is accepted that is not
+    below the exact one. Files of the first version subtracted a single allowance.
+    """
+    if not evaluated.finite:
+        return 0.0
+    if c.version < 2:
+        return evaluated.allowance
+    return 0.5 * evaluated.allowance if c.proof is None else 0.0
 
 
 def _allowance_matches(c: Certificate, form: SparseRegression, found: Statement) -> None:
@@ -228,7 +245,7 @@ def _root(c: Certificate, form: SparseRegression) -> Bound:
     tree = None if c.proof is None else c.proof.get("tree")
     if isinstance(tree, dict) and tree.get("kind") == record.KIND:
         return record.checked(form, tree).root
-    return evaluate(form, c.witness)
+    return evaluate(form, c.witness, caution=1.0)
 
 
 def _cross_check(c: Certificate, form: SparseRegression) -> str:
@@ -258,9 +275,10 @@ def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> B
         bound = record.tree_bound(inner, stored) if general else tree.tree_bound(form, stored)
         # The bound without branching may be the better one.
         if c.witness.duals:
-            bound = max(bound, evaluate(inner, c.witness), key=lambda b: b.value)
+            bound = max(bound, evaluate(inner, c.witness, caution=1.0), key=lambda b: b.value)
     else:
-        bound = evaluate(inner, c.witness)
+        single = c.version < 2 or c.proof is not None
+        bound = evaluate(inner, c.witness, caution=1.0 if single else CAUTION)
     if c.proof is not None:
         bound = replace(bound, method=SEARCHED, reason="" if bound.finite else NOTHING)
     return named(bound, c.witness.bounds)

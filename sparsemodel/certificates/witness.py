@@ -11,6 +11,7 @@ from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound, noth
 from sparsemodel.certificates.equality import balanced
 from sparsemodel.certificates.extraction import Extraction, applies, verified
 from sparsemodel.certificates.products import predictions
+from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.interfaces import Conjugable, FloatArray, SparseRegression
 
 
@@ -20,14 +21,16 @@ def evaluate(
     *,
     norms: tuple[FloatArray, ...] | None = None,
     hessian: FloatArray | None = None,
+    caution: float = CAUTION,
 ) -> Bound:
     """Return the bound that a witness proves, from the data alone.
 
     Without any dual point it is the infimum of the losses. Curvature that cannot be proved to be
-    there makes the bound ``-inf``.
+    there makes the bound ``-inf``. ``caution`` is the multiple of the rounding allowance to
+    subtract: more than one, so that a check on another machine can be strict.
     """
     if not witness.duals:
-        return infimum_bound(form)
+        return infimum_bound(form, caution=caution)
     if len(witness.duals) != len(form.terms):
         return nothing("the witness has another number of terms than the problem")
     for term, a in zip(form.terms, witness.duals, strict=True):
@@ -44,7 +47,9 @@ def evaluate(
         fits = witness.extraction.shape == (form.sparsity.size,) and applies(form)
         if not fits or not verified(form, extraction, hessian):
             return nothing("the extracted curvature is not proved to be in the data")
-    return dual_bound(form, witness.duals, at=witness.at, extraction=extraction, norms=norms)
+    return dual_bound(
+        form, witness.duals, at=witness.at, extraction=extraction, norms=norms, caution=caution
+    )
 
 
 def from_gradients(form: SparseRegression, gradients: Iterable[FloatArray]) -> Witness | None:

@@ -65,6 +65,18 @@ class OperatorDesign(Design):
                 raise
         return self._apply("rmatvec", r, self.shape[1])
 
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        n, p = self.shape
+        row = self._bad("matvec", np.ones(p))
+        column = self._bad("rmatvec", np.ones(n))
+        return None if row is None or column is None else (row, column)
+
+    def _bad(self, name: str, v: FloatArray) -> int | None:
+        """Return the first entry of a product that is not finite."""
+        found = np.asarray(getattr(self._operator, name)(v), dtype=np.float64).reshape(-1)
+        places = np.flatnonzero(~np.isfinite(found))
+        return int(places[0]) if places.size else None
+
     def _apply(self, name: str, v: FloatArray, size: int) -> FloatArray:
         product: Callable[[FloatArray], Any] = getattr(self._operator, name)
         if v.ndim == 1:

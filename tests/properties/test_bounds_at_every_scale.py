@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -157,3 +158,33 @@ def test_squares_that_underflow_cost_no_validity(size):
     optimum = exact_optimum(declared.form)
     assert Fraction(max(solution.bound, certificate.bound)) <= optimum
     assert Fraction(certificate.upper) >= optimum
+
+
+def holds(certificate, form):
+    try:
+        verify(certificate, form)
+    except sm.CertificateError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_largest_bound_that_is_verified_is_not_above_the_optimum(k):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        a, y = rng.standard_normal((8, 5)) + 3.0, rng.standard_normal(8) + 10.0
+        term = Term(DenseDesign(a), SquaredLoss(), y, np.full(8, 1.0 / 8))
+        form = SparseRegression(
+            (term,), np.full(5, 0.1), Cardinality(5, k, np.empty(0, dtype=np.intp))
+        )
+        found, x = prove(form, np.zeros(5), gap=1e-9)
+        for one in (found, certify(form, x)):
+            assert holds(one, form)
+            low, high = one.bound, one.upper
+            for _ in range(15):
+                middle = 0.5 * (low + high)
+                if holds(replace(one, bound=middle), form):
+                    low = middle
+                else:
+                    high = middle
+            assert Fraction(low) <= exact_optimum(form)

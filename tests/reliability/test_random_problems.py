@@ -88,6 +88,22 @@ def test_what_once_divided_by_zero():
     assert judge(recipe).faults == ()
 
 
+def test_what_was_once_called_wrong():
+    """A value of 5e-317, right to the last digit that such a number has."""
+    recipe = Recipe(
+        loss="quantile",
+        shape=(1, 6),
+        target="noise",
+        target_scale=1e-310,
+        k="half",
+        reduction="sum",
+        seed=1486778841,
+    )
+    verdict = judge(recipe)
+    assert verdict.faults == ()
+    assert verdict.outcome == "solved"
+
+
 @pytest.mark.slow
 def test_what_once_broke_a_contract():
     """Entries of 4e8 with the sum one: rounding was taken for a violation."""

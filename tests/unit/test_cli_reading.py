@@ -308,5 +308,5 @@ def test_parquet_without_pyarrow_says_what_to_install(
     path = tmp_path / "t.parquet"
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match=r"sparsemodel\[parquet\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install pandas pyarrow"):
         read_table(str(path), Columns())

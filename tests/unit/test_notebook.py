@@ -90,7 +90,7 @@ def test_several_classes(problem: sm.Problem) -> None:
     A = rng.standard_normal((30, 5))
     w = sm.Variable((5, 3), name="w")
     goal = sm.minimize(sm.multinomial_loss(A @ w, np.arange(30) % 3) + sm.ridge(w, 0.1))
-    three = sm.Problem(goal, sm.card(w) <= 2)
+    three = sm.Problem(goal, sm.card(w, axis=1) <= 2)
     solution = three.solve()
     text = shown(solution)
     assert all(f"w[{j}]" in text for j in solution.support)

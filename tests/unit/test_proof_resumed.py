@@ -11,7 +11,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.proof import prove
+from sparsemodel.certificates.proof.resume import at_least
 from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
 
 
@@ -149,3 +151,19 @@ def test_a_tree_that_promises_too_much_is_not_believed():
     del tree["nodes"][victim]["branch"]  # a part is said to be closed: it is open again
     second = problem.prove(gap=1e-6, resume=replace(first, proof={"summary": {}, "tree": tree}))
     assert verify(second, problem.form).claim is Claim.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("value", "claimed", "proved", "expected"),
+    [
+        (1.0 - 2.0**-53, 1.0, 1.0 + 1e-12, 1.0),  # lost in the last digits alone
+        (0.5, 1.0, 0.75, 0.75),  # claimed, and not proved
+        (0.5, 1.0, 0.25, 0.5),
+        (0.5, 1.0, -np.inf, 0.5),
+        (2.0, 1.0, 1.0, 2.0),
+    ],
+)
+def test_going_on_loses_no_bound_and_believes_none(value, claimed, proved, expected):
+    first = replace(make(0).certify(), bound=claimed)
+    assert at_least(value, first, lambda: Bound(proved, 0.0, "")) == expected
+    assert at_least(value, None, lambda: Bound(proved, 0.0, "")) == value

@@ -10,7 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.base import Certificate, Progress, Witness
-from sparsemodel.certificates.branch_and_bound.record import KIND, Checked, Recorder, checked
+from sparsemodel.certificates.branch_and_bound.record import (
+    KIND,
+    Checked,
+    Recorder,
+    checked,
+    tree_bound,
+)
 from sparsemodel.certificates.branch_and_bound.search import Search, Standing
 from sparsemodel.certificates.branch_and_bound.tree import region_bounds
 from sparsemodel.certificates.certify import assemble, check_value, checked_point
@@ -20,7 +26,7 @@ from sparsemodel.certificates.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.gains import forced_units
 from sparsemodel.certificates.primal import primal
-from sparsemodel.certificates.proof.resume import better, searched, stored_tree
+from sparsemodel.certificates.proof.resume import at_least, better, searched, stored_tree
 from sparsemodel.certificates.relaxation.regulariser import objection
 from sparsemodel.certificates.root import Reserve, contradicts
 from sparsemodel.certificates.rounding import CAUTION
@@ -103,8 +109,9 @@ def prove(
         When ``resume`` is of another problem, or holds no tree to go on with.
     """
     began = time.perf_counter()
-    inner = form
+    inner, earlier = form, None
     if resume is not None:
+        earlier = stored_tree(resume, form, gap)
         bounds = resume.witness.bounds
         inner = within(form, bounds, primal(form, checked_point(form, resume.x)))
     elif bounds is not None:
@@ -121,9 +128,8 @@ def prove(
     check_value(at_point)
     if at_point.violations:
         raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
-    earlier = known = None
+    known = None
     if resume is not None:
-        earlier = stored_tree(resume, form, gap)
         known = checked(inner, earlier, caution=CAUTION)
         x, _ = better(form, x, at_point, resume)
     # Powers of two scale floats exactly: a bound on the scaled form is one on the form itself.
@@ -162,7 +168,8 @@ def prove(
     source = f"{METHOD}: {count} regions, {left} open"
     at_root = root.value if root.finite else -math.inf
     # The record alone decides; the running bound of the search must not exceed it.
-    value, witness = proved, Witness((), bounds=bounds)
+    value = at_least(proved, resume, lambda: tree_bound(inner, earlier))
+    witness = Witness((), bounds=bounds)
     more = reserve.bound(
         form,
         best,

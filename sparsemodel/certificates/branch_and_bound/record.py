@@ -163,7 +163,7 @@ def tree_bound(form: SparseRegression, tree: Any) -> Bound:
     CertificateError
         When the tree is malformed, or not one of this problem.
     """
-    value = max(checked(form, tree).bound, infimum_bound(form).value)
+    value = max(checked(form, tree).bound, infimum_bound(form, caution=1.0).value)
     if math.isnan(value) or value == -math.inf:
         return nothing("the tree proves nothing")
     # Another machine rounds otherwise, within what either subtracts.

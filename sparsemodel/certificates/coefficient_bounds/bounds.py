@@ -22,7 +22,7 @@ from sparsemodel.certificates.dual import infimum_bound
 from sparsemodel.certificates.extraction import LIMIT
 from sparsemodel.certificates.primal import Primal
 from sparsemodel.certificates.products import matrix_free
-from sparsemodel.certificates.rounding import U
+from sparsemodel.certificates.rounding import TINY, U
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
 from sparsemodel.losses.linear import LinearLoss
 from sparsemodel.losses.quadratic import SquaredLoss
@@ -108,7 +108,9 @@ def from_data(
         return found
     m, neighbours = found
     radius = np.full(form.sparsity.size, np.inf)
-    radius[e.counted] = np.nextafter(m * e.scale, np.inf)  # scales may make them subnormal
+    radius[e.counted] = m * e.scale
+    if not np.all(radius[e.counted] >= TINY):
+        return "the coefficients are too small for bounds on them"
     # Nothing depends on these: at zero they are as good as anywhere.
     radius[e.void] = float(np.median(radius[e.counted])) if e.counted.size else 1.0
     counts = np.zeros(radius.size, dtype=np.int64)
@@ -217,8 +219,9 @@ def _ceiling(form: SparseRegression, e: Eliminated, level: float) -> FloatArray:
         ridge = form.ridge[e.counted]
         known = np.full(out.size, np.inf)
         on = ridge > 0.0
-        # Root by root: the quotient underflows where coefficients do not.
-        known[on] = math.sqrt(2.0 * room) / (np.sqrt(ridge[on]) * e.scale[on]) * (1.0 + 16.0 * U)
+        # Not the root of the ratio, which underflows long before its root does.
+        reach = math.sqrt(2.0 * room) / np.sqrt(ridge[on]) * (1.0 + 16.0 * U) + TINY
+        known[on] = reach / e.scale[on]
         out = np.minimum(out, known)
     return out
 

@@ -25,9 +25,10 @@ from sparsemodel.certificates.extraction import LIMIT
 from sparsemodel.certificates.primal import constant_part, primal
 from sparsemodel.certificates.products import matrix_free
 from sparsemodel.certificates.proof.quadratic import Quadratic
-from sparsemodel.certificates.proof.resume import better, searched, stored_tree
+from sparsemodel.certificates.proof.resume import at_least, better, searched, stored_tree
 from sparsemodel.certificates.proof.resume import resume as go_on
 from sparsemodel.certificates.proof.search import Search
+from sparsemodel.certificates.proof.tree import tree_bound
 from sparsemodel.certificates.root import Reserve, contradicts
 from sparsemodel.certificates.rounding import CAUTION
 from sparsemodel.certificates.search import Candidate
@@ -184,7 +185,8 @@ def prove(
         raise contradiction(form, search.bound, final.upper, METHOD)
     witness = _root_witness(form, search)
     at_root = evaluate(form, witness).value
-    value, source = max(search.bound, at_root), f"{METHOD}: {search.nodes} nodes"
+    proved = at_least(search.bound, resume, lambda: tree_bound(form, tree))
+    value, source = max(proved, at_root), f"{METHOD}: {search.nodes} nodes"
     source += f", {len(search.open)} open"
     root = reserve.bound(
         form,
@@ -201,7 +203,7 @@ def prove(
         moments += root.progress
         if at_root > value:
             value, source = at_root, f"{root.best.source} ({source})"
-    tree = search.tree.to_dict()
+    record = search.tree.to_dict()
     summary = {
         "method": METHOD + " on the perspective relaxation",
         "nodes": search.nodes,
@@ -225,9 +227,9 @@ def prove(
         progress=moments,
         target=gap,
         seconds=time.perf_counter() - began,
-        proof={"summary": summary, "tree": tree},
+        proof={"summary": summary, "tree": record},
     )
-    return replace(certificate, assumptions=(*certificate.assumptions, searched(tree))), search.x
+    return replace(certificate, assumptions=(*certificate.assumptions, searched(record))), search.x
 
 
 def _run(search: Search, form: SparseRegression, tree: Any) -> bool:

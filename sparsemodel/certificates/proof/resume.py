@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from sparsemodel.certificates.base import Certificate
 from sparsemodel.certificates.certify import checked_point
 from sparsemodel.certificates.description import describe
+from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.primal import Primal, primal
 from sparsemodel.certificates.proof.nodes import UNDECIDED, Node
 from sparsemodel.certificates.proof.search import Search
@@ -64,6 +66,18 @@ def better(
     return stored, there
 
 
+def at_least(value: float, earlier: Certificate | None, proved: Callable[[], Bound]) -> float:
+    """Return a bound that is not below the one to go on from, where that is proved again.
+
+    Going on evaluates the record in another order than the search that wrote it, with the same
+    caution; the sums differ in their last digits. ``proved`` is what the record proves with no
+    more caution than a check of it takes, and is asked only where the bound has dropped.
+    """
+    if earlier is None or not earlier.bound > value:
+        return value
+    return max(value, min(earlier.bound, proved().value))
+
+
 def resume(search: Search, form: SparseRegression, tree: Any) -> None:
     """Run ``search`` from the parts that a stored tree leaves open.
 
@@ -116,4 +130,4 @@ def _scaled(stage: Stage, record: dict[str, Any]) -> Any:
     return stage.root * x[stage.active]
 
 
-__all__ = ["better", "resume", "searched", "stored_tree"]
+__all__ = ["at_least", "better", "resume", "searched", "stored_tree"]

@@ -18,6 +18,8 @@ Values: TypeAlias = dict[int, FloatArray]
 
 EPS = np.finfo(np.longdouble).eps
 EPS64 = np.finfo(np.float64).eps
+SMALLEST = np.finfo(np.float64).smallest_subnormal
+"""The last digit of numbers near zero, which is no share of their size."""
 
 _LARGE = 250_000
 """Entries up to which a product is taken in extended precision."""
@@ -128,6 +130,7 @@ def evaluate(affine: Affine, values: Values) -> Sum:
 __all__ = [
     "EPS",
     "EPS64",
+    "SMALLEST",
     "Sum",
     "Unjudged",
     "Values",

@@ -145,14 +145,34 @@ def is_known(loss: DataFit) -> bool:
 
 def total(loss: DataFit, u: Long, y: Long, c: Long) -> Any:
     """Return the sum of the losses times ``c``; losses of others by their own functions."""
+    return np.sum(each(loss, u, y, c))
+
+
+def each(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
+    """Return the parts of :func:`total`: one per observation, or one that does not come apart."""
     if type(loss) is CoxLoss:
-        return _cox(u, y, c)
+        return long(_cox(u, y, c))
     if type(loss) in VALUES:
-        return np.sum(c * VALUES[type(loss)](loss, u, y))
+        return long(c * VALUES[type(loss)](loss, u, y))
     plain = [np.asarray(part, dtype=np.float64) for part in (u, y, c)]
     if isinstance(loss, CustomLoss):
         return long(c.flat[0]) * long(np.asarray(loss.function(plain[0])).reshape(()))
     return long(loss.total(*plain))
+
+
+def moved(loss: DataFit, u: Long, y: Long, c: Long, reach: Long) -> Any:
+    """Return how far :func:`total` can move when every prediction moves by up to ``reach``.
+
+    Each in its own direction: moved together, they would cancel at any balanced point.
+    """
+    middle = each(loss, u, y, c)
+    most = long(0.0)
+    for sign in (-1, 1):
+        most = np.maximum(most, np.abs(each(loss, u + sign * reach, y, c) - middle))
+    out = np.sum(most)
+    if u.ndim > 1 or most.shape != u.shape:  # parts of several predictions
+        out = np.maximum(out, np.sum(np.abs(slope(loss, u, y, c)) * reach))
+    return out
 
 
 def slope(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
@@ -203,8 +223,10 @@ __all__ = [
     "VALUES",
     "Long",
     "bend",
+    "each",
     "is_known",
     "long",
+    "moved",
     "slope",
     "total",
 ]

@@ -17,13 +17,22 @@ from sparsemodel.modelling.variables import Variable
 from sparsemodel.testing.referee.expressions import (
     EPS,
     EPS64,
+    SMALLEST,
     Sum,
     Unjudged,
     Values,
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.losses import COUPLED, LABELLED, Long, is_known, long, total
+from sparsemodel.testing.referee.losses import (
+    COUPLED,
+    LABELLED,
+    Long,
+    is_known,
+    long,
+    moved,
+    total,
+)
 
 ROOM = 16.0
 """What is allowed to the library over an honest estimate of the rounding in float64."""
@@ -130,9 +139,9 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], values: Values) -> Wo
     error = error + np.abs(value) * EPS * (len(y) + 64)
     if not is_known(term.loss):  # the user's own function is evaluated in float64
         error = error + np.abs(value) * EPS64 * 64 + _moved(term, u, y, c, u.size * EPS64)
-    doubles = (u.size + targets) * EPS64 * 4
+    doubles = (u.size + targets) * EPS64 * 4 + 4 * SMALLEST
     size = np.abs(value) + (weight if isinstance(term.loss, _LOGARITHMIC) else 0)
-    rounding = _moved(term, u, y, c, doubles) + size * EPS64 * 64
+    rounding = _moved(term, u, y, c, doubles) + size * EPS64 * 64 + len(y) * SMALLEST
     return Worth(value, error, float(rounding), u.single)
 
 
@@ -140,10 +149,7 @@ def _moved(term: LossTerm, u: Sum, y: Long, c: Long, reach: Long) -> Any:
     """Return how far the loss moves when predictions move by ``reach``."""
     if isinstance(term.loss, COUPLED):
         return 2 * np.sum(c) * reach.max(initial=0.0)
-    middle = total(term.loss, u.value, y, c)
-    ends = [total(term.loss, u.value + sign * reach, y, c) for sign in (-1, 1)]
-    tops = np.abs(c).max(initial=0.0) if u.value.ndim > 1 else np.abs(c)
-    return 2 * max(np.abs(end - middle) for end in ends) + 4 * np.sum(tops * np.abs(reach).T)
+    return 2 * moved(term.loss, u.value, y, c, reach)
 
 
 def ridge_piece(term: Ridge, variables: tuple[Variable, ...]) -> Piece:

@@ -69,10 +69,9 @@ def certificate_rules(certificate: Any) -> list[str]:
         return faults + _precision_rules(c, gap)
     if isinstance(c, Certificate):
         relative = relative_gap_of(c.upper, c.bound)
-        # What does not depend on the coefficients is left out of the size, so it may be larger.
-        same = close(c.relative_gap, relative, 1e-6)
-        offset = c.problem.constant != 0.0 or any("linear" in t.loss for t in c.problem.terms)
-        if not (same or (offset and c.relative_gap > relative)):
+        constant = c.constant
+        small = c.relative_gap < relative and not close(c.relative_gap, relative, 1e-6)
+        if small or (constant == 0.0 and not close(c.relative_gap, relative, 1e-6)):
             faults.append(f"the relative gap says {c.relative_gap!r}, and it is {relative!r}")
         return faults + _claim_rules(c, relative)
     return faults

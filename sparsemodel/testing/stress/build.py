@@ -18,6 +18,7 @@ from sparsemodel.testing.stress.formulas import (
     Long,
     long,
     total_loss,
+    total_moved,
     total_slope,
 )
 from sparsemodel.testing.stress.recipe import Recipe
@@ -203,10 +204,7 @@ class Trial:
         """Return how far the loss moves when predictions move by ``reach``."""
         if self.recipe.loss in ("multinomial", "cox"):  # 2-Lipschitz in the largest move
             return 2 * np.sum(block.factors) * reach.max()
-        middle = self._loss(u, block)
-        ends = [self._loss(u + sign * reach, block) for sign in (-1, 1)]
-        moved = [np.abs(end - middle) for end in ends]
-        return 2 * max(moved) + 4 * np.sum(block.factors * np.abs(reach))
+        return 2 * total_moved(self.recipe.loss, u, block.targets, block.factors, reach)
 
 
 _EPS = np.finfo(np.longdouble).eps

@@ -22,7 +22,7 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from sparsemodel.testing.referee.losses import Long, long, slope, total
+from sparsemodel.testing.referee.losses import Long, long, moved, slope, total
 
 HUBER_DELTA, TAU, EPSILON, SMOOTHING = 0.7, 0.3, 0.2, 0.5
 """Parameters of the losses that have one, in the random problems."""
@@ -57,6 +57,11 @@ def total_loss(name: str, u: Long, y: Long, weights: Long) -> Any:
     return total(LOSSES[name], u, y, weights)
 
 
+def total_moved(name: str, u: Long, y: Long, weights: Long, reach: Long) -> Any:
+    """Return how far :func:`total_loss` can move when predictions move by up to ``reach``."""
+    return moved(LOSSES[name], u, y, weights, reach)
+
+
 __all__ = [
     "EPSILON",
     "HUBER_DELTA",
@@ -66,5 +71,6 @@ __all__ = [
     "Long",
     "long",
     "total_loss",
+    "total_moved",
     "total_slope",
 ]
