@@ -92,6 +92,8 @@ def from_data(
     e = eliminated(form)
     if isinstance(e, str):
         return e
+    if not e.counted.size:
+        return "no counted column is seen beside the coordinates that are always in"
     level = _level(form, at_point)
     declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
     known = _ceiling(form, e, level) * (1.0 + _SLACK)
