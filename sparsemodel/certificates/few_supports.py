@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemodel.certificates.base import Certificate
 from sparsemodel.certificates.claims import OPTIMAL_GAP, Claim
+from sparsemodel.certificates.coefficient_bounds.base import with_bounds
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.searches import SEARCHED, searched
 from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedProblemError
@@ -97,12 +98,17 @@ def _of_the_point(
     from sparsemodel.certificates.primal import primal
     from sparsemodel.certificates.search import Candidate
 
-    bound = Bound(proof.bound, 0.0, SEARCHED)
+    at_point = primal(form, certificate.x)
+    bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
+    if box is not None:
+        if at_point.upper > box.level:
+            return certificate  # the bounds rest on the better point, which is in no file
+        bound = with_bounds(bound)
     tree = None if proof.proof is None else proof.proof["tree"]
     found = assemble(
         form,
         certificate.x,
-        primal(form, certificate.x),
+        at_point,
         Candidate(proof.witness, bound, proof.bound_source),
         names=names,
         backend=certificate.backend,

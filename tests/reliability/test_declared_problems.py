@@ -28,6 +28,14 @@ def test_a_few_problems_of_each_kind(kind: str):
     assert judged or kind in ("symmetric matrices", "faulty operators")  # may all be refused
 
 
+@pytest.mark.parametrize("seed", [187650558, 1754317278, 2014495555])
+def test_proofs_that_once_had_a_fault(seed: int):
+    """The bounds in a box, of another point; bounds raised by the rounding of their last digits."""
+    verdict = judge(DeclaredRecipe("proofs", seed))
+    assert verdict.faults == ()
+    assert verdict.judged > 2
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_five_hundred_problems_of_the_language():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates import Certificate, certify, verify
+from sparsemodel.certificates import Certificate, Claim, certify, verify
 from sparsemodel.certificates.branch_and_bound import prove
 from sparsemodel.certificates.coefficient_bounds.base import METHOD, STATEMENT, CoefficientBounds
 from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data
@@ -193,3 +193,16 @@ def test_a_deadline_that_has_passed_leaves_no_bounds() -> None:
     )
     assert "time" in str(found)
     assert certify(form, np.zeros(120), time_limit=0.0).upper > 0.0
+
+
+@pytest.mark.parametrize("column", [0.0, 1.0])
+@pytest.mark.parametrize("shape", [(3, 2), (1, 1), (5, 4)])
+def test_coordinates_that_nothing_depends_on_cost_no_bound(shape, column):
+    w, c = sm.Variable(shape[1]), sm.Variable()
+    y = np.arange(shape[0]) * 1.0
+    goal = sm.minimize(sm.squared_loss(np.full(shape, column) @ w + c, y))
+    problem = sm.Problem(goal, [sm.card(w) <= 1, w <= 0.75, w >= -0.5])
+    problem.solve()
+    for found in (problem.certify(), problem.prove()):
+        assert found.claim in (Claim.OPTIMAL, Claim.ZERO)
+        verify(found, problem.form)

@@ -163,6 +163,8 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
     starts = np.zeros(e.counted.size + 1, dtype=np.int64)
     np.cumsum(claimed.counts[e.counted], out=starts[1:])
     neighbours = Neighbours(starts, position[bounds.neighbours])
+    if not e.counted.size:
+        return ""  # nothing depends on any coordinate
     m = bounds.radius[e.counted] / e.scale
     ceiling = _ceiling(form, e, bounds.level)
     out = Sweep(e, form.sparsity.budget, neighbours, None)(m, floor=0.0, fresh=True)

@@ -70,6 +70,8 @@ def find(
         When to give up.
     """
     size = e.counted.size
+    if not size:  # nothing depends on any coordinate
+        return np.zeros(0), Neighbours.none(0)
     levels = _levels(size, k) if eliminate else (0,)
     counts, frozen = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
     best: tuple[FloatArray, Neighbours] | None = None
