@@ -14,7 +14,12 @@ from sparsemodel.certificates.base import Witness
 from sparsemodel.certificates.claims import gap_of, relative_gap_of
 from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound
 from sparsemodel.certificates.extraction import Extraction, hessian, verified
-from sparsemodel.certificates.gains import best_selection, forced_units, unit_gains
+from sparsemodel.certificates.gains import (
+    best_selection,
+    coordinate_gains,
+    forced_units,
+    unit_gains,
+)
 from sparsemodel.certificates.statement import derive
 from sparsemodel.certificates.stationarity import stationarity
 from sparsemodel.designs import DenseDesign
@@ -110,6 +115,42 @@ def test_the_gains_of_a_group_are_rounded_up():
             assert exact <= Fraction(units[group]) <= exact * (1 + Fraction(1, 10**10))
 
 
+def exact_gain(v, curvature, lower, upper):
+    """Return the largest ``-v x - curvature x^2 / 2`` within bounds, in rational numbers."""
+    v, curvature, lower, upper = map(Fraction, (v, curvature, lower, upper))
+    ends = [lower, upper]
+    if curvature:
+        ends.append(min(max(-v / curvature, lower), upper))
+    return max(-v * x - curvature * x * x / 2 for x in ends)
+
+
+def test_the_gain_of_a_coordinate_within_bounds_is_rounded_up():
+    """For every slope within the error, whichever end of it gains more."""
+    rng = np.random.default_rng(2)
+    for share in (0.0, 1e-3, 3.0):
+        v = rng.standard_normal(300) * 10.0 ** rng.uniform(-3.0, 3.0, 300)
+        error = share * np.abs(v)
+        curvature = np.where(rng.random(300) < 0.5, 0.0, 10.0 ** rng.uniform(-2.0, 2.0, 300))
+        box = Box(-rng.uniform(0.0, 2.0, 300), rng.uniform(0.0, 2.0, 300))
+        gains = coordinate_gains(v, error, curvature, box)
+        for j in range(300):
+            low, high = Fraction(v[j]) - Fraction(error[j]), Fraction(v[j]) + Fraction(error[j])
+            sides = (curvature[j], box.lower[j], box.upper[j])
+            exact = max(exact_gain(low, *sides), exact_gain(high, *sides))
+            assert (
+                exact <= Fraction(gains[j]) <= exact * (1 + Fraction(1, 10**12)) + Fraction(1e-12)
+            )
+
+
+def test_the_gain_of_a_row_is_the_sum_of_its_entries():
+    v, ridge = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, 4.0]]), np.array([0.5, 2.0])
+    exact = np.square(v).sum(axis=1) / (2.0 * ridge)
+    for box in (None, Box(np.full((2, 3), -99.0), np.full((2, 3), 99.0))):
+        gains = coordinate_gains(v, np.zeros((2, 3)), ridge, box)
+        np.testing.assert_allclose(gains, exact, rtol=1e-12)
+        assert np.all(gains >= exact)
+
+
 def test_a_unit_is_forced_by_a_bound_on_either_side():
     box = Box(np.array([0.5, -np.inf, 0.0, -1.0]), np.array([np.inf, -0.5, 1.0, 0.0]))
     sparsity = Cardinality(4, 2)
@@ -172,6 +213,32 @@ def test_a_bound_with_curvature_is_below_the_optimum_whatever_the_dual_point(sca
             assert bound.value <= best
             sharp += noise == 0.0 and bound.value > best - 2.0 * abs(best)
     assert sharp > 5
+
+
+def test_a_dual_point_of_another_point_proves_nothing_with_curvature():
+    """The gradient vanishes at ``b``; with the point ``2 b`` the bound would be four times P."""
+    b = np.array([3.0, -2.0])
+    form = squared(np.eye(2), b, 2, 0.5)
+    for extracted in (0.5, 1.0 - 1e-12):
+        bound = dual_bound(
+            form, (0.0 * b,), at=2.0 * b, extraction=Extraction(np.full(2, extracted))
+        )
+        assert bound.value <= optimum(form)
+
+
+def test_slopes_are_as_uncertain_as_the_dual_point():
+    """Small problems, points and dual points anywhere: the distance moves the slopes as well."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        A = rng.standard_normal((n, p)) if rng.random() < 0.7 else np.eye(n, p)
+        y = rng.standard_normal(n) * 10.0 ** rng.uniform(-1.0, 1.0)
+        form = squared(A, y, p, 10.0 ** rng.uniform(-3.0, 1.0))
+        x = rng.standard_normal(p) * 10.0 ** rng.uniform(-1.0, 1.0)
+        lowest = max(float(np.linalg.eigvalsh(A.T @ A)[0]), 0.0) * rng.choice([0.5, 0.999999])
+        dual = A @ x - y + rng.standard_normal(n) * 10.0 ** rng.uniform(-3.0, 1.0)
+        bound = dual_bound(form, (dual,), at=x, extraction=Extraction(np.full(p, lowest)))
+        assert bound.value <= optimum(form) * (1.0 + 1e-9)
 
 
 def test_a_bound_with_curvature_is_exact_for_a_separable_problem():
