@@ -1,0 +1,180 @@
+"""Change one line at a time, and see whether the tests notice.
+
+``python tests/mutations/run.py`` applies every mutation of ``mutations.toml`` to a copy of the
+package and runs the tests that are named with it, which have to fail. A mutation that survives is
+a hole in the tests. ``--only WORD ...`` takes those whose file or line holds a word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from queue import Queue
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+COPIED = ("sparsemodel", "backends", "tests", "pyproject.toml")
+SECONDS = 600
+"""A mutant that is not done by then hangs, which counts as noticed."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A piece of a line, what stands there instead, and who should notice."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    equivalent: str = ""
+    """Why no test can notice; empty where one has to."""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.old}  ->  {self.new}"
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the mutation."""
+        if text.count(self.old) != 1:
+            raise ValueError(
+                f"{self}: the old line is there {text.count(self.old)} times, not once"
+            )
+        return text.replace(self.old, self.new)
+
+
+def mutations() -> list[Mutation]:
+    """Return the list that is kept."""
+    found = []
+    for file, entry in tomllib.loads((HERE / "mutations.toml").read_text("utf-8")).items():
+        usual = entry["tests"]
+        for old, new, *own in entry.get("mutations", []):
+            found.append(Mutation(file, old, new, tuple(own or usual)))
+        for old, new, reason in entry.get("equivalent", []):
+            found.append(Mutation(file, old, new, tuple(usual), reason))
+    return found
+
+
+def copy() -> Path:
+    """Return a folder with a copy of the package and its tests."""
+    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+    ignored = shutil.ignore_patterns("__pycache__", ".hypothesis")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy2(source, folder / name)
+    return folder
+
+
+@contextmanager
+def mutated(folder: Path, mutation: Mutation, stamps: Iterator[int]) -> Iterator[None]:
+    """Apply a mutation for a while."""
+    path = folder / mutation.file
+    text, stat = path.read_text("utf-8"), path.stat()
+    path.write_text(mutation.applied(text), "utf-8")
+    # Compiled files are told apart by times: each mutant has its own, the original keeps its.
+    time = int(stat.st_mtime) + next(stamps)
+    os.utime(path, (time, time))
+    try:
+        yield
+    finally:
+        path.write_text(text, "utf-8")
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run tests in a copy, with the copy first on the path."""
+    environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{folder / 'backends'}"}
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+def failing(folder: Path, tests: list[str]) -> list[str]:
+    """Return the tests that fail as things are; they cannot notice anything."""
+    done = pytest(folder, "-rfE", *tests)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stdout + done.stderr)
+    lines = [line.split(" - ")[0].split(" ", 1) for line in done.stdout.splitlines()]
+    return [line[1] for line in lines if line[0] in ("FAILED", "ERROR")]
+
+
+def noticed(
+    folder: Path, mutation: Mutation, left_out: list[str], stamps: Iterator[int]
+) -> tuple[bool, str]:
+    """Return whether the tests fail, and which one did so first."""
+    deselected = [f"--deselect={name}" for name in left_out]
+    with mutated(folder, mutation, stamps):
+        try:
+            done = pytest(folder, "-x", "-rfE", *deselected, *mutation.tests)
+        except subprocess.TimeoutExpired:
+            return True, "no end"
+    if done.returncode == 0:
+        return False, ""
+    if done.returncode != 1:
+        raise RuntimeError(f"{mutation}\n{done.stdout}{done.stderr}")
+    by = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
+    return True, by[0].split(" - ")[0] if by else ""
+
+
+def main() -> int:
+    """Run the mutations that were asked for; the exit code says whether all were noticed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[""], help="words of files, lines or mutants")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    chosen = [m for m in mutations() if any(word in str(m) for word in options.only)]
+    for mutation in chosen:
+        mutation.applied((ROOT / mutation.file).read_text("utf-8"))
+    folders: Queue[Path] = Queue()
+    for _ in range(options.jobs):
+        folders.put(copy())
+    wrong, stamps = [], count(1)
+    try:
+        left_out = failing(folders.queue[0], sorted({t for m in chosen for t in m.tests}))
+        for name in left_out:
+            print(f"fails without a mutation, left out: {name}", flush=True)
+
+        def judge(mutation: Mutation) -> None:
+            folder = folders.get()
+            try:
+                found, by = noticed(folder, mutation, left_out, stamps)
+            finally:
+                folders.put(folder)
+            right = found != bool(mutation.equivalent)
+            word = "noticed" if found else "equivalent" if right else "SURVIVED"
+            if not right:
+                wrong.append(mutation)
+                word = word if not found else "NOTICED, and said to be equivalent"
+            print(f"{word:<10}  {mutation}\n            {by or mutation.equivalent}", flush=True)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(judge, chosen))
+    finally:
+        while not folders.empty():
+            shutil.rmtree(folders.get(), ignore_errors=True)
+    print(f"{len(chosen)} mutations, {len(wrong)} that are not as the list says")
+    for mutation in wrong:
+        print(f"  {mutation}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

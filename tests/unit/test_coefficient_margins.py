@@ -1,0 +1,264 @@
+"""Bounds on coefficients, piece by piece: roundings at their worst, shifts, subsets, limits."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.coefficient_bounds.bounds import fault, from_data
+from sparsemodel.certificates.coefficient_bounds.centred import centred
+from sparsemodel.certificates.coefficient_bounds.eliminated import Eliminated, eliminated
+from sparsemodel.certificates.coefficient_bounds.neighbours import (
+    Neighbours,
+    strongest,
+    subset_tables,
+    subsets,
+)
+from sparsemodel.certificates.coefficient_bounds.sweep import Sweep
+from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
+from sparsemodel.losses import SquaredLoss
+
+pytest.importorskip("numba")
+
+
+def squared(A, y, k, ridge, *, free=(), weights=None, box=None):
+    A = np.asarray(A, dtype=float)
+    n, p = A.shape
+    weights = np.ones(n) if weights is None else weights
+    term = Term(DenseDesign(A), SquaredLoss(), np.asarray(y, dtype=float), weights)
+    sparsity = Cardinality(p, k, free=np.array(free, dtype=np.intp))
+    return SparseRegression((term,), np.broadcast_to(ridge, p) + 0.0, sparsity, box=box)
+
+
+def bounds_of(form, at=None):
+    x = np.zeros(form.shape) if at is None else at
+    found = from_data(form, primal(form, x), work=1e9, deadline=None)
+    assert isinstance(found, CoefficientBounds), found
+    return found
+
+
+# ---- one row: the products may be off by their unit, in the worst way ----------------------------
+
+
+def quadratic(seed, p=6, unit=0.01):
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((40, p)) + 0.3 * rng.standard_normal((40, 1))
+    gram, ridge = a.T @ a / 40, rng.uniform(0.01, 0.3, p)
+    linear, sizes = rng.standard_normal(p), np.sqrt(np.diag(gram) + ridge)
+    return Eliminated(
+        counted=np.arange(p),
+        void=np.zeros(0, dtype=np.int64),
+        gram=np.ascontiguousarray(gram),
+        linear=linear,
+        ridge=ridge,
+        sizes=sizes,
+        reach=float(np.max(np.abs(linear) / sizes)),
+        unit=unit,
+        scale=np.ones(p),
+    )
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_row_holds_for_the_worst_products_within_their_unit(k):
+    """Without neighbours: ``w_j = (c_j - sum G_ji w_i) / (G_jj + ridge_j)``, all signs at worst."""
+    for seed in range(20):
+        e = quadratic(seed)
+        p = e.linear.size
+        m = np.random.default_rng(seed).uniform(0.5, 2.0, p)
+        out = Sweep(e, k, Neighbours.none(p), None)(m, floor=0.0, fresh=True)
+        off = e.unit * np.outer(e.sizes, e.sizes)
+        for j in range(p):
+            others = (np.abs(e.gram[j]) + off[j]) * m
+            others[j] = 0.0
+            above = abs(e.linear[j]) + e.unit * e.sizes[j] * e.reach
+            above += np.sort(others)[p - (k - 1) :].sum()
+            worst = above / (e.gram[j, j] - off[j, j] + e.ridge[j])
+            assert worst <= out[j] <= 1.1 * worst
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("many", [1, 2, 5])
+def test_a_row_holds_for_every_support_whatever_is_eliminated(k, many):
+    """Every restricted minimiser within ``m`` is within the row's bound; errors drawn at random."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        e = quadratic(seed, unit=1e-4)
+        p = e.linear.size
+        found = []
+        for _ in range(4):
+            sign = np.triu(rng.choice([-1.0, 1.0], (p, p)))
+            sign = sign + np.triu(sign, 1).T
+            h = e.gram + e.unit * sign * np.outer(e.sizes, e.sizes) + np.diag(e.ridge)
+            c = e.linear + e.unit * rng.choice([-1.0, 1.0], p) * e.sizes * e.reach
+            for q in range(1, k + 1):
+                for S in map(list, itertools.combinations(range(p), q)):
+                    w = np.zeros(p)
+                    w[S] = np.linalg.solve(h[np.ix_(S, S)], c[S])
+                    found.append(np.abs(w))
+        m = np.max(found, axis=0)
+        neighbours = strongest(e.gram, np.full(p, many))
+        out = Sweep(e, k, neighbours, None)(m, floor=0.0, fresh=True)
+        assert np.all(out >= m)
+
+
+def test_what_was_looked_at_before_is_passed_over_only_where_it_cannot_matter():
+    for seed in range(10):
+        e = quadratic(seed)
+        p = e.linear.size
+        rng = np.random.default_rng(seed)
+        sweep = Sweep(e, 3, strongest(e.gram, np.full(p, 3)), None)
+        m = rng.uniform(0.5, 2.0, p)
+        for _ in range(4):
+            again = sweep(m, floor=0.0, fresh=False)
+            fresh = Sweep(e, 3, strongest(e.gram, np.full(p, 3)), None)(m, floor=0.0, fresh=True)
+            np.testing.assert_allclose(again, fresh, rtol=1e-12)
+            m *= rng.uniform(0.7, 1.2, p)
+
+
+# ---- subsets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("q", "largest"), [(0, 2), (1, 3), (4, 2), (5, 5), (6, 0)])
+def test_every_subset_of_the_neighbours_is_there(q, largest):
+    tables, sizes = subset_tables(np.array([q]), largest)
+    found = {tuple(int(i) for i in row if i >= 0) for row in tables[q, : sizes[q]]}
+    wanted = {
+        chosen
+        for members in range(min(q, largest) + 1)
+        for chosen in itertools.combinations(range(q), members)
+    }
+    assert found == wanted
+    assert subsets(q, largest) == sizes[q] == len(wanted)
+
+
+def test_neighbours_are_sets_of_other_rows():
+    starts = np.array([0, 1, 2, 2])
+    assert Neighbours(starts, np.array([1, 2])).valid(3)
+    for index in ([0, 2], [1, 1], [1, 3], [-1, 2]):
+        assert not Neighbours(starts, np.array(index)).valid(3)
+    assert not Neighbours(np.array([0, 2, 2, 2]), np.array([1, 1])).valid(3)
+
+
+# ---- shifts and eliminations ---------------------------------------------------------------------
+
+
+def least_over_the_intercept(form, x, free):
+    """Return the least objective over one free coordinate, the others at ``x``."""
+    values = []
+    for b in (-1.0, 0.0, 1.0):
+        at = x.copy()
+        at[free] = b
+        values.append(primal(form, at).value)
+    bend, slope = values[0] - 2.0 * values[1] + values[2], 0.5 * (values[2] - values[0])
+    return values[1] - 0.5 * slope**2 / bend
+
+
+def test_a_shift_by_the_intercept_changes_nothing_else():
+    """Rows that the intercept does not reach are not shifted: two terms, one without it."""
+    rng = np.random.default_rng(0)
+    first = np.column_stack([rng.standard_normal((9, 3)) + 5.0, np.ones(9)])
+    second = np.column_stack([rng.standard_normal((7, 3)) - 2.0, np.zeros(7)])
+    form = squared(first, rng.standard_normal(9) + 4.0, 2, 0.0, free=(3,))
+    other = squared(second, rng.standard_normal(7) - 1.0, 2, 0.0, free=(3,))
+    form = replace(form, terms=form.terms + other.terms)
+    shifted = centred(form)
+    assert shifted is not form
+    assert np.abs(shifted.terms[0].design.to_array()[:, :3].mean(axis=0)).max() < 1e-12
+    for _ in range(5):
+        x = np.append(rng.standard_normal(3), 0.0)
+        one, two = (least_over_the_intercept(f, x, 3) for f in (form, shifted))
+        assert one == pytest.approx(two, rel=1e-9)
+
+
+def test_an_intercept_with_a_ridge_shifts_nothing():
+    form = squared(
+        np.column_stack([np.arange(5.0) + 9.0, np.ones(5)]), np.ones(5), 1, 0.0, free=(1,)
+    )
+    assert centred(form) is not form
+    kept = replace(form, ridge=np.array([0.0, 0.1]))
+    assert centred(kept) is kept
+
+
+def test_an_elimination_multiplies_the_unit_of_the_errors():
+    r"""``S = h_cc - h_cf^2 / h_ff``: errors of u in each change it by ``(1 + h_cf)^2 u``."""
+    rng = np.random.default_rng(0)
+    f = rng.standard_normal(30)
+    A = np.column_stack([f + 1e-3 * rng.standard_normal(30), f])
+    form = squared(A, rng.standard_normal(30), 1, 0.0, free=(1,))
+    e = eliminated(form)
+    assert isinstance(e, Eliminated)
+    assert e.unit >= 3.99 * Quadratic.of(form).unit
+    one, two = A.T
+    exact = one @ one - (one @ two) ** 2 / (two @ two)
+    y = form.terms[0].target
+    w = (one @ y - (one @ two) * (two @ y) / (two @ two)) / exact
+    assert e.linear[0] / e.gram[0, 0] * e.scale[0] == pytest.approx(w, rel=1e-6)
+
+
+# ---- limits from elsewhere -----------------------------------------------------------------------
+
+
+def test_the_ridge_bounds_coefficients_by_what_an_objective_allows():
+    """Equal columns: the data prove nothing, and ``ridge w^2 / 2 <= level`` is all there is."""
+    ridge, y = 0.02, np.array([3.0, -1.0, 2.0])
+    A = np.column_stack([np.ones(3), np.ones(3)])
+    form = squared(A, y, 2, ridge)
+    at_zero = primal(form, np.zeros(2))
+    bounds = bounds_of(form)
+    ceiling = np.sqrt(2.0 * at_zero.upper / ridge)
+    np.testing.assert_allclose(bounds.radius, ceiling, rtol=1e-5)
+    assert fault(form, bounds, at_zero) == ""
+    for share in (0.75, 0.99):
+        assert fault(form, replace(bounds, radius=share * bounds.radius), at_zero)
+    assert fault(form, replace(bounds, level=0.9 * at_zero.upper), at_zero)
+
+
+def test_a_declared_box_bounds_coefficients_by_its_farther_side():
+    A = np.column_stack([np.ones(3), np.ones(3)])
+    box = Box(np.full(2, -1.0), np.full(2, 5.0))
+    form = squared(A, np.full(3, 9.0), 2, 0.0, box=box)
+    at_zero = primal(form, np.zeros(2))
+    bounds = bounds_of(form)
+    np.testing.assert_allclose(bounds.radius, 5.0, rtol=1e-5)
+    assert fault(form, bounds, at_zero) == ""
+    assert fault(form, replace(bounds, radius=np.full(2, 1.001)), at_zero)
+
+
+def test_neighbours_are_not_eliminated_where_bounds_may_hold_them():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((30, 4))
+    box = Box(np.full(4, -0.01), np.full(4, 0.01))
+    form = squared(A, A[:, 0], 2, 0.0, box=box)
+    bounds = bounds_of(form)
+    assert bounds.neighbours.size == 0
+    forged = replace(
+        bounds,
+        radius=np.full(4, 3.0),
+        starts=np.array([0, 1, 1, 1, 1]),
+        neighbours=np.array([1]),
+    )
+    at_zero = primal(form, np.zeros(4))
+    assert "neighbours are eliminated" in fault(form, forged, at_zero)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_bounds_are_in_units_of_the_columns(scale):
+    A = np.diag([1.0, 64.0, 1e4]) * scale
+    form = squared(A, [1.0, 2.0, 3.0], 2, 0.0)
+    bounds = bounds_of(form)
+    exact = np.array([1.0, 2.0 / 64.0, 3e-4]) / scale
+    assert np.all(bounds.radius >= exact)
+    assert np.all(bounds.radius <= 1.01 * exact)
+    at_zero = primal(form, np.zeros(3))
+    assert fault(form, bounds, at_zero) == ""
+    for j in range(3):
+        radius = bounds.radius.copy()
+        radius[j] *= 0.98
+        assert fault(form, replace(bounds, radius=radius), at_zero)
