@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemodel.certificates.base import Certificate
 from sparsemodel.certificates.claims import OPTIMAL_GAP, Claim
-from sparsemodel.certificates.coefficient_bounds.base import with_bounds
+from sparsemodel.certificates.coefficient_bounds.base import named
 from sparsemodel.certificates.dual import Bound
 from sparsemodel.certificates.searches import SEARCHED, searched
 from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedProblemError
@@ -100,10 +100,9 @@ def _of_the_point(
 
     at_point = primal(form, certificate.x)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
-    if box is not None:
-        if at_point.upper > box.level:
-            return certificate  # the bounds rest on the better point, which is in no file
-        bound = with_bounds(bound)
+    if box is not None and at_point.upper > box.level:
+        return certificate  # the bounds rest on the better point, which is in no file
+    bound = named(bound, box)
     tree = None if proof.proof is None else proof.proof["tree"]
     found = assemble(
         form,
