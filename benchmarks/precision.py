@@ -26,7 +26,7 @@ import sparsemodel as sm
 from benchmarks.problems import random_graph
 from sparsemodel.interfaces import Backend, BoolArray, Context, FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.modelling.precision_data import default_bounds
+from sparsemodel.modelling.precision_matrices.covariance import default_bounds
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
 from sparsemodel_backends.precision import (

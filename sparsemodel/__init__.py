@@ -140,7 +140,7 @@ def __getattr__(name: str) -> Any:
     message = f"module 'sparsemodel' has no attribute {name!r}"
     # `from sparsemodel import compiler` asks here first: rooms are imported, not explained.
     if not name.startswith("_") and find_spec(f"sparsemodel.{name}") is None:
-        from sparsemodel.modelling.hints import HINTS
+        from sparsemodel.modelling.expressions.hints import HINTS
 
         message += f": {HINTS[name]}" if name in HINTS else ""
     raise AttributeError(message)

@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     coordinate_scores,
 )
-from sparsemodel.interfaces.theory import Theorem
+from sparsemodel.interfaces.standing import Theorem
 from sparsemodel.numerics import (
     GreedySupport,
     RidgedObjective,

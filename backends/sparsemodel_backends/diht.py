@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
-from sparsemodel.interfaces.theory import Theorem
+from sparsemodel.interfaces.standing import Theorem
 from sparsemodel.numerics import (
     Dual,
     conjugate_slope,

@@ -199,7 +199,7 @@ def _solve_time(
     *,
     direct: bool,
 ) -> float:
-    from sparsemodel.numerics import restricted
+    from sparsemodel.numerics.minimisers import newton as restricted
 
     limit = restricted.DIRECT_LIMIT
     restricted.DIRECT_LIMIT = 10**9 if direct else 0

@@ -22,8 +22,8 @@ from benchmarks.choosing.corpus import cases, held_out
 from benchmarks.choosing.runs import candidates
 from benchmarks.choosing.scores import is_single, scores
 from sparsemodel.compiler import Facts
-from sparsemodel.compiler.features import Features
-from sparsemodel.compiler.ranking import Table
+from sparsemodel.compiler.choice.ranking import Table
+from sparsemodel.compiler.facts.features import Features
 from sparsemodel.interfaces import SparseRegression
 
 TARGET = Path(sparsemodel.compiler.__file__).parent / "data" / "choices.json"

@@ -16,10 +16,10 @@ import sparsemodel as sm
 from benchmarks.choosing.corpus import Case
 from benchmarks.measure import unit_of
 from sparsemodel.compiler.adapters import adapt
-from sparsemodel.compiler.analysis import Facts
-from sparsemodel.compiler.plan import Plan, Stage
-from sparsemodel.compiler.portfolios import can_stand_out
-from sparsemodel.compiler.recipes import backends_of, parse
+from sparsemodel.compiler.choice.portfolios import can_stand_out
+from sparsemodel.compiler.choice.recipes import backends_of, parse
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.plans.plan import Plan, Stage
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import Quadratic, SparseModelError, SparseRegression

@@ -31,7 +31,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 import sparsemodel as sm
-from sparsemodel.reporting.plots_style import quiet
+from sparsemodel.reporting.plots.plot_style import quiet
 
 # One look for every method in every picture; the colours are told apart by everybody (Okabe-Ito).
 LOOKS = {

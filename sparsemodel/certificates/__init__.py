@@ -4,15 +4,17 @@
 from its file and the data alone, ``free_bound`` evaluates the bounds that come with a solve.
 """
 
-from sparsemodel.certificates.base import Certificate, Progress, Witness
 from sparsemodel.certificates.certify import certify
-from sparsemodel.certificates.claims import Assumption, Claim
-from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound
-from sparsemodel.certificates.enclosure import enclosure
-from sparsemodel.certificates.precision import certify_precision
-from sparsemodel.certificates.precision_certificate import PrecisionCertificate
+from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound
+from sparsemodel.certificates.dual_bounds.enclosure import enclosure
+from sparsemodel.certificates.dual_bounds.witness import free_bound
+from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
+    PrecisionCertificate,
+)
+from sparsemodel.certificates.precision_matrices.search import certify_precision
+from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
+from sparsemodel.certificates.statements.claims import Assumption, Claim
 from sparsemodel.certificates.verify import Verification, verify
-from sparsemodel.certificates.witness import free_bound
 
 __all__ = [
     "Assumption",

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from sparsemodel._version import __version__
-from sparsemodel.certificates.base import Certificate, Progress
-from sparsemodel.certificates.claims import OPTIMAL_GAP
-from sparsemodel.certificates.description import describe
-from sparsemodel.certificates.primal import Primal, primal
-from sparsemodel.certificates.root import root_bound
-from sparsemodel.certificates.search import Candidate
-from sparsemodel.certificates.statement import derive
+from sparsemodel.certificates.dual_bounds.bound_search import Candidate
+from sparsemodel.certificates.dual_bounds.root import root_bound
+from sparsemodel.certificates.statements.certificate import Certificate, Progress
+from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
+from sparsemodel.certificates.statements.derived import derive
+from sparsemodel.certificates.statements.objective_interval import Primal, primal
+from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
 
 _KEPT_PROGRESS = 200

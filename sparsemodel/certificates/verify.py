@@ -15,19 +15,21 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.base import WRITERS_OWN, Certificate
-from sparsemodel.certificates.claims import Claim
-from sparsemodel.certificates.coefficient_bounds.base import STATEMENT, named
-from sparsemodel.certificates.comparison import require, short
-from sparsemodel.certificates.description import describe
-from sparsemodel.certificates.dual import Bound
-from sparsemodel.certificates.precision_certificate import PrecisionCertificate
-from sparsemodel.certificates.primal import Primal, primal
-from sparsemodel.certificates.rounding import CAUTION
-from sparsemodel.certificates.searches import NOTHING, SEARCHED, searched
-from sparsemodel.certificates.statement import Statement, derive
-from sparsemodel.certificates.stationarity import TOLERANCE
-from sparsemodel.certificates.witness import evaluate
+from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT, named
+from sparsemodel.certificates.dual_bounds.witness import evaluate
+from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
+    PrecisionCertificate,
+)
+from sparsemodel.certificates.proving.searches import NOTHING, SEARCHED, searched
+from sparsemodel.certificates.statements.certificate import WRITERS_OWN, Certificate
+from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.certificates.statements.comparison import require, short
+from sparsemodel.certificates.statements.derived import Statement, derive
+from sparsemodel.certificates.statements.objective_interval import Primal, primal
+from sparsemodel.certificates.statements.problem_facts import describe
+from sparsemodel.certificates.statements.stationarity import TOLERANCE
 from sparsemodel.interfaces import (
     CertificateError,
     DataError,
@@ -96,7 +98,7 @@ def verify(
     data; a Cholesky factorisation when curvature was taken out of it.
     """
     if isinstance(form, SparsePrecision):
-        from sparsemodel.certificates.precision_verify import verify_precision
+        from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
 
         if isinstance(certificate, Certificate):
             raise CertificateError("This certificate is about no precision matrix.")
@@ -116,7 +118,7 @@ def _verify(
     c: Certificate, form: SparseRegression, names: Sequence[str] | None, cross_check: bool
 ) -> Verification:
     """Derive every line again, and compare."""
-    from sparsemodel.certificates.coefficient_bounds.certifying import within
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 
     lines: list[tuple[str, str]] = []
     _same_problem(c, form)
@@ -240,7 +242,7 @@ def _claim(c: Certificate, found: Statement) -> tuple[Claim, str]:
 
 def _root(c: Certificate, form: SparseRegression) -> Bound:
     """Return the bound at the root of a search, evaluated again."""
-    from sparsemodel.certificates.branch_and_bound import record
+    from sparsemodel.certificates.proving.branch_and_bound import record
 
     tree = None if c.proof is None else c.proof.get("tree")
     if isinstance(tree, dict) and tree.get("kind") == record.KIND:
@@ -267,8 +269,8 @@ def _cross_check(c: Certificate, form: SparseRegression) -> str:
 def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> Bound:
     """Return the bound evaluated again; ``inner`` is the problem within the bounds of the file."""
     if c.proof is not None and c.proof.get("tree") is not None:
-        from sparsemodel.certificates.branch_and_bound import record
-        from sparsemodel.certificates.proof import tree
+        from sparsemodel.certificates.proving.branch_and_bound import record
+        from sparsemodel.certificates.proving.compiled import tree
 
         stored = c.proof["tree"]
         general = isinstance(stored, dict) and stored.get("kind") == record.KIND

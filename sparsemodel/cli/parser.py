@@ -7,7 +7,7 @@ import shutil
 from typing import NoReturn
 
 from sparsemodel._version import __version__
-from sparsemodel.cli import backends, demo, explain, path, precision, solve, verify
+from sparsemodel.cli.commands import backends, demo, explain, path, precision, solve, verify
 from sparsemodel.cli.plain import message as plain
 
 _COMMANDS = (demo, solve, path, precision, explain, verify, backends)

@@ -47,7 +47,7 @@ def with_recipe(
     parser: argparse.ArgumentParser | None = None,
 ) -> dict[str, Any]:
     """Return the certificate as plain data with the recipe, under one digest."""
-    from sparsemodel.certificates.serialize import digest
+    from sparsemodel.certificates.files.regression_file import digest
 
     body: dict[str, Any] = certificate.to_dict()
     body[KEY] = recorded(parser or problem_parser(), arguments)
@@ -57,8 +57,8 @@ def with_recipe(
 
 def is_about_a_graph(file: Path) -> bool:
     """Return whether a file says that it certifies a precision matrix."""
-    from sparsemodel.certificates.precision_file import FORMAT
-    from sparsemodel.certificates.serialize import read_text
+    from sparsemodel.certificates.files.regression_file import read_text
+    from sparsemodel.certificates.precision_matrices.precision_file import FORMAT
 
     try:
         body = json.loads(read_text(file)[0])
@@ -75,7 +75,7 @@ def recipe_of(file: Path) -> list[str] | None:
     CertificateError
         When what it says is not a list of texts.
     """
-    from sparsemodel.certificates.serialize import read_text
+    from sparsemodel.certificates.files.regression_file import read_text
 
     try:
         body = json.loads(read_text(file)[0])

@@ -1,8 +1,7 @@
 """From a declaration to a plan: canonical form, facts, reductions, dispatch."""
 
-from sparsemodel.compiler.analysis import Facts
-from sparsemodel.compiler.canonicalize import canonicalize
-from sparsemodel.compiler.declaration import (
+from sparsemodel.compiler.canonical.canonicalize import canonicalize
+from sparsemodel.compiler.canonical.declaration import (
     Block,
     BoundSpec,
     CardSpec,
@@ -14,10 +13,11 @@ from sparsemodel.compiler.declaration import (
     RidgeSpec,
     VariableSpec,
 )
-from sparsemodel.compiler.dispatch import backend_for, make_plan
-from sparsemodel.compiler.fact_sheet import Fact
-from sparsemodel.compiler.layout import Layout
-from sparsemodel.compiler.plan import Plan, Rejection, Stage
+from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.facts.fact_sheet import Fact
+from sparsemodel.compiler.plans.plan import Plan, Rejection, Stage
 from sparsemodel.compiler.reductions import Reduced, reduce_form
 
 __all__ = [

@@ -36,7 +36,7 @@ def restricted_of(form: Form) -> RestrictedSolver:
 @objective_of.register
 def _(form: SparseRegression, gradient_at_zero: FloatArray | None = None) -> Objective:
     if distributed(form):
-        from sparsemodel.numerics.distributed import DistributedObjective
+        from sparsemodel.numerics.objectives.distributed import DistributedObjective
 
         if DistributedObjective.fits(form):
             return DistributedObjective(form, gradient_at_zero=gradient_at_zero)

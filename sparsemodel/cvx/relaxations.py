@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.losses.linear import LinearLoss
+from sparsemodel.losses.residuals.linear import LinearLoss
 
 
 def relaxation_value(

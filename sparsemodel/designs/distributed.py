@@ -36,8 +36,8 @@ class DistributedDesign(Design):
     ``A @ x`` sends the nonzeros of ``x`` to every block and brings ``n`` numbers back;
     ``A.T @ r`` sends ``n`` numbers and brings ``p`` back, added up in a tree. The objective of a
     problem keeps predictions with the blocks instead, and no ``n`` numbers travel
-    (:class:`~sparsemodel.numerics.distributed.DistributedObjective`). Blocks that are lost with
-    a worker are computed again from the array's own graph.
+    (:mod:`~sparsemodel.numerics.objectives.distributed`). Blocks that are lost with a worker are
+    computed again from the array's own graph.
     """
 
     def __init__(self, array: Any) -> None:

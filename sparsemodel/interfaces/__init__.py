@@ -3,7 +3,6 @@
 It depends on NumPy alone.
 """
 
-from sparsemodel.interfaces.arrays import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.backend import (
     Backend,
     Capabilities,
@@ -58,6 +57,7 @@ from sparsemodel.interfaces.loss import (
     TwiceDifferentiable,
     require,
 )
+from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.objective import Objective, Point
 from sparsemodel.interfaces.region import Ball, ConvexConstraint, Linear, Region
 from sparsemodel.interfaces.standing import Prior, Role

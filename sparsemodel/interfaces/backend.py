@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import FloatArray, IntArray
 from sparsemodel.interfaces.design import Access
 from sparsemodel.interfaces.errors import ModelError
 from sparsemodel.interfaces.events import Iteration, Stop
@@ -29,9 +28,9 @@ from sparsemodel.interfaces.loss import (
     Quadratic,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.numeric import FloatArray, IntArray
 from sparsemodel.interfaces.objective import Objective, Point
-from sparsemodel.interfaces.standing import Prior, Role
-from sparsemodel.interfaces.theory import Theorem
+from sparsemodel.interfaces.standing import Prior, Role, Theorem
 
 
 @final

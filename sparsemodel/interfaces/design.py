@@ -14,7 +14,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import FloatArray, IntArray
+from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
 
 class Access(Flag):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, final
 
-from sparsemodel.interfaces.arrays import FloatArray, IntArray
+from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
 
 class Stop(Enum):

@@ -13,9 +13,9 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.design import Design
 from sparsemodel.interfaces.loss import DataFit
+from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.region import Region
 
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import FloatArray
 from sparsemodel.interfaces.errors import DataError
+from sparsemodel.interfaces.numeric import FloatArray
 
 
 class DataFit(ABC):

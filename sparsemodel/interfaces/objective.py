@@ -13,9 +13,9 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import FloatArray, IntArray
 from sparsemodel.interfaces.design import NormBound
 from sparsemodel.interfaces.forms import Cardinality, Form
+from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
 
 @final

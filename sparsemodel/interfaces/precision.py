@@ -13,8 +13,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.forms import Cardinality, Form
+from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 
 
 @final

@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces.arrays import FloatArray, IntArray
 from sparsemodel.interfaces.design import Design
+from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
 _BLOCK = 64
 """Rows that are read at a time."""

@@ -1,10 +1,149 @@
-"""What a backend says of its own place: when it is a good choice, and what for."""
+r"""What a backend says of itself: what it is for, what to expect of it, what is proved about it.
+
+A condition on restricted constants is decided with their enclosures: it *holds* when the numbers
+that are valid for all supports satisfy it, it *fails* when the numbers that some supports attain
+violate it, and it is *open* in between.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import final
+
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """``M_s`` and ``m_s`` of one sparsity level, each between two numbers."""
+
+    level: int
+    """``s``."""
+    smoothness: tuple[float, float]
+    """``M_s`` is at least the first (attained on a support) and at most the second."""
+    convexity: tuple[float, float]
+    """``m_s`` is at least the first and at most the second (attained on a support)."""
+
+    @property
+    def condition(self) -> tuple[float, float]:
+        """Return bounds on the restricted condition number ``M_s / m_s``, at least one."""
+        return (
+            max(1.0, _ratio(self.smoothness[0], self.convexity[1])),
+            max(1.0, _ratio(self.smoothness[1], self.convexity[0])),
+        )
+
+    @property
+    def isometry(self) -> tuple[float, float]:
+        r"""Return bounds on :math:`\delta_s = (M_s - m_s)/(M_s + m_s)`.
+
+        The restricted isometry constant of the design scaled at its best.
+        """
+        return tuple((c - 1.0) / (c + 1.0) if math.isfinite(c) else 1.0 for c in self.condition)  # type: ignore[return-value]
+
+
+def _ratio(one: float, two: float) -> float:
+    return one / two if two > 0.0 and math.isfinite(one) else math.inf
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One theorem, its condition on this problem, and what follows."""
+
+    source: str
+    """Paper and theorem."""
+    status: str
+    """``"holds"``, ``"fails"`` or ``"open"``: the enclosures of the constants do not decide."""
+    condition: str
+    """What is asked for, and what it is here."""
+    conclusion: str
+    """What the theorem promises when the condition holds."""
+    numbers: dict[str, float] = field(default_factory=dict)
+    """The theorem's constants, computed on the safe side; empty where there are none."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Everything that the theorems' conditions are made of."""
+
+    k: int
+    p: int
+    constants: dict[int, Constants]
+    """Of the objective, ridge included, for the levels of :func:`levels`; empty where a loss has no
+    second derivative."""
+    data: dict[int, Constants]
+    """Of the losses alone."""
+    smooth: bool
+    quadratic: bool
+    loss_curvature: tuple[float, float]
+    ridge: float
+    """The one ridge of all counted coordinates; 0 where they differ or there is none."""
+    free: int
+    observations: int
+    weight: float
+    """``n c`` for equal observation weights ``c``; 0 where they differ."""
+    row_smoothness: float
+    """``L`` of TIGHT's assumption A2 at level ``4k``."""
+    norm: float
+    """Upper bound on the spectral norm of the design."""
+    coefficients: tuple[float, float]
+    """Smallest nonzero size and Euclidean norm of the point."""
+    slopes: tuple[float, float]
+    """Largest gradient of the losses anywhere, largest gradient of the objective."""
+    stationary: bool
+
+    def at(self, level: int) -> Constants:
+        """Return the constants of a level; no support has more than ``p`` coordinates."""
+        return self.constants[max(1, min(level, self.p))]
+
+
+def levels(k: int, p: int) -> tuple[int, ...]:
+    """Return the sparsity levels that the theorems speak of."""
+    return tuple(sorted({max(1, min(s, p)) for s in (2, k, 2 * k, 2 * k + 1, 3 * k, 4 * k)}))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """A published statement about a backend, which a problem's numbers are put into."""
+
+    source: str
+    """Paper and theorem, ``"NHTP, Theorem 9"``."""
+    judge: Callable[[Setting], Guarantee]
+    """Decides the condition; called where every loss has a second derivative."""
+
+    def on(self, setting: Setting) -> Guarantee:
+        """Return what the theorem says about a problem."""
+        if setting.smooth:
+            return self.judge(setting)
+        text = "the loss has no second derivative, and every one of these theorems asks for it"
+        return Guarantee(self.source, FAILS, text, "")
+
+
+def decided_below(low: float, high: float, limit: float) -> str:
+    """Return the status of ``value < limit`` for a value between ``low`` and ``high``."""
+    return HOLDS if high < limit else FAILS if low >= limit else OPEN
+
+
+def between(low: float, high: float) -> str:
+    """Return in words what is known of a value between ``low`` and ``high``."""
+    if math.isinf(low) and math.isinf(high):
+        return "infinite"
+    if high - low <= 1e-6 * max(abs(high), 1e-300):
+        return f"{high:.4g}"
+    if math.isinf(high):
+        return f"at least {low:.4g}"
+    return f"between {low:.4g} and {high:.4g}"
+
+
+def at_the_most(sure: int, perhaps: int) -> str:
+    """Return the end of a sentence on a number that is ``sure``, and may be ``perhaps``."""
+    return "" if perhaps <= sure else f" for certain, {perhaps} at the most"
 
 
 class Role(Enum):
@@ -44,4 +183,18 @@ class Prior:
             raise ValueError("numbers of passes are not negative")
 
 
-__all__ = ["Prior", "Role"]
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "OPEN",
+    "Constants",
+    "Guarantee",
+    "Prior",
+    "Role",
+    "Setting",
+    "Theorem",
+    "at_the_most",
+    "between",
+    "decided_below",
+    "levels",
+]

@@ -5,16 +5,16 @@ domain, smoothness and strong convexity.
 """
 
 from sparsemodel.interfaces import DataFit
-from sparsemodel.losses.cox import CoxLoss
-from sparsemodel.losses.gamma import GammaLoss
-from sparsemodel.losses.hinges import HingeLoss, SmoothedHingeLoss, SquaredHingeLoss
-from sparsemodel.losses.huber import HuberLoss
-from sparsemodel.losses.linear import LinearLoss
-from sparsemodel.losses.logistic import LogisticLoss
-from sparsemodel.losses.multinomial import MultinomialLoss
-from sparsemodel.losses.poisson import PoissonLoss
-from sparsemodel.losses.quadratic import SquaredLoss
-from sparsemodel.losses.quantile import (
+from sparsemodel.losses.classification.hinges import HingeLoss, SmoothedHingeLoss, SquaredHingeLoss
+from sparsemodel.losses.classification.logistic import LogisticLoss
+from sparsemodel.losses.classification.multinomial import MultinomialLoss
+from sparsemodel.losses.counts.cox import CoxLoss
+from sparsemodel.losses.counts.gamma import GammaLoss
+from sparsemodel.losses.counts.poisson import PoissonLoss
+from sparsemodel.losses.residuals.huber import HuberLoss
+from sparsemodel.losses.residuals.linear import LinearLoss
+from sparsemodel.losses.residuals.quadratic import SquaredLoss
+from sparsemodel.losses.residuals.quantile import (
     AbsoluteLoss,
     EpsilonInsensitiveLoss,
     QuantileLoss,

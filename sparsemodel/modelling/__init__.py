@@ -1,18 +1,20 @@
 """The language: variables, expressions, losses, constraints, problems."""
 
-from sparsemodel.modelling.affine import Affine
-from sparsemodel.modelling.cardinality import card
-from sparsemodel.modelling.class_losses import (
+from sparsemodel.modelling.expressions.affine import Affine
+from sparsemodel.modelling.expressions.cardinality import card
+from sparsemodel.modelling.expressions.constraints import Constraint, norm
+from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.goal import Minimize, minimize
+from sparsemodel.modelling.loss_terms.class_losses import (
     hinge_loss,
     logistic_loss,
     multinomial_loss,
     smoothed_hinge_loss,
     squared_hinge_loss,
 )
-from sparsemodel.modelling.constraints import Constraint, norm
-from sparsemodel.modelling.custom import custom_loss
-from sparsemodel.modelling.goal import Minimize, minimize
-from sparsemodel.modelling.losses import (
+from sparsemodel.modelling.loss_terms.custom_loss import custom_loss
+from sparsemodel.modelling.loss_terms.regression_losses import (
     absolute_loss,
     cox_loss,
     epsilon_insensitive_loss,
@@ -22,7 +24,8 @@ from sparsemodel.modelling.losses import (
     quantile_loss,
     squared_loss,
 )
-from sparsemodel.modelling.matrices import (
+from sparsemodel.modelling.loss_terms.terms import loss_term, ridge
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
     forbidden_edges,
     gaussian_nll,
     log_det,
@@ -30,12 +33,9 @@ from sparsemodel.modelling.matrices import (
     required_edges,
     trace,
 )
-from sparsemodel.modelling.parameters import Parameter
-from sparsemodel.modelling.path import Path
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.modelling.solution import Solution
-from sparsemodel.modelling.terms import loss_term, ridge
-from sparsemodel.modelling.variables import Variable
+from sparsemodel.modelling.results.path import Path
+from sparsemodel.modelling.results.solution import Solution
 
 __all__ = [
     "Affine",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from sparsemodel.interfaces import ModelError
-from sparsemodel.modelling.constraints import Constraint
-from sparsemodel.modelling.declare import collect_parameters, collect_variables, flatten
-from sparsemodel.modelling.following import followed, is_cvxpy, read_again
+from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.from_cvxpy.following import followed, is_cvxpy, read_again
+from sparsemodel.modelling.from_cvxpy.goals import attributes_of, goal_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.incoming import attributes_of, goal_of
-from sparsemodel.modelling.parameters import Parameter
-from sparsemodel.modelling.variables import Variable
+from sparsemodel.modelling.regression.declare import collect_parameters, collect_variables, flatten
 
 
 @final

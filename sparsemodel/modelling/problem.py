@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Layout, Plan, make_plan
-from sparsemodel.compiler.precision import PrecisionLayout
+from sparsemodel.compiler.precision_layout import PrecisionLayout
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import (
     Backend,
@@ -17,27 +17,30 @@ from sparsemodel.interfaces import (
     ModelError,
     NotSolvedError,
 )
-from sparsemodel.modelling.choosing import follow
-from sparsemodel.modelling.compiled import Compiled
-from sparsemodel.modelling.compiled_precision import CompiledPrecision, is_precision
-from sparsemodel.modelling.constraints import Constraint
-from sparsemodel.modelling.declare import declare
 from sparsemodel.modelling.declared import Declared
+from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.options import run_options, time_limit_of, within
+from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.values import whole_number
+from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.failures import numerical_failures
-from sparsemodel.modelling.following import taken
+from sparsemodel.modelling.from_cvxpy.following import taken
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.limits import largest_of
-from sparsemodel.modelling.options import run_options, time_limit_of, within
-from sparsemodel.modelling.packaged import solved
-from sparsemodel.modelling.parameters import Parameter
-from sparsemodel.modelling.path import Path, checked_ks
-from sparsemodel.modelling.proving import enclosure, prove
-from sparsemodel.modelling.restricted import restricted
-from sparsemodel.modelling.shown import problem_panel
-from sparsemodel.modelling.solution import Solution
-from sparsemodel.modelling.starting import given_start, warm_start
-from sparsemodel.modelling.values import whole_number
-from sparsemodel.modelling.variables import Variable
+from sparsemodel.modelling.precision_matrices.compiled_precision import (
+    CompiledPrecision,
+    is_precision,
+)
+from sparsemodel.modelling.regression.compiled import Compiled
+from sparsemodel.modelling.regression.declare import declare
+from sparsemodel.modelling.regression.limits import largest_of
+from sparsemodel.modelling.regression.restricted import restricted
+from sparsemodel.modelling.results.choosing import follow
+from sparsemodel.modelling.results.packaged import solved
+from sparsemodel.modelling.results.path import Path, checked_ks
+from sparsemodel.modelling.results.proving import enclosure, prove
+from sparsemodel.modelling.results.shown import problem_panel
+from sparsemodel.modelling.results.solution import Solution
+from sparsemodel.modelling.results.warm_start import given_start, warm_start
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate

@@ -1,11 +1,9 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
-from sparsemodel.numerics.attained import check_attained, check_bounded, check_range
-from sparsemodel.numerics.batches import Batch, batch_count, drawn_block, epoch
-from sparsemodel.numerics.boxed import minimise_in_box
-from sparsemodel.numerics.climbing import climb
-from sparsemodel.numerics.closing import Closing, Enclosure
-from sparsemodel.numerics.curvature import cheap_columns, full_diagonal, hessian_columns
+from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
+from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal, hessian_columns
+from sparsemodel.numerics.curvatures.power import restricted_smoothness
+from sparsemodel.numerics.curvatures.step_lengths import mean_curvature, normalised_step
 from sparsemodel.numerics.duality import (
     Dual,
     conjugate_slope,
@@ -18,43 +16,45 @@ from sparsemodel.numerics.duality import (
     unpenalised_free,
     weighted,
 )
-from sparsemodel.numerics.exchange_models import ExchangeModels
-from sparsemodel.numerics.exchange_search import ExchangeSearch, Rounds
-from sparsemodel.numerics.exchange_trials import ExchangeTrials
-from sparsemodel.numerics.exchanges import Exchanges
-from sparsemodel.numerics.factor import SupportFactor, has_common_hessian
-from sparsemodel.numerics.feasible import feasible_start, satisfied
-from sparsemodel.numerics.greedy import GreedySupport
-from sparsemodel.numerics.hard_threshold import (
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
+from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.exchange.pricing import Exchanges
+from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange.trials import ExchangeTrials
+from sparsemodel.numerics.forward_backward import climb
+from sparsemodel.numerics.minimisers.boxed import minimise_in_box
+from sparsemodel.numerics.minimisers.feasible import feasible_start, satisfied
+from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers, require_steps
+from sparsemodel.numerics.minimisers.newton import (
+    conjugate_gradients,
+    factored,
+    minimise_on_support,
+    newton_solver,
+)
+from sparsemodel.numerics.minimisers.service import has_kinks, minimise_restricted
+from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded, check_range
+from sparsemodel.numerics.objectives.closing import Closing, Enclosure
+from sparsemodel.numerics.objectives.quadratic_model import quadratic_model
+from sparsemodel.numerics.objectives.regression import RegressionObjective, margins, rowwise
+from sparsemodel.numerics.objectives.ridged import RidgedObjective
+from sparsemodel.numerics.support.factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.support.greedy import GreedySupport
+from sparsemodel.numerics.support.hard_threshold import (
     expansion_factor,
     hard_threshold,
     select,
     select_scores,
     top_k,
 )
-from sparsemodel.numerics.hessian_rows import HessianRows, drifted
-from sparsemodel.numerics.multipliers import minimise_with_multipliers, require_steps
-from sparsemodel.numerics.objective import RegressionObjective, margins, rowwise
-from sparsemodel.numerics.power import restricted_smoothness
-from sparsemodel.numerics.projection import project
-from sparsemodel.numerics.quadratic_model import quadratic_model
-from sparsemodel.numerics.quadratic_swaps import QuadraticSwaps, Swap
-from sparsemodel.numerics.removal import removal_costs, separation
-from sparsemodel.numerics.restricted import (
-    conjugate_gradients,
-    factored,
-    minimise_on_support,
-    newton_solver,
-)
-from sparsemodel.numerics.ridged import RidgedObjective
-from sparsemodel.numerics.service import has_kinks, minimise_restricted
-from sparsemodel.numerics.steps import mean_curvature, normalised_step
-from sparsemodel.numerics.swaps import (
+from sparsemodel.numerics.support.projection import project
+from sparsemodel.numerics.support.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.support.removal import removal_costs, separation
+from sparsemodel.numerics.support.swaps import (
     first_improvement,
     insertions,
     removal_order,
 )
-from sparsemodel.numerics.units import (
+from sparsemodel.numerics.support.units import (
     descent_gradient,
     gradient_scores,
     insertion_scores,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TextIO, final
 
 from sparsemodel.compiler import Plan
-from sparsemodel.compiler.reasons import expectation
+from sparsemodel.compiler.plans.reasons import expectation
 from sparsemodel.driver import StageEnd
 from sparsemodel.interfaces import Iteration
 from sparsemodel.reporting.progress import ProgressLine, is_watched

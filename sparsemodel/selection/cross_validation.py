@@ -17,7 +17,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
-from sparsemodel.interfaces.scalars import random_numbers, shown
+from sparsemodel.interfaces.numeric import random_numbers, shown
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.path import PathPoint, solve_path
 

@@ -16,8 +16,8 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray, ModelError
+from sparsemodel.interfaces.numeric import random_numbers, shown, whole_number
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.interfaces.scalars import random_numbers, shown, whole_number
 from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation
 from sparsemodel.selection.path import PathPoint

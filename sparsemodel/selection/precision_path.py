@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.compiler import Reduced, backend_for, make_plan
-from sparsemodel.compiler.precision import precision_facts
+from sparsemodel.compiler.precision_layout import precision_facts
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import FloatArray, Role, Stop

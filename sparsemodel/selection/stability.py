@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.compiler import Facts, reduce_form
 from sparsemodel.interfaces import FloatArray, SparseRegression
-from sparsemodel.interfaces.scalars import random_numbers, whole_number
+from sparsemodel.interfaces.numeric import random_numbers, whole_number
 from sparsemodel.selection.cross_validation import observed, on_observations
 from sparsemodel.selection.path import solve_path
 

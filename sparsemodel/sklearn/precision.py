@@ -21,7 +21,7 @@ from sparsemodel.modelling import (
     minimize,
     offdiag,
 )
-from sparsemodel.modelling.values import cardinality_bound
+from sparsemodel.modelling.expressions.values import cardinality_bound
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate

@@ -6,8 +6,8 @@ A third party tests a backend with::
         run_backend_suite(MyBackend()).raise_if_failed()
 
 Each check is a plain function (:mod:`sparsemodel.testing.backend_checks`) that runs on several
-small instances (:mod:`sparsemodel.testing.catalogue`). A backend that objects to an instance is
-not run on it; the report counts that as refused. Nothing here needs pytest.
+small instances (:mod:`sparsemodel.testing.instances.catalogue`). A backend that objects to an
+instance is not run on it; the report counts that as refused. Nothing here needs pytest.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from typing import TypeAlias
 
 from sparsemodel.interfaces import Backend, RestrictedSolver
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.testing import catalogue, graphs
+from sparsemodel.testing import graphs
 from sparsemodel.testing.backend_checks import contract, equivariance, limits, quality, robustness
 from sparsemodel.testing.backend_checks import graphs as about_graphs
 from sparsemodel.testing.backend_checks import values as about_values
-from sparsemodel.testing.catalogue import BASIC, DEGENERATE, STRUCTURED, WIDE, Maker
-from sparsemodel.testing.problems import Instance
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.catalogue import BASIC, DEGENERATE, STRUCTURED, WIDE, Maker
+from sparsemodel.testing.instances.problems import Instance
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import NamedCheck, Report, run_checks
-from sparsemodel.testing.subject import Subject
 
 BackendCheck: TypeAlias = Callable[[Subject, Instance], None]
 GraphCheck: TypeAlias = Callable[[Subject, graphs.GraphInstance], None]

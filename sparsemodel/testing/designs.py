@@ -18,9 +18,9 @@ from typing import TypeAlias
 import numpy as np
 
 from sparsemodel.interfaces import Access, Design, FloatArray
-from sparsemodel.testing import design_laws as laws
-from sparsemodel.testing.design_laws import Tolerance
-from sparsemodel.testing.problems import Storage
+from sparsemodel.testing.instances.problems import Storage
+from sparsemodel.testing.laws import design_laws as laws
+from sparsemodel.testing.laws.design_laws import Tolerance
 from sparsemodel.testing.report import NamedCheck, Report, check, run_checks
 
 DesignCheck: TypeAlias = Callable[[Design, FloatArray, Tolerance], None]

@@ -33,7 +33,7 @@ from sparsemodel.interfaces import (
     Loss,
     TwiceDifferentiable,
 )
-from sparsemodel.testing.loss_laws import (
+from sparsemodel.testing.laws.loss_laws import (
     check_convexity,
     check_curvature_bounds,
     check_dual_projection,
@@ -45,7 +45,7 @@ from sparsemodel.testing.loss_laws import (
     check_smoothing,
     check_weights,
 )
-from sparsemodel.testing.loss_samples import expect, near, predictions, weights
+from sparsemodel.testing.laws.loss_samples import expect, near, predictions, weights
 from sparsemodel.testing.report import CheckFailure, NamedCheck, Refusal, Report, run_checks
 
 Check: TypeAlias = Callable[[DataFit, FloatArray, np.random.Generator], None]

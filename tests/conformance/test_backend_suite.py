@@ -22,7 +22,6 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.testing import catalogue
 from sparsemodel.testing.backend_checks import (
     contract,
     equivariance,
@@ -32,8 +31,9 @@ from sparsemodel.testing.backend_checks import (
     values,
 )
 from sparsemodel.testing.backends import BACKEND_CHECKS, VALUE_CHECKS, run_backend_suite
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import CheckFailure, Outcome, Refusal
-from sparsemodel.testing.subject import Subject
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.iht import IHT
 from sparsemodel_backends.nhtp import NHTP

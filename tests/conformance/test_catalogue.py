@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemodel.testing import catalogue
-from sparsemodel.testing.problems import EXACT_STORAGES, SINGLE_STORAGES
-from sparsemodel.testing.reference import brute_force, minimum_on
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.problems import EXACT_STORAGES, SINGLE_STORAGES
+from sparsemodel.testing.instances.reference import brute_force, minimum_on
 
 SMALL = (*catalogue.BASIC, *catalogue.STRUCTURED)
 

@@ -9,9 +9,9 @@ import pytest
 
 from sparsemodel.designs import DenseDesign, OnesDesign, as_design
 from sparsemodel.interfaces import Access, Design
-from sparsemodel.testing.design_laws import Tolerance
 from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite, sample_arrays
-from sparsemodel.testing.problems import EXACT_STORAGES, SINGLE_STORAGES
+from sparsemodel.testing.instances.problems import EXACT_STORAGES, SINGLE_STORAGES
+from sparsemodel.testing.laws.design_laws import Tolerance
 from sparsemodel.testing.report import CheckFailure
 
 # Its entries are stored shifted by up to 9 and scaled by up to 16: that much of their digits is

@@ -13,8 +13,8 @@ from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.testing import graphs
 from sparsemodel.testing.backend_checks import graphs as laws
 from sparsemodel.testing.backends import GRAPH_CHECKS
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import CheckFailure, Refusal
-from sparsemodel.testing.subject import Subject
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.precision import PrecisionFBS, PrecisionGraHTP, PrecisionSwap
 

@@ -16,7 +16,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel import registry
 from sparsemodel.interfaces import Prior
-from sparsemodel.interfaces.theory import Guarantee, Theorem
+from sparsemodel.interfaces.standing import Guarantee, Theorem
 
 PROJECT = Path(__file__).parent / "sparsemodel-stranger"
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemodel.certificates import dual_bound, infimum_bound
-from sparsemodel.certificates.equality import balanced
-from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.dual_bounds.unpenalised import balanced
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import (

@@ -11,9 +11,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
-from sparsemodel.certificates.proof import prove
-from sparsemodel.certificates.proof.enumeration import enumerate_supports
-from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.proving.compiled import prove
+from sparsemodel.certificates.proving.compiled.enumeration import enumerate_supports
+from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss

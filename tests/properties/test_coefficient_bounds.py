@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sparsemodel.certificates import certify, verify
-from sparsemodel.certificates.branch_and_bound import prove
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
-from sparsemodel.certificates.coefficient_bounds.bounds import fault, from_data
-from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import fault, from_data
+from sparsemodel.certificates.proving.branch_and_bound import prove
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     Box,

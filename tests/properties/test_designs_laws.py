@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from sparsemodel.testing.design_laws import Tolerance
 from sparsemodel.testing.designs import DESIGN_CHECKS
-from sparsemodel.testing.strategies import composed_designs
+from sparsemodel.testing.instances.strategies import composed_designs
+from sparsemodel.testing.laws.design_laws import Tolerance
 
 # Means are subtracted after the product, so what is left is as good as what was there before.
 TOLERANCE = Tolerance(relative=1e-11, absolute=1e-9)

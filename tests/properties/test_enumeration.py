@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sparsemodel.certificates.proof import prove
-from sparsemodel.certificates.proof.enumeration import LIMIT, applies, enumerate_supports
-from sparsemodel.certificates.proof.nodes import IN, OUT, UNDECIDED
-from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.proving.compiled import prove
+from sparsemodel.certificates.proving.compiled.enumeration import LIMIT, applies, enumerate_supports
+from sparsemodel.certificates.proving.compiled.nodes import IN, OUT, UNDECIDED
+from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
 from sparsemodel.certificates.verify import verify
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term

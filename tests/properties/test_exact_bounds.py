@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates import dual_bound
-from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import (

@@ -20,7 +20,7 @@ from sparsemodel.losses import (
     SquaredLoss,
 )
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
-from sparsemodel.numerics.closing import Closing
+from sparsemodel.numerics.objectives.closing import Closing
 
 LOSSES = [
     SquaredLoss(),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sparsemodel.interfaces import coordinate_scores
 from sparsemodel.numerics import expansion_factor, hard_threshold, select, top_k
-from sparsemodel.testing.strategies import cardinalities, vectors
+from sparsemodel.testing.instances.strategies import cardinalities, vectors
 
 sized = st.integers(1, 7).flatmap(lambda p: st.tuples(vectors(p), st.integers(0, p)))
 

@@ -9,14 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsemodel.certificates.precision import (
+from sparsemodel.certificates.precision_matrices.certificate_of_precision import PrecisionWitness
+from sparsemodel.certificates.precision_matrices.search import (
     certify_precision,
     evaluate_point,
     restricted_nats,
     witnessed_bound,
 )
-from sparsemodel.certificates.precision_bounds import Enclosure, dual_value, enclose
-from sparsemodel.certificates.precision_certificate import PrecisionWitness
+from sparsemodel.certificates.precision_matrices.spectral_bounds import (
+    Enclosure,
+    dual_value,
+    enclose,
+)
 from sparsemodel.interfaces import InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective

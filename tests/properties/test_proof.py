@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from sparsemodel.certificates import Claim
-from sparsemodel.certificates.proof import prove
-from sparsemodel.certificates.proof.nodes import IN, OUT, Node, prove_node
-from sparsemodel.certificates.proof.quadratic import Quadratic
-from sparsemodel.certificates.proof.stage import extraction, make_stage
-from sparsemodel.certificates.proof.tree import tree_bound
+from sparsemodel.certificates.proving.compiled import prove
+from sparsemodel.certificates.proving.compiled.nodes import IN, OUT, Node, prove_node
+from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.certificates.proving.compiled.stage import extraction, make_stage
+from sparsemodel.certificates.proving.compiled.tree import tree_bound
 from sparsemodel.designs import DenseDesign, SparseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss

@@ -12,13 +12,13 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.branch_and_bound import search as general
-from sparsemodel.certificates.primal import primal
-from sparsemodel.certificates.proof import search as compiled
-from sparsemodel.certificates.proof.node_compiled import solve_node
+from sparsemodel.certificates.proving.branch_and_bound import search as general
+from sparsemodel.certificates.proving.compiled import search as compiled
+from sparsemodel.certificates.proving.compiled.node_compiled import solve_node
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.numerics.service import minimise_restricted
+from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 LOSSES = [
     "squared",
@@ -210,7 +210,7 @@ def test_compiling_does_not_count_as_search(monkeypatch):
             time.sleep(0.2)
             return name
 
-    name = "sparsemodel.certificates.proof.warm"
+    name = "sparsemodel.certificates.proving.compiled.warm"
     monkeypatch.setitem(sys.modules, name, Slow(name))
     search = types.SimpleNamespace(deadline=100.0)
     assert compiled.Search._compiled(search) == "solve_node"

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsemodel.certificates.curvature import curvature, safe, simple_diagonals
-from sparsemodel.certificates.extraction import certainly_psd, hessian
+from sparsemodel.certificates.dual_bounds.curvature import curvature, safe, simple_diagonals
+from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd, hessian
+from sparsemodel.certificates.dual_bounds.witness import evaluate
 from sparsemodel.certificates.relaxation import relax, relax_extracted
-from sparsemodel.certificates.witness import evaluate
 from sparsemodel.cvx.relaxations import relaxation_value
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
-from sparsemodel.certificates.coefficient_bounds import certifying
-from sparsemodel.certificates.primal import primal
-from sparsemodel.certificates.proof import prove
-from sparsemodel.certificates.proof.quadratic import Quadratic, minorant
-from sparsemodel.certificates.search import Found
+from sparsemodel.certificates.dual_bounds.bound_search import Found
+from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
+from sparsemodel.certificates.proving.compiled import prove
+from sparsemodel.certificates.proving.compiled.quadratic import Quadratic, minorant
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import (

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.certificates import precision_file, serialize, verify
+from sparsemodel.certificates import verify
+from sparsemodel.certificates.files import regression_file as serialize
+from sparsemodel.certificates.precision_matrices import precision_file
 from sparsemodel.cli import main
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing.stress import DECLARED_KINDS, DeclaredRecipe, judge, run_stress
-from sparsemodel.testing.stress.court import Court
+from sparsemodel.testing.stress.courts.court import Court
 
 pytestmark = pytest.mark.unrefereed("the court asks the referee itself")
 

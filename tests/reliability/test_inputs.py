@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.certificates.serialize import digest, dumps, loads
+from sparsemodel.certificates.files.regression_file import digest, dumps, loads
 from sparsemodel.cli import main
 
 

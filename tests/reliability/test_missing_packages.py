@@ -41,7 +41,7 @@ assert all(info.available for info in sm.available_backends())
 """
 
 DERIVED = """
-from sparsemodel.losses.differentiated import differentiated
+from sparsemodel.losses.functions.differentiated import differentiated
 differentiated(lambda u: (u * u).sum(), "f")
 """
 TABLE = """

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from sparsemodel.testing.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
-from sparsemodel.testing.stress.strategies import recipes
+from sparsemodel.testing.stress.posing.strategies import recipes
 
 pytestmark = pytest.mark.unrefereed("the judge of the stress run asks the referee itself")
 
@@ -132,9 +132,9 @@ def test_whatever_is_drawn(recipe: Recipe):
 
 def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
     """A solver that lies is found out: about the value, the bound, the arrays."""
-    from sparsemodel.modelling.compiled import Compiled
     from sparsemodel.modelling.problem import Problem
-    from sparsemodel.modelling.solution import Solution
+    from sparsemodel.modelling.regression.compiled import Compiled
+    from sparsemodel.modelling.results.solution import Solution
 
     recipe = Recipe(shape=(12, 5), k="1")
     assert judge(recipe).faults == ()
@@ -159,7 +159,7 @@ def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
     trials = []
     monkeypatch.setattr(Problem, "solve", careless)
     monkeypatch.setattr(
-        "sparsemodel.testing.stress.judging.make_trial",
+        "sparsemodel.testing.stress.courts.judging.make_trial",
         lambda recipe: trials.append(make_trial(recipe)) or trials[-1],
     )
     assert "changed an array of the caller" in judge(recipe).faults
@@ -168,7 +168,7 @@ def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
 def test_the_judge_catches_lies_about_precision_matrices(monkeypatch: pytest.MonkeyPatch):
     from dataclasses import replace
 
-    from sparsemodel.testing.stress.precision import PrecisionTrial
+    from sparsemodel.testing.stress.posing.precision import PrecisionTrial
 
     recipe = PrecisionRecipe()
     assert judge(recipe).faults == ()

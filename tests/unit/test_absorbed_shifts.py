@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.dual_bounds.witness import evaluate
 from sparsemodel.certificates.relaxation import profile, relax
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
-from sparsemodel.certificates.witness import evaluate
 from sparsemodel.cvx.relaxations import relaxation_value
 from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates import Claim, certify
-from sparsemodel.certificates.base import Witness
-from sparsemodel.certificates.claims import gap_of, relative_gap_of
-from sparsemodel.certificates.dual import Bound, dual_bound, infimum_bound
-from sparsemodel.certificates.extraction import Extraction, hessian, verified
-from sparsemodel.certificates.gains import (
+from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound
+from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, hessian, verified
+from sparsemodel.certificates.dual_bounds.gains import (
     best_selection,
     coordinate_gains,
     forced_units,
     unit_gains,
 )
-from sparsemodel.certificates.statement import derive
-from sparsemodel.certificates.stationarity import stationarity
+from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.claims import gap_of, relative_gap_of
+from sparsemodel.certificates.statements.derived import derive
+from sparsemodel.certificates.statements.stationarity import stationarity
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import LinearLoss, PoissonLoss, SquaredLoss

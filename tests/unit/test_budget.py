@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates import curvature, search
-from sparsemodel.certificates.proof import stage
+from sparsemodel.certificates.dual_bounds import bound_search as search
+from sparsemodel.certificates.dual_bounds import curvature
+from sparsemodel.certificates.proving.compiled import stage
 from sparsemodel.numerics.budget import Budget, gram_cost, rate
 
 

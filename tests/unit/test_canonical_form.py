@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler.canonicalize import canonicalize
-from sparsemodel.compiler.declaration import (
+from sparsemodel.compiler.canonical.canonicalize import canonicalize
+from sparsemodel.compiler.canonical.declaration import (
     Block,
     BoundSpec,
     CardSpec,

@@ -13,9 +13,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, PrecisionCertificate, certify, verify
-from sparsemodel.certificates.document import digest
-from sparsemodel.certificates.precision_file import loads as graph_loads
-from sparsemodel.certificates.serialize import loads
+from sparsemodel.certificates.files.json_document import digest
+from sparsemodel.certificates.files.regression_file import loads
+from sparsemodel.certificates.precision_matrices.precision_file import loads as graph_loads
 
 FIRST = Path(__file__).parent / "certificates_of_version_1"
 

@@ -15,8 +15,8 @@ from scipy.sparse.linalg import aslinearoperator
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, certify, free_bound, verify
-from sparsemodel.certificates.fingerprint import design_fingerprint
-from sparsemodel.certificates.serialize import digest, dumps, loads
+from sparsemodel.certificates.files.regression_file import digest, dumps, loads
+from sparsemodel.certificates.statements.fingerprint import design_fingerprint
 from sparsemodel.designs import (
     DenseDesign,
     OnesDesign,
@@ -163,7 +163,7 @@ def test_reports_are_written_by_ending(certificate, tmp_path):
 
 def test_html_stands_alone_and_escapes_names(form):
     c = certify(form, optimum(form), names=["<script>alert(1)</script>"] * 8)
-    from sparsemodel.reporting.html import certificate_html
+    from sparsemodel.reporting.documents.html import certificate_html
 
     page = certificate_html(c)
     assert "<script" not in page

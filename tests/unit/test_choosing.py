@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler.features import Features, SideBySide
-from sparsemodel.compiler.ranking import CLOSE, Table, table
-from sparsemodel.compiler.recipes import backends_of, is_recipe
-from sparsemodel.compiler.together import together
+from sparsemodel.compiler.choice.ranking import CLOSE, Table, table
+from sparsemodel.compiler.choice.recipes import backends_of, is_recipe
+from sparsemodel.compiler.choice.side_by_side import together
+from sparsemodel.compiler.facts.features import Features, SideBySide
 from sparsemodel.registry import backend_class, entries
 
 SETTINGS = {"neighbours": 10, "reach": 1.0, "failure": 6.0, "excess": 10.0, "unnoticed": 1e-3}
@@ -160,7 +160,7 @@ def test_a_time_limit_changes_the_plan_only_where_it_must() -> None:
 
 def test_an_unknown_kind_of_problem_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Table({"brief": "iht", "settings": SETTINGS, "recipes": {}, "problems": []})
-    monkeypatch.setattr("sparsemodel.compiler.portfolios.table", lambda: empty)
+    monkeypatch.setattr("sparsemodel.compiler.choice.portfolios.table", lambda: empty)
     assert posed().plan().outline == "nhtp"
 
 

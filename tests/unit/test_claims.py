@@ -10,8 +10,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
-from sparsemodel.certificates.claims import gap_of, relative_gap_of, strongest
-from sparsemodel.certificates.precision_certificate import decide_precision
+from sparsemodel.certificates.precision_matrices.certificate_of_precision import decide_precision
+from sparsemodel.certificates.statements.claims import gap_of, relative_gap_of, strongest
 from sparsemodel.interfaces import Ball
 
 NO_NUMBERS = (math.inf, -math.inf, math.nan)

@@ -219,7 +219,7 @@ def test_verify_believes_no_edited_file(proved: Path, capsys: pytest.CaptureFixt
     code, message = refused(capsys, "verify", proved, "--data", "data.csv")
     assert code == Exit.DATA
     assert "digest" in message
-    from sparsemodel.certificates.serialize import digest
+    from sparsemodel.certificates.files.regression_file import digest
 
     body["digest"] = digest(body)
     proved.write_text(json.dumps(body), encoding="utf-8")

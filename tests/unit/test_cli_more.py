@@ -132,7 +132,7 @@ def test_precision_refuses_constant_columns(X: np.ndarray, capsys: pytest.Captur
 def test_warnings_are_one_line(
     X: np.ndarray, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sparsemodel.cli import backends
+    from sparsemodel.cli.commands import backends
 
     def warning(_: object) -> int:
         warnings.simplefilter("always")

@@ -12,10 +12,14 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, certify, verify
-from sparsemodel.certificates.branch_and_bound import prove
-from sparsemodel.certificates.coefficient_bounds.base import METHOD, STATEMENT, CoefficientBounds
-from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data
-from sparsemodel.certificates.primal import primal
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import (
+    METHOD,
+    STATEMENT,
+    CoefficientBounds,
+)
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
+from sparsemodel.certificates.proving.branch_and_bound import prove
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
 
 pytest.importorskip("numba")

@@ -8,19 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
-from sparsemodel.certificates.coefficient_bounds.bounds import fault, from_data
-from sparsemodel.certificates.coefficient_bounds.centred import centred
-from sparsemodel.certificates.coefficient_bounds.eliminated import Eliminated, eliminated
-from sparsemodel.certificates.coefficient_bounds.neighbours import (
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import fault, from_data
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
+    Eliminated,
+    eliminated,
+)
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
     Neighbours,
     strongest,
     subset_tables,
     subsets,
 )
-from sparsemodel.certificates.coefficient_bounds.sweep import Sweep
-from sparsemodel.certificates.primal import primal
-from sparsemodel.certificates.proof.quadratic import Quadratic
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
+from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss

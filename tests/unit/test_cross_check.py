@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.products import predictions
+from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.designs import SparseDesign
 from sparsemodel.interfaces import CertificateError, UnsupportedProblemError
 

@@ -17,8 +17,8 @@ import sparsemodel as sm
 from sparsemodel.designs import ChunkedDesign, DenseDesign, as_design
 from sparsemodel.interfaces import Access, DataTypeError
 from sparsemodel.interfaces.design import RestrictedDesign
-from sparsemodel.testing.design_laws import Tolerance
 from sparsemodel.testing.designs import EXACT, run_design_suite
+from sparsemodel.testing.laws.design_laws import Tolerance
 
 
 def mapped(folder: Path, array: np.ndarray, order: Any = "C", mode: Any = "r") -> np.memmap:

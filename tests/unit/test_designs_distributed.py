@@ -17,7 +17,7 @@ da = pytest.importorskip("dask.array")
 
 from sparsemodel.designs.distributed import DistributedDesign  # noqa: E402
 from sparsemodel.numerics import distributed  # noqa: E402
-from sparsemodel.numerics.distributed import DistributedObjective  # noqa: E402
+from sparsemodel.numerics.objectives.distributed import DistributedObjective  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from sparsemodel.numerics import (
     project_dual,
     shrink_dual,
 )
-from sparsemodel.testing import catalogue
-from sparsemodel.testing.reference import brute_force
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.reference import brute_force
 from sparsemodel_backends.diht import DIHT
 from sparsemodel_backends.sdiht import SDIHT
 

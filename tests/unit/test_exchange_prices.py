@@ -184,7 +184,7 @@ def test_dependent_columns_are_never_offered() -> None:
 
 
 def test_noise_of_single_precision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemodel.numerics.hessian_rows._WHOLE", 0)
+    monkeypatch.setattr("sparsemodel.numerics.exchange.hessian_rows._WHOLE", 0)
     A, y = data(5, n=200)
     noises = []
     for array in (A, A.astype(np.float32)):
@@ -216,7 +216,7 @@ def test_prices_of_groups_are_the_changes_of_the_minimum(
     outputs: int, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not whole:
-        monkeypatch.setattr("sparsemodel.numerics.hessian_rows._WHOLE", 0)
+        monkeypatch.setattr("sparsemodel.numerics.exchange.hessian_rows._WHOLE", 0)
     A, y = data(6, outputs=outputs)
     groups = np.array([0, 1, 2, 0, 1, 3, 2, 1, 4])
     w = sm.Variable((P, outputs) if outputs else P)

@@ -12,8 +12,8 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import sparsemodel as sm
-from sparsemodel.compiler.analysis import _working_memory
-from sparsemodel.compiler.features import Guess, Screened
+from sparsemodel.compiler.facts.analysis import _working_memory
+from sparsemodel.compiler.facts.features import Guess, Screened
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Access, Design
 from sparsemodel.numerics import RegressionObjective

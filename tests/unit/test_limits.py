@@ -11,7 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.interfaces import Stop
-from sparsemodel.numerics import climbing
+from sparsemodel.numerics import forward_backward as climbing
 from sparsemodel.numerics.budget import budget, ending_by
 from sparsemodel.selection import precision_path
 
@@ -147,7 +147,7 @@ def test_graphs_are_searched_and_certified_by_work_that_fits(
         raise AssertionError
 
     monkeypatch.setattr("sparsemodel.numerics.precision.newton._newton_step", refuse)
-    monkeypatch.setattr("sparsemodel.certificates.precision.enclose", refuse)
+    monkeypatch.setattr("sparsemodel.certificates.precision_matrices.search.enclose", refuse)
     monkeypatch.setattr(precision_path, "removal_costs", refuse)
     solution = problem.solve(time_limit=5.0)
     certificate = problem.certify(time_limit=5.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.losses.custom import CustomLoss
-from sparsemodel.losses.differentiated import differentiated
+from sparsemodel.losses.functions.custom import CustomLoss
+from sparsemodel.losses.functions.differentiated import differentiated
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates import certify
-from sparsemodel.certificates.dual import dual_bound
-from sparsemodel.certificates.extraction import Extraction, hessian, verified
-from sparsemodel.certificates.stationarity import stationarity
+from sparsemodel.certificates.dual_bounds.bound import dual_bound
+from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, hessian, verified
+from sparsemodel.certificates.statements.stationarity import stationarity
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import sparsemodel as sm
-from sparsemodel.numerics import multipliers
+from sparsemodel.numerics.minimisers import multipliers
 from sparsemodel.testing.stress import Recipe, make_trial
 
 

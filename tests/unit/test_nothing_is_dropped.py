@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.modelling import matrices
-from sparsemodel.modelling.cardinality import CardinalityConstraint
-from sparsemodel.modelling.constraints import Bound, Constraint, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.constraints import (
+    Bound,
+    Constraint,
+    LinearConstraint,
+    NormConstraint,
+)
+from sparsemodel.modelling.precision_matrices import terms_and_constraints as matrices
 
 RNG = np.random.default_rng(1)
 P = 4

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sparsemodel.interfaces import Cardinality
-from sparsemodel.testing import catalogue
-from sparsemodel.testing.problems import EXACT_STORAGES
-from sparsemodel.testing.reference import brute_force
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.problems import EXACT_STORAGES
+from sparsemodel.testing.instances.reference import brute_force
 
 ALL = (*catalogue.BASIC, *catalogue.STRUCTURED, *catalogue.DEGENERATE)
 

@@ -19,8 +19,8 @@ from matplotlib.colors import to_hex
 import sparsemodel as sm
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting import plots
-from sparsemodel.reporting.picture import Series, line_chart
-from sparsemodel.reporting.plots_style import BLUE, ORANGE
+from sparsemodel.reporting.documents.picture import Series, line_chart
+from sparsemodel.reporting.plots.plot_style import BLUE, ORANGE
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import PrecisionCertificate, verify
-from sparsemodel.certificates.precision_file import loads
-from sparsemodel.certificates.serialize import digest
+from sparsemodel.certificates.files.regression_file import digest
+from sparsemodel.certificates.precision_matrices.precision_file import loads
 from sparsemodel.cli import main
 from sparsemodel.interfaces import CertificateError
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.interfaces import DataError, DataTypeError, InfeasibleError
-from sparsemodel.modelling.precision_data import (
+from sparsemodel.modelling.precision_matrices.covariance import (
     check_covariance,
     covariance_of_data,
     default_bounds,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler.precision_plans import PrecisionTable, precision_table
-from sparsemodel.compiler.recipes import backends_of
+from sparsemodel.compiler.choice.precision_plans import PrecisionTable, precision_table
+from sparsemodel.compiler.choice.recipes import backends_of
 
 RECIPES = precision_table().recipes
 ABLE = frozenset(name for recipe in RECIPES for name in backends_of(recipe))

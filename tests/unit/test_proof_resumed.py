@@ -11,9 +11,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
-from sparsemodel.certificates.dual import Bound
-from sparsemodel.certificates.proof import prove
-from sparsemodel.certificates.proof.resume import at_least
+from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.proving.compiled import prove
+from sparsemodel.certificates.proving.compiled.resume import at_least
 from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
 
 

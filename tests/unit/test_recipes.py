@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler.recipes import Step, backends_of, parse
+from sparsemodel.compiler.choice.recipes import Step, backends_of, parse
 from sparsemodel.interfaces import Stop
 from sparsemodel.reporting import plots
 

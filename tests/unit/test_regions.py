@@ -68,7 +68,7 @@ def test_a_feasible_start_is_kept_where_the_search_ends_outside(monkeypatch):
     form = SparseRegression((term,), np.zeros(3), sparsity, region=region)
     objective = RegressionObjective(form)
     support = np.array([0, 2])
-    monkeypatch.setattr("sparsemodel.numerics.multipliers._ROUNDS", 0)
+    monkeypatch.setattr("sparsemodel.numerics.minimisers.multipliers._ROUNDS", 0)
     start = objective.point(support, np.array([3.0, -2.0]))
     kept = minimise_with_multipliers(objective, support, start)
     assert kept.feasible

@@ -10,11 +10,11 @@ import pytest
 
 from sparsemodel.interfaces import SeparableDataError, UnboundedError
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
-from sparsemodel.numerics import restricted as module
-from sparsemodel.numerics.restricted import factored
-from sparsemodel.testing import catalogue
-from sparsemodel.testing.problems import EXACT_STORAGES
-from sparsemodel.testing.reference import minimum_on
+from sparsemodel.numerics.minimisers import newton as module
+from sparsemodel.numerics.minimisers.newton import factored
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.problems import EXACT_STORAGES
+from sparsemodel.testing.instances.reference import minimum_on
 
 SMOOTH = [
     maker

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sparsemodel.interfaces import Cardinality, Context
 from sparsemodel.losses import LogisticLoss, SquaredLoss
 from sparsemodel.numerics import minimise_on_support, restricted_smoothness
-from sparsemodel.testing import catalogue
-from sparsemodel.testing.problems import Data, Instance
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.problems import Data, Instance
 from sparsemodel_backends.grahtp import GraHTP
 
 

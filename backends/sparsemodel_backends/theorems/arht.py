@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sparsemodel.interfaces.theory import (
+from sparsemodel.interfaces.standing import (
     FAILS,
     HOLDS,
     OPEN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from sparsemodel.interfaces.theory import (
+from sparsemodel.interfaces.standing import (
     FAILS,
     HOLDS,
     OPEN,

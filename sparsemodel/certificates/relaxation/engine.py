@@ -17,14 +17,14 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.base import Witness
-from sparsemodel.certificates.equality import unbounded_coordinates
+from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
+from sparsemodel.certificates.dual_bounds.witness import from_gradients
 from sparsemodel.certificates.relaxation.accelerated import minimise
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, selected
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
 from sparsemodel.certificates.relaxation.state import State
-from sparsemodel.certificates.witness import from_gradients
+from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
     Access,
     FloatArray,

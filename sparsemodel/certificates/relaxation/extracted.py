@@ -20,15 +20,15 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 
-from sparsemodel.certificates.base import Witness
-from sparsemodel.certificates.curvature import Curvature, safe
+from sparsemodel.certificates.dual_bounds.curvature import Curvature, safe
+from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.relaxation.accelerated import minimise
 from sparsemodel.certificates.relaxation.engine import TOLERANCE, Relaxed, Report
 from sparsemodel.certificates.relaxation.regulariser import Regulariser
 from sparsemodel.certificates.relaxation.smooth import QuadraticSmooth, schur
 from sparsemodel.certificates.relaxation.squares import Squares
 from sparsemodel.certificates.relaxation.state import State
-from sparsemodel.certificates.witness import extracted
+from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
 

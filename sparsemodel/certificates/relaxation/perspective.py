@@ -19,8 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsemodel.certificates.base import Witness
-from sparsemodel.certificates.equality import unbounded_coordinates
+from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.relaxation.engine import (
     TOLERANCE,
     Relaxed,
@@ -29,6 +28,7 @@ from sparsemodel.certificates.relaxation.engine import (
     working_set,
 )
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, objection, selected
+from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
     Conjugable,
     FloatArray,

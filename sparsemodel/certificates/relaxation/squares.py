@@ -6,7 +6,7 @@ from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.certificates.extraction import weighted_gram
+from sparsemodel.certificates.dual_bounds.diagonal_shift import weighted_gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth, QuadraticSmooth, Smooth, schur
 from sparsemodel.designs import SparseDesign
 from sparsemodel.interfaces import Curved, Design, FloatArray, IntArray, SparseRegression

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from sparsemodel.certificates.stationarity import gradient, stationarity
+from sparsemodel.certificates.statements.stationarity import gradient, stationarity
 from sparsemodel.certificates.theory.constants import enclose
 from sparsemodel.certificates.theory.hessians import (
     curvatures,
@@ -16,7 +16,7 @@ from sparsemodel.certificates.theory.hessians import (
 )
 from sparsemodel.certificates.theory.summary import Theory
 from sparsemodel.interfaces import FloatArray, Quadratic, SparseRegression, UnsupportedProblemError
-from sparsemodel.interfaces.theory import Constants, Guarantee, Setting, levels
+from sparsemodel.interfaces.standing import Constants, Guarantee, Setting, levels
 from sparsemodel.numerics.budget import ending_by
 from sparsemodel.registry import usable_backends
 

@@ -17,9 +17,9 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.rounding import U, gamma
+from sparsemodel.certificates.arithmetic.rounding import U, gamma
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.interfaces.theory import Constants
+from sparsemodel.interfaces.standing import Constants
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, eigenvalue_cost
 

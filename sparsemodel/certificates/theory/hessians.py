@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sparsemodel.certificates.extraction import LIMIT, weighted_gram
-from sparsemodel.certificates.products import adjoint, matrix_free, predictions
+from sparsemodel.certificates.arithmetic.products import adjoint, matrix_free, predictions
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT, weighted_gram
 from sparsemodel.certificates.theory.constants import Curvatures
 from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, Quadratic, SparseRegression
 from sparsemodel.numerics import top_k

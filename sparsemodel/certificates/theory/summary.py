@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from sparsemodel import markup
-from sparsemodel.interfaces.theory import Constants, Guarantee
+from sparsemodel.interfaces.standing import Constants, Guarantee
 
 _SIDES = (
     "M is not below the first of its numbers and m not above the second of its own: supports that "

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from sparsemodel.compiler.analysis import Facts
+from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.reductions.base import Reduced, Reduction
 from sparsemodel.compiler.reductions.center import Center
 from sparsemodel.compiler.reductions.compress import Compress

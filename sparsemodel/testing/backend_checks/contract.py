@@ -8,10 +8,10 @@ import io
 import numpy as np
 
 from sparsemodel.interfaces import Result
-from sparsemodel.testing.problems import Instance
-from sparsemodel.testing.reference import brute_force
+from sparsemodel.testing.instances.problems import Instance
+from sparsemodel.testing.instances.reference import brute_force
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import check, check_close
-from sparsemodel.testing.subject import Subject
 
 
 def feasible_for_every_k(subject: Subject, instance: Instance) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, Result
-from sparsemodel.testing.problems import EXACT_STORAGES, SINGLE_STORAGES, Data, Instance
+from sparsemodel.testing.instances.problems import EXACT_STORAGES, SINGLE_STORAGES, Data, Instance
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check_close
-from sparsemodel.testing.subject import Subject
 
 
 def permuting_coordinates(subject: Subject, instance: Instance) -> None:

@@ -21,8 +21,8 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
 from sparsemodel.testing.graphs import GraphInstance, best_graph
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check, check_close
-from sparsemodel.testing.subject import Subject
 
 
 def solve(

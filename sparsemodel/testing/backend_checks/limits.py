@@ -7,9 +7,9 @@ import time
 import numpy as np
 
 from sparsemodel.interfaces import Iteration, Result, Stop
-from sparsemodel.testing.problems import Instance
+from sparsemodel.testing.instances.problems import Instance
+from sparsemodel.testing.instances.subject import Subject, check_support
 from sparsemodel.testing.report import Refusal, check, check_close
-from sparsemodel.testing.subject import Subject, check_support
 
 
 def honours_the_iteration_limit(subject: Subject, instance: Instance) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.testing.catalogue import support_of
-from sparsemodel.testing.problems import Instance
-from sparsemodel.testing.reference import brute_force, minimum_on
+from sparsemodel.testing.instances.catalogue import support_of
+from sparsemodel.testing.instances.problems import Instance
+from sparsemodel.testing.instances.reference import brute_force, minimum_on
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import check, check_close
-from sparsemodel.testing.subject import Subject
 
 
 def recovers_the_planted_support(subject: Subject, instance: Instance) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Design, FloatArray, Iteration, Result, SparseModelError, Stop
-from sparsemodel.testing.problems import Instance, Storage
+from sparsemodel.testing.instances.problems import Instance, Storage
+from sparsemodel.testing.instances.sabotage import Fuse, SabotagedDesign, interrupt, poison
+from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check, check_close
-from sparsemodel.testing.sabotage import Fuse, SabotagedDesign, interrupt, poison
-from sparsemodel.testing.subject import Subject
 
 
 def interrupted_returns_the_best(subject: Subject, instance: Instance) -> None:

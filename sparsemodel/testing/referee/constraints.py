@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.modelling.cardinality import CardinalityConstraint
-from sparsemodel.modelling.constraints import Bound, LinearConstraint, NormConstraint
-from sparsemodel.modelling.matrices import EdgeCount, EdgePattern, EigenvalueBound
-from sparsemodel.modelling.variables import Variable
+from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.constraints import Bound, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
+    EdgeCount,
+    EdgePattern,
+    EigenvalueBound,
+)
 from sparsemodel.testing.referee.expressions import EPS64, Unjudged, Values, evaluate, present
 from sparsemodel.testing.referee.losses import long
 from sparsemodel.testing.referee.objective import count

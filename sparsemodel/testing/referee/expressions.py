@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from sparsemodel.interfaces import Design, FloatArray
-from sparsemodel.modelling.affine import Affine, Piece
-from sparsemodel.modelling.parameters import Parameter, Quantity
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
 from sparsemodel.testing.referee.losses import Long, long
 
 Values: TypeAlias = dict[int, FloatArray]

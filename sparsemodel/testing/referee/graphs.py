@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import BoolArray, FloatArray
-from sparsemodel.modelling.matrices import EdgeCount, EdgePattern, NegativeLogDet, Trace
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
+    EdgeCount,
+    EdgePattern,
+    NegativeLogDet,
+    Trace,
+)
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing.referee.expressions import Unjudged, Values, present
 from sparsemodel.testing.referee.objective import covariance_of

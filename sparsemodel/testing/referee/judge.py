@@ -10,25 +10,25 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from sparsemodel.certificates import Certificate, PrecisionCertificate
-from sparsemodel.certificates.claims import Claim
+from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.interfaces import DataError
-from sparsemodel.modelling.compiled_precision import is_precision
-from sparsemodel.modelling.path import Path, PathSolution
+from sparsemodel.modelling.precision_matrices.compiled_precision import is_precision
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.modelling.solution import Solution
+from sparsemodel.modelling.results.path import Path, PathSolution
+from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.testing.referee.constraints import violations
-from sparsemodel.testing.referee.dense import Dense, make_dense
 from sparsemodel.testing.referee.expressions import Unjudged, Values
 from sparsemodel.testing.referee.given import broken_as_given
 from sparsemodel.testing.referee.graphs import witnesses_of
 from sparsemodel.testing.referee.objective import ROOM, Worth, objective_at, tolerance
-from sparsemodel.testing.referee.optimum import Candidate, Search, best_on, search
 from sparsemodel.testing.referee.rules import (
     OPTIMAL,
     certificate_rules,
     solution_rules,
 )
-from sparsemodel.testing.referee.supports import support_faults
+from sparsemodel.testing.referee.search.dense import Dense, make_dense
+from sparsemodel.testing.referee.search.optimum import Candidate, Search, best_on, search
+from sparsemodel.testing.referee.search.supports import support_faults
 
 
 class RefereeError(AssertionError):

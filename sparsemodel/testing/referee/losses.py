@@ -29,8 +29,8 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from sparsemodel.losses.custom import CustomLoss
-from sparsemodel.losses.linear import LinearLoss
+from sparsemodel.losses.functions.custom import CustomLoss
+from sparsemodel.losses.residuals.linear import LinearLoss
 
 Long: TypeAlias = NDArray[Any]
 """An array of ``numpy.longdouble``."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from sparsemodel.interfaces import Design
 from sparsemodel.losses import CoxLoss, GammaLoss, MultinomialLoss, PoissonLoss
-from sparsemodel.modelling.affine import Affine, Piece
-from sparsemodel.modelling.matrices import NegativeLogDet, Trace
-from sparsemodel.modelling.objective import LossTerm, Objective, Price, Ridge
-from sparsemodel.modelling.variables import Variable
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import NegativeLogDet, Trace
 from sparsemodel.testing.referee.expressions import (
     EPS,
     EPS64,

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from sparsemodel.certificates import Certificate, PrecisionCertificate
-from sparsemodel.certificates.claims import Claim
-from sparsemodel.modelling.solution import Solution
+from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.modelling.results.solution import Solution
 
 OPTIMAL = 1e-6
 """Relative gap up to which "globally optimal" may be said."""

@@ -15,7 +15,7 @@ from typing import Any, final
 from sparsemodel.certificates import Certificate, PrecisionCertificate
 from sparsemodel.certificates import certify as _certify
 from sparsemodel.certificates import verify as _verify
-from sparsemodel.certificates.claims import Claim
+from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing.referee.judge import RefereeError, Ruling, rule
@@ -29,9 +29,9 @@ _LIBRARY = (
     "sparsemodel.certificates",
     "sparsemodel.certificates.certify",
     "sparsemodel.certificates.verify",
-    "sparsemodel.cli.verify",
-    "sparsemodel.testing.stress.judging",
-    "sparsemodel.testing.stress.precision",
+    "sparsemodel.cli.commands.verify",
+    "sparsemodel.testing.stress.courts.judging",
+    "sparsemodel.testing.stress.posing.precision",
 )
 """Modules of the library where ``certify`` and ``verify`` of a form have names."""
 

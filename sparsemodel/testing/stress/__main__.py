@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from sparsemodel.testing.stress.judging import Verdict
+from sparsemodel.testing.stress.courts.judging import Verdict
 from sparsemodel.testing.stress.run import LIMIT, run_stress
 
 

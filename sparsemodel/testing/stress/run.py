@@ -15,10 +15,10 @@ from typing import Any, TextIO, final
 import numpy as np
 
 from sparsemodel.interfaces import ModelError
-from sparsemodel.testing.stress.declared import DeclaredRecipe, declared_recipe
-from sparsemodel.testing.stress.judging import Verdict, judge
-from sparsemodel.testing.stress.precision import PrecisionRecipe, random_precision_recipe
-from sparsemodel.testing.stress.recipe import USUAL, Recipe, random_recipe
+from sparsemodel.testing.stress.courts.judging import Verdict, judge
+from sparsemodel.testing.stress.posing.declared import DeclaredRecipe, declared_recipe
+from sparsemodel.testing.stress.posing.precision import PrecisionRecipe, random_precision_recipe
+from sparsemodel.testing.stress.posing.recipe import USUAL, Recipe, random_recipe
 
 KINDS = (
     "crash",
@@ -66,7 +66,7 @@ def recipe_number(
     """Return recipe ``index`` of the run with a seed, whichever process asks for it.
 
     ``declared`` says whether a quarter of the problems exist in the language alone (see
-    :mod:`sparsemodel.testing.stress.declared`); None takes nothing else.
+    :mod:`sparsemodel.testing.stress.posing.declared`); None takes nothing else.
     """
     rng = np.random.default_rng([seed, index])
     if declared is None:

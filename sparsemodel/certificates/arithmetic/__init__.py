@@ -1,0 +1,1 @@
+"""Arithmetic with bounds on its rounding errors."""

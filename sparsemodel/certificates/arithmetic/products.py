@@ -1,0 +1,184 @@
+r"""Products with a design for certificates: in float64, with a bound on their rounding errors.
+
+A solver multiplies in whatever precision the data have. A certificate reads the same entries and
+multiplies in float64, where a sum of ``n`` products taken in any order is off by at most
+:math:`\gamma_n |A|^T |r| \le \gamma_n \|A_j\| \|r\|` (Higham, section 3.1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
+from sparsemodel.designs import DenseDesign, OnesDesign, OperatorDesign, SparseDesign, StackedDesign
+from sparsemodel.designs.operator import compare_with_adjoint
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+
+_BLOCK_BYTES = 2**22
+
+_COMPARED: WeakSet[Design] = WeakSet()
+"""Matrix-free designs whose adjoint was found to be one."""
+
+
+def adjoint(design: Design, r: FloatArray) -> FloatArray:
+    """Return ``A.T @ r`` accumulated in float64."""
+    if isinstance(design, StackedDesign):
+        out = np.zeros((design.shape[1], *r.shape[1:]))
+        for index, block in design.blocks:
+            out[index] += adjoint(block, r)
+        return out
+    if isinstance(design, SparseDesign):
+        array: Any = design.array
+        # SciPy promotes a product of float32 entries with a float64 vector to float64.
+        return np.asarray(array.T @ r, dtype=np.float64)
+    if _double(design) or Access.ROWS not in design.access:
+        return np.asarray(design.rmatvec(r), dtype=np.float64)
+    out = np.zeros((design.shape[1], *r.shape[1:]))
+    for rows, entries in design.row_blocks(_rows(design)):
+        out += entries.T @ r[rows]
+    return out
+
+
+def column_norms(design: Design) -> FloatArray:
+    """Return upper bounds on the Euclidean norms of the columns.
+
+    Of a matrix-free design only an estimate of the spectral norm is affordable; it stands in for
+    every column, see :func:`matrix_free`.
+    """
+    n, p = design.shape
+    if isinstance(design, StackedDesign):
+        out = np.zeros(p)
+        for index, block in design.blocks:
+            out[index] += column_norms(block)  # the triangle inequality, where blocks overlap
+        return out * (1.0 + gamma(len(design.blocks) + 1))
+    if isinstance(design, SparseDesign):
+        squares = np.asarray(_squared(design).sum(axis=0), dtype=np.float64).ravel()
+    elif isinstance(design, (DenseDesign, OnesDesign)):
+        squares = design.column_square_norms()
+    elif Access.ROWS in design.access:
+        squares = np.zeros(p)
+        for _, entries in design.row_blocks(_rows(design)):
+            squares += np.einsum("ij,ij->j", entries, entries)
+    else:
+        return np.full(p, 1.1 * _coarseness(design) * design.spectral_norm().value + TINY)
+    # Squares of entries below 1e-154 underflow; the last term is more than they can hide.
+    return np.asarray(np.sqrt(squares) * (1.0 + gamma(n + 16)) + 1e-150 * np.sqrt(n))
+
+
+def adjoint_error(norms: FloatArray, n: int, r: FloatArray) -> FloatArray:
+    """Return a bound on the errors of :func:`adjoint`, given :func:`column_norms`."""
+    return spread(norms, gamma(n + 16) * norm_up(r, axis=0))
+
+
+def spread(norms: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return ``||A_j|| * size``, a bound on ``A_j . e`` for vectors ``e`` of these norms."""
+    out = norms * sizes if np.ndim(sizes) == 0 else np.outer(norms, sizes)
+    return np.asarray(out * (1.0 + gamma(4)) + TINY)
+
+
+def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
+    n, q = design.shape[0], int(support.size)
+    values = x[support]
+    if Access.COLUMNS in design.access:
+        restricted = design.restrict(support)
+        u = np.asarray(restricted.matvec(values), dtype=np.float64)
+        if isinstance(restricted, (DenseDesign, StackedDesign)) and n * q <= 2**27:
+            sizes = np.abs(restricted.to_array()) @ np.abs(values)
+            return u, sizes * gamma(2 * q + 16) + TINY
+        if isinstance(restricted, SparseDesign):
+            return u, _sparse_error(restricted, np.abs(values))
+        rows = np.sqrt(_row_squares(restricted))
+    else:
+        u = np.asarray(design.matvec(x), dtype=np.float64)
+        # No entries to read: the assumption about matrix-free products, per observation.
+        rows = np.full(n, 1.1 * _coarseness(design) * design.spectral_norm().value)
+        q = max(design.shape)
+    error = spread(rows, gamma(2 * q + 16) * norm_up(values, axis=0))
+    return u, error
+
+
+def _sparse_error(design: SparseDesign, sizes: FloatArray) -> FloatArray:
+    r"""Return a bound on the errors of a sparse product, row by row.
+
+    A row with ``m`` stored entries adds up ``m`` products in any order, so that its error is at
+    most :math:`\gamma_m \sum_j |a_{ij}| |x_j|` (Higham, section 3.1). That sum is computed in the
+    same way: what it is too small by, :math:`\gamma_m` of itself, is within
+    :math:`\gamma_{2m+16}`, and so are products that underflow within the last term.
+    """
+    array: Any = design.array
+    entries = int(np.diff(array.tocsr().indptr).max(initial=0))
+    totals = np.asarray(abs(array).astype(np.float64) @ sizes)
+    return totals * gamma(2 * entries + 16) + (entries + 1) * TINY
+
+
+def matrix_free(design: Design) -> bool:
+    """Return whether entries cannot be read, so that products must be taken on trust."""
+    if isinstance(design, StackedDesign):
+        return any(matrix_free(block) for _, block in design.blocks)
+    return not isinstance(design, SparseDesign) and Access.ROWS not in design.access
+
+
+def check_adjoint(design: Design) -> None:
+    """Compare a matrix-free design with its adjoint, once (an operator does so by itself)."""
+    if isinstance(design, StackedDesign):
+        for _, block in design.blocks:
+            check_adjoint(block)
+    elif matrix_free(design) and not isinstance(design, OperatorDesign) and design not in _COMPARED:
+        compare_with_adjoint(design)
+        _COMPARED.add(design)
+
+
+def _coarseness(design: Design) -> float:
+    """Return how much coarser than float64 the products of a matrix-free design are."""
+    if isinstance(design, StackedDesign):
+        return max((_coarseness(block) for _, block in design.blocks), default=1.0)
+    return 2.0**29 if isinstance(design, OperatorDesign) and design.single else 1.0
+
+
+def _row_squares(design: Design) -> FloatArray:
+    if isinstance(design, StackedDesign):
+        out = np.zeros(design.shape[0])
+        for _, block in design.blocks:  # (a + b)^2 <= 2 a^2 + 2 b^2 is covered by the factor
+            out += len(design.blocks) * _row_squares(block)
+        return out
+    if isinstance(design, SparseDesign):
+        return np.asarray(_squared(design).sum(axis=1), dtype=np.float64).ravel()
+    out = np.zeros(design.shape[0])
+    for rows, entries in design.row_blocks(_rows(design)):
+        out[rows] = np.einsum("ij,ij->i", entries, entries)
+    return out
+
+
+def _squared(design: SparseDesign) -> Any:
+    array: Any = design.array
+    if not array.has_canonical_format:  # repeated entries add up before they are squared
+        array = array.copy()
+        array.sum_duplicates()
+    array = array.astype(np.float64, copy=True)
+    array.data = np.square(array.data)
+    return array
+
+
+def _double(design: Design) -> bool:
+    if isinstance(design, DenseDesign):
+        return design.array.dtype == np.float64
+    return isinstance(design, OnesDesign)
+
+
+def _rows(design: Design) -> int:
+    return max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1)))
+
+
+__all__ = [
+    "adjoint",
+    "adjoint_error",
+    "check_adjoint",
+    "column_norms",
+    "matrix_free",
+    "predictions",
+    "spread",
+]

@@ -1,0 +1,1 @@
+"""Lower bounds from dual points, evaluated with directed rounding."""

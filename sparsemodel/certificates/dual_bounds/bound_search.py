@@ -1,0 +1,216 @@
+"""Where bounds come from: cheap dual points first, the relaxation only when they leave a gap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.curvature import curvature, safe, simple_diagonals
+from sparsemodel.certificates.dual_bounds.diagonal_shift import applies, hessian, squares_hold
+from sparsemodel.certificates.dual_bounds.scaling import scaling
+from sparsemodel.certificates.dual_bounds.witness import (
+    evaluate,
+    extracted,
+    from_gradients,
+    from_point,
+)
+from sparsemodel.certificates.relaxation import Relaxed, applies_to, relax_extracted
+from sparsemodel.certificates.relaxation import relax as solve_relaxation
+from sparsemodel.certificates.statements.certificate import Progress, Witness
+from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, gap_of, relative_gap_of
+from sparsemodel.certificates.statements.objective_interval import Primal, constant_part
+from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.losses.residuals.quadratic import SquaredLoss
+from sparsemodel.numerics.budget import (
+    Budget,
+    cholesky_cost,
+    eigenvalue_cost,
+    gram_cost,
+    inverse_cost,
+)
+
+_ROUNDED = 8.0
+"""Multiple of the objective's rounding allowance below which no bound is looked for."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A witness, the bound it proves, and how it was found."""
+
+    witness: Witness
+    bound: Bound
+    source: str
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a search brought home."""
+
+    candidates: tuple[Candidate, ...]
+    progress: tuple[Progress, ...]
+    interrupted: bool = False
+    """Whether the user stopped it; what was found until then is here."""
+
+
+def search(
+    form: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    *,
+    norms: tuple[FloatArray, ...],
+    gradients: Sequence[tuple[FloatArray, ...]],
+    deadline: float | None,
+    relax: bool,
+    began: float,
+    target: float = OPTIMAL_GAP,
+) -> Found:
+    """Return bounds in the order of their cost; stops when one closes the gap."""
+    found: list[Candidate] = []
+    progress: list[Progress] = []
+    try:
+        _search(
+            form,
+            x,
+            at_point,
+            found,
+            progress,
+            norms=norms,
+            gradients=gradients,
+            deadline=deadline,
+            relax=relax,
+            began=began,
+            target=target,
+        )
+    except KeyboardInterrupt:
+        return Found(tuple(found), tuple(progress), interrupted=True)
+    return Found(tuple(found), tuple(progress))
+
+
+def _search(
+    form: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    found: list[Candidate],
+    progress: list[Progress],
+    *,
+    norms: tuple[FloatArray, ...],
+    gradients: Sequence[tuple[FloatArray, ...]],
+    deadline: float | None,
+    relax: bool,
+    began: float,
+    target: float,
+) -> None:
+    """Add candidates to ``found`` until one closes the gap."""
+    goal, constant = max(target, OPTIMAL_GAP), constant_part(form)
+    rounding = _ROUNDED * at_point.allowance
+
+    def closed(best: float, share: float) -> bool:
+        """Return whether the gap is down to a share of what was asked for, or to rounding."""
+        return (
+            relative_gap_of(at_point.upper, best, constant) <= share * goal
+            or gap_of(at_point.upper, best) <= share * rounding
+        )
+
+    def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
+        bound = evaluate(form, witness, norms=norms, hessian=h)
+        found.append(Candidate(witness, bound, source))
+        best = max(c.bound.value for c in found)
+        elapsed = time.perf_counter() - began
+        progress.append(Progress(elapsed, at_point.upper, best, "bound"))
+        return closed(best, 1.0)
+
+    if offer(from_point(form, x), "the gradient at the point"):
+        return
+    for known in gradients:
+        witness = from_gradients(form, known)
+        if witness is not None and offer(witness, "a gradient met by the solver"):
+            return
+    if not relax:
+        return
+
+    def report(value: float, bound: float) -> bool:
+        best = max(bound, max(c.bound.value for c in found))
+        if best > progress[-1].bound:
+            elapsed = time.perf_counter() - began
+            progress.append(Progress(elapsed, at_point.upper, best, "bound"))
+        # A tenth of the goal, as the bound is still to be evaluated with care.
+        return closed(best, 0.5)
+
+    # The search may run in other coordinates; what it finds is evaluated in the original ones.
+    other = scaling(form)
+    inner, start = (form, x) if other is None else (other.form, other.start(x))
+
+    def offer_found(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
+        if other is None:
+            return offer(witness, source, h)
+        return offer(other.witness(witness), source)
+
+    if extractable(inner) and _with_curvature(inner, start, offer_found, report, deadline):
+        return
+    relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
+    if not isinstance(relaxed, str) and relaxed.witness is not None:
+        offer_found(relaxed.witness, _words(relaxed))
+        if relaxed.interrupted:
+            raise KeyboardInterrupt  # what it found is kept
+
+
+def _with_curvature(
+    form: SparseRegression,
+    x: FloatArray,
+    offer: Callable[[Witness, str, FloatArray | None], bool],
+    report: Callable[[float, float], bool],
+    deadline: float | None,
+) -> bool:
+    """Try what the data's curvature gives; return whether the plain relaxation is now pointless.
+
+    Nothing is begun that would not end before the deadline.
+    """
+    budget, p = Budget(deadline), form.sparsity.size
+    rows = sum(term.design.shape[0] for term in form.terms)
+    simple = 2.0 * eigenvalue_cost(p) + inverse_cost(p) + 2.0 * cholesky_cost(p)
+    if not budget.fits(gram_cost(rows, p), simple):
+        return False
+    h = hessian(form)
+    taken = curvature(form, h)
+    if taken is None or not budget.fits(simple):
+        return False
+    diagonals = simple_diagonals(taken)
+    if not diagonals:
+        return False
+    for diagonal in diagonals:
+        if not budget.fits(3.0 * cholesky_cost(p)):
+            return False
+        extraction = safe(taken, diagonal)
+        if extraction is not None and offer(
+            extracted(form, x, extraction.diagonal), "curvature of the data, at the point", h
+        ):
+            return True
+    if not applies_to(form) or not budget.fits(3.0 * cholesky_cost(p)):
+        return False
+    relaxed = relax_extracted(form, taken, diagonals, x, report=report, deadline=deadline)
+    if relaxed is None or relaxed.witness is None:
+        return False
+    offer(relaxed.witness, "curvature of the data; " + _words(relaxed), h)
+    if relaxed.interrupted:
+        raise KeyboardInterrupt  # what it found is kept
+    return True
+
+
+def _words(relaxed: Relaxed) -> str:
+    if relaxed.exhausted:
+        return "perspective relaxation solved: no dual point gives more"
+    return "perspective relaxation, stopped early"
+
+
+def extractable(form: SparseRegression) -> bool:
+    """Return whether the data can have curvature to give: more observations than coefficients."""
+    rows = sum(t.design.shape[0] for t in form.terms if isinstance(t.loss, SquaredLoss))
+    return applies(form) and rows > form.sparsity.size and squares_hold(form)
+
+
+__all__ = ["Candidate", "Found", "extractable", "search"]

@@ -1,0 +1,236 @@
+r"""Bounds that the data alone put on the coefficients of every restricted minimiser.
+
+A problem's best points are restricted minimisers. Where all of these are proved to lie in
+:math:`-M \le w \le M`, the problem with that box has the same optimal value, and a dual bound for
+it is finite without any ridge.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import matrix_free
+from sparsemodel.certificates.arithmetic.rounding import TINY, U
+from sparsemodel.certificates.dual_bounds.bound import infimum_bound
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
+    Eliminated,
+    eliminated,
+)
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.iterate import find
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours, products
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
+from sparsemodel.certificates.statements.objective_interval import Primal
+from sparsemodel.interfaces import Box, FloatArray, SparseRegression
+from sparsemodel.losses.residuals.linear import LinearLoss
+from sparsemodel.losses.residuals.quadratic import SquaredLoss
+
+_MOST = 1e12
+"""Products that one pass may take when a file is checked."""
+
+_LARGEST_GRAM, _SPEED = 1e13, 5e9
+"""Products that a Gram matrix may take, and how many a second is sure to do."""
+
+_SLACK = 1e-6
+"""By how much bounds known from elsewhere are widened, as another machine rounds otherwise."""
+
+
+def objection(form: SparseRegression) -> str:
+    """Return why there can be no such bounds for ``form``; empty when there may be."""
+    sparsity, box = form.sparsity, form.box
+    if form.matrix or sparsity.groups is not None:
+        return "units of several coordinates are counted"
+    if not any(isinstance(t.loss, SquaredLoss) for t in form.terms) or not all(
+        isinstance(t.loss, (SquaredLoss, LinearLoss)) for t in form.terms
+    ):
+        return "the losses are not squares"
+    if form.region is not None:
+        return "there are constraints beside the cardinality"
+    if any(matrix_free(t.design) for t in form.terms):
+        return "the entries of a matrix-free design cannot be read"
+    if sparsity.size > LIMIT:
+        return f"there are more than {LIMIT} coordinates"
+    if sparsity.budget < 1 or not sparsity.units:
+        return "nothing may be chosen"
+    if box is not None:
+        low, high = _sides(form)
+        if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
+            return "a coordinate that is always in has bounds"
+        counted = sparsity.counted
+        if np.any((low[counted] > 0.0) | (high[counted] < 0.0)):
+            return "bounds keep counted coordinates away from zero"
+    return ""
+
+
+def from_data(
+    form: SparseRegression, at_point: Primal, *, work: float, deadline: float | None
+) -> CoefficientBounds | str:
+    """Return bounds on the coefficients of ``form``'s restricted minimisers, or why none.
+
+    Parameters
+    ----------
+    form
+        The problem.
+    at_point
+        A point of it; with a ridge its objective bounds the coefficients already.
+    work
+        Products that may be spent, beside those of the Gram matrix.
+    deadline
+        When to give up.
+
+    Notes
+    -----
+    O(n p^2) for the Gram matrix, and ``p^2`` numbers.
+    """
+    reason = objection(form)
+    if reason:
+        return reason
+    if not _affordable(form, deadline):
+        return "there is no time for the products of the data"
+    e = eliminated(form)
+    if isinstance(e, str):
+        return e
+    if not e.counted.size:
+        return "no counted column is seen beside the coordinates that are always in"
+    level = _level(form, at_point)
+    declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
+    known = _ceiling(form, e, level) * (1.0 + _SLACK)
+    found = find(
+        e,
+        form.sparsity.budget,
+        declared,
+        fallback=known,
+        eliminate=signs_only(form),
+        work=work,
+        deadline=deadline,
+    )
+    if isinstance(found, str):
+        return found
+    m, neighbours = found
+    radius = np.full(form.sparsity.size, np.inf)
+    radius[e.counted] = m * e.scale
+    if not np.all(radius[e.counted] >= TINY):
+        return "the coefficients are too small for bounds on them"
+    # Nothing depends on these: at zero they are as good as anywhere.
+    radius[e.void] = float(np.median(radius[e.counted])) if e.counted.size else 1.0
+    counts = np.zeros(radius.size, dtype=np.int64)
+    counts[e.counted] = neighbours.counts
+    starts = np.zeros(radius.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return CoefficientBounds(radius, starts, e.counted[neighbours.index].astype(np.int64), level)
+
+
+def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -> str:
+    """Return what is wrong with ``bounds``, everything computed again; empty when they hold.
+
+    Parameters
+    ----------
+    form
+        The problem.
+    bounds
+        What is claimed.
+    at_point
+        A point of the problem, which has to be at the level that is claimed.
+    """
+    reason = objection(form)
+    if reason:
+        return reason
+    size = form.sparsity.size
+    claimed = Neighbours(bounds.starts, bounds.neighbours)
+    if bounds.radius.shape != (size,) or not claimed.valid(size):
+        return "the bounds do not fit the problem"
+    if not np.all(bounds.radius[form.sparsity.counted] > 0.0):
+        return "a bound is not positive"
+    if not np.all(bounds.radius[form.sparsity.free] == np.inf):
+        return "a coordinate that is always in has a bound"
+    if products(claimed.counts, form.sparsity.budget) > _MOST:
+        return "there are too many subsets of neighbours to look at"
+    if math.isfinite(bounds.level) and not (
+        form.box is None and not at_point.violations and at_point.upper <= bounds.level
+    ):
+        return f"no feasible point with an objective of {bounds.level!r} is known"
+    if bounds.neighbours.size and not signs_only(form):
+        return "neighbours are eliminated although bounds may hold them"
+    e = eliminated(form)
+    if isinstance(e, str):
+        return e
+    position = np.full(size, -1, dtype=np.int64)
+    position[e.counted] = np.arange(e.counted.size)
+    if np.any(claimed.counts[position < 0]) or np.any(position[bounds.neighbours] < 0):
+        return "a neighbour is no counted coordinate"
+    starts = np.zeros(e.counted.size + 1, dtype=np.int64)
+    np.cumsum(claimed.counts[e.counted], out=starts[1:])
+    neighbours = Neighbours(starts, position[bounds.neighbours])
+    if not e.counted.size:
+        return ""  # nothing depends on any coordinate
+    m = bounds.radius[e.counted] / e.scale
+    ceiling = _ceiling(form, e, bounds.level)
+    out = Sweep(e, form.sparsity.budget, neighbours, None)(m, floor=0.0, fresh=True)
+    if out is None or not np.all((out < m) | (m >= ceiling)):
+        return "the data do not bound the coefficients as it is written"
+    return ""
+
+
+def boxed(form: SparseRegression, bounds: CoefficientBounds) -> SparseRegression:
+    """Return ``form`` with the box ``|w| <= radius``: its optimal value is the same."""
+    low, high = _sides(form)
+    return replace(form, box=Box(np.maximum(low, -bounds.radius), np.minimum(high, bounds.radius)))
+
+
+def signs_only(form: SparseRegression) -> bool:
+    """Return whether bounds on counted coordinates are signs, or none."""
+    low, high = (side[form.sparsity.counted] for side in _sides(form))
+    return bool(np.all((low == 0.0) | np.isinf(low)) and np.all((high == 0.0) | np.isinf(high)))
+
+
+def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:
+    if form.box is None:
+        return np.full(form.shape, -np.inf), np.full(form.shape, np.inf)
+    return (
+        np.broadcast_to(form.box.lower, form.shape),
+        np.broadcast_to(form.box.upper, form.shape),
+    )
+
+
+def _affordable(form: SparseRegression, deadline: float | None) -> bool:
+    """Return whether there is time for the Gram matrix."""
+    cost = sum(float(t.design.entries) for t in form.terms) * form.sparsity.size
+    left = math.inf if deadline is None else max(0.0, deadline - time.perf_counter())
+    return cost <= min(_LARGEST_GRAM, _SPEED * left)
+
+
+def _level(form: SparseRegression, at_point: Primal) -> float:
+    """Return an objective that the best points do not exceed; infinite where it tells nothing.
+
+    With bounds on the coordinates points are feasible up to rounding only, and none is known
+    that is feasible exactly.
+    """
+    ridged = np.all(form.ridge[form.sparsity.counted] > 0.0)
+    lowest = infimum_bound(form).value
+    if not ridged or form.box is not None or at_point.violations or not math.isfinite(lowest):
+        return math.inf
+    return at_point.upper + 1e-9 * (at_point.upper - lowest + abs(at_point.upper))
+
+
+def _ceiling(form: SparseRegression, e: Eliminated, level: float) -> FloatArray:
+    """Return what the user's bounds and the ridge say about scaled coefficients, rounded up."""
+    low, high = _sides(form)
+    out = np.maximum(-low, high)[e.counted] / e.scale
+    if math.isfinite(level):
+        room = max(level - infimum_bound(form).value, 0.0) * (1.0 + 8.0 * U)
+        ridge = form.ridge[e.counted]
+        known = np.full(out.size, np.inf)
+        on = ridge > 0.0
+        # Not the root of the ratio, which underflows long before its root does.
+        reach = math.sqrt(2.0 * room) / np.sqrt(ridge[on]) * (1.0 + 16.0 * U) + TINY
+        known[on] = reach / e.scale[on]
+        out = np.minimum(out, known)
+    return out
+
+
+__all__ = ["CoefficientBounds", "boxed", "fault", "from_data", "objection", "signs_only"]

@@ -1,0 +1,121 @@
+"""Certificates with coefficient bounds: the search for a bound in the box that they make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.dual_bounds.bound_search import Candidate, Found, search
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds, named
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
+    boxed,
+    fault,
+    from_data,
+    objection,
+)
+from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
+from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.claims import relative_gap_of
+from sparsemodel.certificates.statements.objective_interval import Primal
+from sparsemodel.interfaces import (
+    CertificateError,
+    FloatArray,
+    MissingDependencyError,
+    SparseRegression,
+)
+
+_GAP = 1e-3
+"""Relative gap up to which a bound is good enough without a box."""
+
+_GAIN = 0.05
+"""Share of a gap that a box has to close at the gradient of the point to be worth a search."""
+
+WORK = 3e9
+"""Products that a certificate may spend on the bounds: a second or two."""
+
+_NOTHING = Found((), ())
+
+
+def search_within(
+    form: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    best: Candidate,
+    *,
+    norms: tuple[FloatArray, ...],
+    deadline: float | None,
+    began: float,
+) -> Found:
+    """Return candidates for the problem in the box that the data prove; none where it is no help.
+
+    ``best`` is the best candidate without it.
+    """
+    gap = relative_gap_of(at_point.upper, best.bound.value)
+    if gap <= _GAP or at_point.violations or objection(form):
+        return _NOTHING
+    try:
+        bounds = from_data(form, at_point, work=WORK, deadline=deadline)
+    except MissingDependencyError:
+        return _NOTHING  # without a compiler a certificate does without these bounds
+    if isinstance(bounds, str):
+        return _NOTHING
+    inner = boxed(form, bounds)
+    if not _helps(form, inner, x, at_point, norms):
+        return _NOTHING
+    box = inner.box
+    start = x if box is None else np.clip(x, box.lower, box.upper)
+    found = search(
+        inner,
+        start,
+        at_point,
+        norms=norms,
+        gradients=(),
+        deadline=deadline,
+        relax=True,
+        began=began,
+    )
+    return Found(tuple(_marked(c, bounds) for c in found.candidates), found.progress)
+
+
+def _helps(
+    form: SparseRegression,
+    inner: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    norms: tuple[FloatArray, ...],
+) -> bool:
+    """Return whether the box holds coefficients that the ridge lets go, at the point's gradient."""
+    witness = from_point(form, x)
+    plain = evaluate(form, witness, norms=norms).value
+    held = evaluate(inner, witness, norms=norms).value
+    return not plain >= held - _GAIN * (at_point.upper - held)
+
+
+def _marked(candidate: Candidate, bounds: CoefficientBounds) -> Candidate:
+    """Return a candidate for the boxed problem as one for the problem itself."""
+    if not candidate.witness.duals:
+        return candidate
+    witness: Witness = replace(candidate.witness, bounds=bounds)
+    return Candidate(witness, named(candidate.bound, bounds), candidate.source)
+
+
+def within(
+    form: SparseRegression, bounds: CoefficientBounds | None, at_point: Primal
+) -> SparseRegression:
+    """Return the problem in the box that a certificate's bounds make, once they are checked.
+
+    Raises
+    ------
+    CertificateError
+        When the data do not prove the bounds.
+    """
+    if bounds is None:
+        return form
+    wrong = fault(form, bounds, at_point)
+    if wrong:
+        raise CertificateError(f"line 'witness.bounds' does not hold: {wrong}.")
+    return boxed(form, bounds)
+
+
+__all__ = ["WORK", "named", "search_within", "within"]

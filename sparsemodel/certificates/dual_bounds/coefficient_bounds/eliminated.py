@@ -1,0 +1,145 @@
+r"""The quadratic that counted coordinates see: free ones minimised out, errors bounded, scaled.
+
+With ``F`` the free coordinates, :math:`\min_{x_F} P` is a quadratic in the counted ones with the
+Schur complement :math:`S = H_{CC} - H_{CF} (H_{FF} + \Lambda_F)^{-1} H_{FC}` as its matrix. The
+computed ``S`` is the exact one of a matrix off by ``E``, and the difference of both is exactly
+:math:`[I, -X^T]\, E\, [I; -\tilde X]` with the two solutions of the free coordinates. In units of
+the columns' norms :math:`|E_{ij}| \le u` and
+:math:`\sum_f |X_{fi}| \le \sqrt{|F| / \mu}` with :math:`\mu` the least eigenvalue of the scaled
+:math:`H_{FF} + \Lambda_F`: a bound on every entry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred
+from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+
+_INDEPENDENT = 1e-8
+"""Least eigenvalue of the scaled free columns that is worth an elimination."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Eliminated:
+    r""":math:`\frac12 w^T (G + \Lambda) w - c^T w` for the counted coordinates, in powers of two.
+
+    The exact quadratic has entries within ``unit * sizes[i] * sizes[j]`` of ``gram`` and within
+    ``unit * sizes[j] * reach`` of ``linear``.
+    """
+
+    counted: IntArray
+    """The form's coordinates, in order; columns that are zero are left out."""
+    void: IntArray
+    """Counted coordinates whose columns and ridges are zero: nothing depends on them."""
+    gram: FloatArray
+    linear: FloatArray
+    ridge: FloatArray
+    sizes: FloatArray
+    """At least the square roots of the diagonal with its ridge; near one."""
+    reach: float
+    """At least ``|linear[j]| / sizes[j]``, and the scale of its errors."""
+    unit: float
+    scale: FloatArray
+    """What a scaled coefficient is multiplied with for an original one; powers of two."""
+
+
+def eliminated(form: SparseRegression) -> Eliminated | str:
+    """Return the quadratic of ``form`` in its counted coordinates, or why there is none.
+
+    ``form`` has squared losses and linear terms, and free coordinates without bounds.
+    O(n p^2) for the Gram matrix.
+    """
+    shifted = centred(form)
+    q = Quadratic.of(shifted)
+    # Two roundings more for entries that were shifted.
+    q = replace(q, unit=q.unit + 8.0 * U)
+    if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
+        return "products of the data overflow"
+    every = np.flatnonzero(form.sparsity.counted)
+    void = _void(shifted, q, every)
+    counted = np.setdiff1d(every, void)
+    found = _schur(q, counted, form.sparsity.free)
+    if isinstance(found, str):
+        return found
+    gram, linear, unit, reach = found
+    sizes = np.sqrt(np.square(q.norms) + q.ridge)[counted] * (1.0 + 8.0 * U)
+    factors = np.exp2(-np.round(np.log2(sizes)))
+    reach = max(reach, float(np.max(np.abs(linear) / sizes, initial=0.0))) * (1.0 + 8.0 * U)
+    if not (math.isfinite(unit) and unit < 0.1 and math.isfinite(reach)):
+        return "rounding leaves nothing of the products of the data"
+    # One for all, so that coefficients are of the size of predictions; exact, as powers of two.
+    whole = 2.0 ** -round(math.log2(reach)) if reach > 0.0 else 1.0
+    gram *= factors[:, None]
+    gram *= factors
+    scale = factors / whole
+    if not (np.all(np.isfinite(scale)) and np.all(scale > 0.0)):
+        return "the scales of the columns are too far apart"
+    return Eliminated(
+        counted=counted,
+        void=void,
+        gram=np.ascontiguousarray(gram),
+        linear=linear * factors * whole,
+        ridge=q.ridge[counted] * factors * factors,
+        sizes=sizes * factors,
+        reach=reach * whole,
+        unit=unit,
+        scale=scale,
+    )
+
+
+def _void(shifted: SparseRegression, q: Quadratic, counted: IntArray) -> IntArray:
+    """Return the coordinates that no term sees: constant columns beside an intercept as well."""
+    seen = np.diag(q.hessian)[counted] + q.ridge[counted]
+    maybe: IntArray = counted[seen == 0.0]
+    if not maybe.size:
+        return maybe
+    zero: BoolArray = np.ones(maybe.size, dtype=bool)
+    for term in shifted.terms:
+        zero &= ~np.any(term.design.restrict(maybe).to_array() != 0.0, axis=0)
+    found: IntArray = maybe[zero]
+    return found
+
+
+def _schur(
+    q: Quadratic, counted: IntArray, free: IntArray
+) -> tuple[FloatArray, FloatArray, float, float] | str:
+    """Return the Schur complement, its linear part, the unit of its errors and their reach."""
+    gram = q.hessian[np.ix_(counted, counted)]
+    linear = q.linear[counted].copy()
+    sizes = np.sqrt(np.square(q.norms) + q.ridge)
+    if np.any(sizes <= 0.0):
+        return "a column is zero"
+    reach = max(q.aim, float(np.max(np.abs(q.linear) / sizes, initial=0.0)))
+    if not free.size:
+        return gram, linear, q.unit + gamma(8), reach
+    f, own = int(free.size), sizes[free]
+    unit = q.unit + gamma(8 * f + 64)
+    inner = (q.hessian[np.ix_(free, free)] + np.diag(q.ridge[free])) / np.outer(own, own)
+    if not np.all(np.isfinite(inner)):
+        return "a free column has no length"
+    lowest = float(np.linalg.eigvalsh(inner)[0]) - f * (q.unit + 64.0 * f * U)
+    if not (lowest > _INDEPENDENT and f * unit <= 1e-3 * lowest):
+        return "the columns that are always in may be linearly dependent"
+    cross = np.column_stack([q.hessian[np.ix_(free, counted)], q.linear[free]]) / own[:, None]
+    factor = np.linalg.cholesky(inner)
+    solved = solve_triangular(factor, cross, lower=True, check_finite=False)
+    gram -= solved[:, :-1].T @ solved[:, :-1]
+    linear -= solved[:, :-1].T @ solved[:, -1]
+    share = math.sqrt(f / lowest)
+    right = float(norm_up(cross[:, -1]))
+    reach = max(reach, right / math.sqrt(lowest)) + math.sqrt(f) * right / lowest
+    unit *= 1.02 * (1.0 + share) ** 2
+    # The linear part has the factor (1 + share) once, and its own reach.
+    return gram, linear, unit, 1.02 * reach
+
+
+__all__ = ["Eliminated", "eliminated"]

@@ -1,0 +1,173 @@
+r"""Curvature taken out of squared losses: a larger ridge for the bound.
+
+With :math:`H = \sum_t A_t^T \mathrm{diag}(c_t) A_t` and a diagonal :math:`\Delta \ge 0` such that
+:math:`H - \Delta` is positive semidefinite, the losses minus :math:`\frac12 x^T \Delta x` are still
+convex. Bounding them by their tangent at a point and leaving :math:`\lambda + \Delta` as the ridge
+gives a valid bound, and where there are more observations than coefficients a far better one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import predictions
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, gamma
+from sparsemodel.designs import DenseDesign, SparseDesign, StackedDesign
+from sparsemodel.interfaces import Design, FloatArray, SparseRegression
+from sparsemodel.losses.residuals.linear import LinearLoss
+from sparsemodel.losses.residuals.quadratic import SquaredLoss
+
+LIMIT = 4000
+"""Coefficients up to which the p x p matrix is formed (128 MB)."""
+
+_FAINT = 1e-280
+"""Squared norm of a column from which on its products may underflow noticeably."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Extraction:
+    """A diagonal ``Delta >= 0``; whether ``H - Delta`` is PSD is for :func:`verified` to say."""
+
+    diagonal: FloatArray
+
+
+def applies(form: SparseRegression) -> bool:
+    """Return whether curvature can be taken out at all: squared losses, few coefficients.
+
+    Linear terms may stand beside them; they have none to give.
+    """
+    return (
+        form.sparsity.size <= LIMIT
+        and all(isinstance(term.loss, (SquaredLoss, LinearLoss)) for term in form.terms)
+        and any(isinstance(term.loss, SquaredLoss) for term in form.terms)
+    )
+
+
+def squares_hold(form: SparseRegression) -> bool:
+    """Return whether no square of a column overflows, or underflows where it is not zero.
+
+    A column that is too small keeps its direction, and so the curvature it leaves to the others;
+    a computed ``H`` has lost both. One pass, and the columns in doubt once more.
+    """
+    for term in form.terms:
+        if not isinstance(term.loss, SquaredLoss):
+            continue
+        design = term.design
+        squares = design.column_square_norms(term.weights)
+        if not np.all(np.isfinite(squares)):
+            return False
+        doubtful = np.flatnonzero(squares < _FAINT)
+        for start in range(0, doubtful.size, 256):
+            if np.any(design.restrict(doubtful[start : start + 256]).to_array()):
+                return False
+    return True
+
+
+def hessian(form: SparseRegression) -> FloatArray:
+    """Return ``H`` computed in float64, O(n p^2)."""
+    p = form.sparsity.size
+    total = np.zeros((p, p))
+    for term in form.terms:
+        if isinstance(term.loss, SquaredLoss):
+            total += weighted_gram(term.design, term.weights)
+    return total
+
+
+def weighted_gram(design: Design, c: FloatArray) -> FloatArray:
+    """Return ``A.T @ diag(c) @ A`` in float64 (``c`` nonnegative)."""
+    if isinstance(design, SparseDesign):
+        array: Any = design.array.astype(np.float64, copy=False)
+        return np.asarray((array.T @ array.multiply(c[:, None]).tocsr()).todense())
+    if isinstance(design, (DenseDesign, StackedDesign)):
+        root = np.sqrt(c)
+        out = np.zeros((design.shape[1], design.shape[1]))
+        for rows, entries in design.row_blocks(max(256, 2**22 // max(design.shape[1], 1))):
+            scaled = root[rows][:, None] * entries
+            out += scaled.T @ scaled
+        return out
+    return design.gram(c)
+
+
+def verified(form: SparseRegression, extraction: Extraction, h: FloatArray | None = None) -> bool:
+    r"""Return whether :math:`H - \Delta` is proved positive semidefinite in floating point.
+
+    After scaling to a unit diagonal (by powers of two), Cholesky's factorisation of the matrix
+    minus a margin must succeed. The margin covers the rounding of the products, at most
+    :math:`\gamma_n \mathrm{tr}`, and of the factorisation, :math:`\gamma_{p+1} \mathrm{tr}`
+    (Rump, *Verification of positive definiteness*, BIT 46, 2006, Theorem 2.3).
+    """
+    diagonal = extraction.diagonal
+    if not np.all(np.isfinite(diagonal)) or np.any(diagonal < 0.0):
+        return False
+    if not np.any(diagonal > 0.0):
+        return True
+    if not squares_hold(form):
+        return False
+    matrix = hessian(form) if h is None else h.copy()
+    return certainly_psd(matrix, diagonal, sum(t.design.shape[0] for t in form.terms))
+
+
+def certainly_psd(h: FloatArray, diagonal: FloatArray, n: int) -> bool:
+    """Return whether ``H - diag(diagonal)`` is proved PSD; ``h`` is overwritten.
+
+    ``h`` is a computed Gram matrix of ``n`` rows.
+    """
+    size = h.shape[0]
+    if not np.all(np.isfinite(h)):
+        return False
+    entries = np.diag(h).copy()
+    # A zero column has no curvature to give; the others are scaled to diagonals in [1/2, 2].
+    if np.any((entries <= 0.0) & (diagonal > 0.0)):
+        return False
+    keep = np.flatnonzero((entries > 0.0) | (diagonal > 0.0))
+    scale = np.exp2(-np.round(0.5 * np.log2(entries[keep])))
+    matrix = h[np.ix_(keep, keep)] * np.outer(scale, scale)
+    trace = float(np.trace(matrix))
+    shift = diagonal[keep] * np.square(scale)
+    margin = 2.0 * (gamma(n + size + 32) + 8.0 * U * size) * trace + TINY
+    matrix[np.diag_indices_from(matrix)] -= shift + margin
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def gradient_distance(
+    form: SparseRegression, duals: tuple[FloatArray, ...], at: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``.
+
+    The gradient of a linear term is its target, and its conjugate admits no other dual point.
+    """
+    support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
+    out = []
+    for term, a in zip(form.terms, duals, strict=True):
+        if isinstance(term.loss, LinearLoss):
+            out.append(np.zeros(a.shape))
+            continue
+        u, error = predictions(term.design, at, support)
+        if term.offset is not None:
+            u = u + term.offset
+            error = error + 2.0 * U * np.abs(u)
+        residual = u - term.target
+        error = error + 2.0 * U * np.abs(residual)
+        out.append((np.abs(a - residual) + error) * (1.0 + 8.0 * U) + TINY)
+    return tuple(out)
+
+
+__all__ = [
+    "LIMIT",
+    "Extraction",
+    "applies",
+    "certainly_psd",
+    "gradient_distance",
+    "hessian",
+    "squares_hold",
+    "verified",
+    "weighted_gram",
+]

@@ -1,0 +1,118 @@
+r"""What the best choice of one coordinate can gain: the functions :math:`h_j` of a dual bound.
+
+:math:`h_j(v) = \max_{l_j \le x \le u_j} -v x - \tfrac{\lambda_j}{2} x^2`, the most that the linear
+form and the ridge can fall below zero along coordinate ``j``. Everything is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, up
+from sparsemodel.interfaces import BoolArray, Box, Cardinality, FloatArray
+
+
+def coordinate_gains(
+    v: FloatArray, error: FloatArray, ridge: FloatArray, box: Box | None
+) -> FloatArray:
+    """Return upper bounds on ``h_j`` over ``v_j - error_j .. v_j + error_j``, shape ``(p,)``.
+
+    For a matrix variable the gains of a row's entries are added up. Convex in ``v``, so that the
+    largest value is at an end of the interval.
+    """
+    curvature = ridge if v.ndim == 1 else np.broadcast_to(ridge[:, None], v.shape)
+    if box is None:
+        reach = up(np.abs(v) + error, 2)
+        reach = np.where((v == 0.0) & (error == 0.0), 0.0, reach)
+        gains = np.where(reach == 0.0, 0.0, half_square_over(reach, curvature))
+    else:
+        # An exact zero stays one: coordinates without ridge or bounds gain nothing there.
+        exact = (v == 0.0) & (error == 0.0)
+        reach = np.where(exact, 0.0, up(error, 2) + 2.0 * U * np.abs(v))
+        low = _boxed(v - reach, curvature, box)
+        high = _boxed(v + reach, curvature, box)
+        gains = np.maximum(low, high)
+    return gains if gains.ndim == 1 else _row_sums(gains)
+
+
+def half_square_over(v: FloatArray, curvature: FloatArray) -> FloatArray:
+    r"""Return upper bounds on :math:`v^2 / (2 d)` for ``v >= 0``; infinite where ``d`` is zero.
+
+    Divided by the root of ``d`` before it is squared: the square of a small ``v`` would underflow,
+    whose quotient by a small ``d`` is as large as any.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = np.where(v == 0.0, 0.0, v / np.sqrt(curvature))
+        gains = up(0.5 * np.square(share))
+    return np.where(curvature > 0.0, gains, np.inf)
+
+
+def _boxed(v: FloatArray, curvature: FloatArray, box: Box) -> FloatArray:
+    lower = np.broadcast_to(box.lower, v.shape)
+    upper = np.broadcast_to(box.upper, v.shape)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        peak = np.where(curvature > 0.0, -v / curvature, np.where(v > 0.0, -np.inf, np.inf))
+        peak = np.where((v == 0.0) & (curvature == 0.0), 0.0, peak)
+        x = np.clip(peak, lower, upper)
+        # In this order nothing overflows that the slope itself does not.
+        linear, quadratic = -v * x, 0.5 * (curvature * x) * x
+        gains = linear - quadratic + 16.0 * U * (np.abs(linear) + quadratic)
+        gains += TINY * (1.0 + np.abs(x))
+    gains = np.where(np.isinf(x), np.inf, gains)
+    return np.where((x == 0.0) & (lower <= 0.0) & (upper >= 0.0) & (v == 0.0), 0.0, gains)
+
+
+def _row_sums(gains: FloatArray) -> FloatArray:
+    return np.asarray(gains.sum(axis=1) + gamma(gains.shape[1]) * np.abs(gains).sum(axis=1))
+
+
+def unit_gains(sparsity: Cardinality, gains: FloatArray) -> FloatArray:
+    """Return the gains of the counted units, rounded up (infinite ones stay infinite)."""
+    units = sparsity.unit_scores(gains)
+    if sparsity.groups is None:
+        return units
+    return np.asarray(units + gamma(sparsity.size) * sparsity.unit_scores(np.abs(gains)))
+
+
+def forced_units(sparsity: Cardinality, box: Box | None) -> FloatArray:
+    """Return 1.0 for every unit that the box keeps away from zero, else 0.0."""
+    if box is None:
+        return np.zeros(sparsity.units)
+    away: BoolArray = np.logical_or(box.lower > 0.0, box.upper < 0.0)
+    if away.ndim > 1:
+        away = np.any(away, axis=1)
+    forced = sparsity.unit_scores(np.asarray(away, dtype=np.float64)) > 0.0
+    return forced.astype(np.float64)
+
+
+def best_selection(units: FloatArray, forced: FloatArray, k: int, price: float) -> float:
+    """Return an upper bound on the gain of the best ``k`` units, prices paid.
+
+    Units in ``forced`` are taken whatever they gain; of the others only those with a profit.
+    """
+    profit = units - price
+    must = forced > 0.0
+    room = k - int(must.sum())
+    if room < 0:
+        return -math.inf
+    optional = np.maximum(profit[~must], 0.0)
+    if 0 < room < optional.size:
+        optional = np.partition(optional, optional.size - room)[optional.size - room :]
+    elif room == 0:
+        optional = np.zeros(0)
+    chosen = np.concatenate([profit[must], optional])
+    # One rounding for each subtraction of the price.
+    size = float(np.abs(chosen).max(initial=0.0)) if chosen.size else 0.0
+    slack = 2.0 * U * chosen.size * (size + price) if price > 0.0 else 0.0
+    return add_up(chosen) + slack if math.isfinite(size) else math.inf
+
+
+__all__ = [
+    "best_selection",
+    "coordinate_gains",
+    "forced_units",
+    "half_square_over",
+    "unit_gains",
+]

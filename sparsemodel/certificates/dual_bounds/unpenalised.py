@@ -1,0 +1,281 @@
+r"""Coordinates without ridge or bounds demand :math:`v_j = 0` exactly, and floats cannot give it.
+
+An unpenalised intercept makes a dual bound finite only where :math:`\sum_i c_i a_i = 0`. Two
+steps make that rigorous. :func:`balanced` moves a dual point until the sums vanish up to
+rounding, inside the conjugates' domains. :func:`exact_neighbour` then proves that a dual point
+with sums that vanish *exactly* lies within a computed distance, so that the bound can be taken
+there: with :math:`B = A_F^T \mathrm{diag}(c)` and ``R`` the observations that have room to move,
+:math:`\delta = R A_F y` solves :math:`B (a + \delta) = 0` for the ``y`` with
+:math:`(A_F^T \mathrm{diag}(c R) A_F) y = -B a`, and a bound from below on the smallest eigenvalue
+of that matrix bounds ``y``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
+from sparsemodel.certificates.dual_bounds.conjugates import domain_slack
+from sparsemodel.interfaces import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    IntervalConjugable,
+    SparseRegression,
+)
+from sparsemodel.losses.classification.multinomial import MultinomialLoss
+
+_SHARES = (0.1, 1e-3, 1e-6, 1e-9)
+_NEWTON_STEPS = 60
+_ROOM = 1e-12
+"""Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
+
+
+def unbounded_coordinates(form: SparseRegression, delta: FloatArray | None = None) -> IntArray:
+    """Return the free coordinates with neither curvature nor bounds, where ``v`` must vanish."""
+    free = form.sparsity.free
+    curvature = form.ridge if delta is None else form.ridge + delta
+    loose = curvature[free] == 0.0
+    if form.box is not None:
+        low, high = form.box.lower[free], form.box.upper[free]
+        inside = np.isinf(low) & np.isinf(high)
+        loose &= inside if inside.ndim == 1 else inside.any(axis=1)
+    return np.asarray(free[loose])
+
+
+def free_columns(form: SparseRegression, index: IntArray) -> tuple[FloatArray, ...]:
+    """Return the entries of every term's columns in ``index``."""
+    return tuple(term.design.restrict(index).to_array() for term in form.terms)
+
+
+def exact_neighbour(
+    form: SparseRegression,
+    columns: tuple[FloatArray, ...],
+    duals: tuple[FloatArray, ...],
+    already: tuple[FloatArray, ...],
+) -> tuple[FloatArray, ...] | str:
+    """Return distances within which a dual point with ``A_F^T (c a) = 0`` exists, or why not.
+
+    ``already`` are the distances within which the dual point is known so far.
+    """
+    scaled = _power_scaled(columns)
+    residual = _residuals(form, scaled, duals, already)
+    if not residual.any():
+        return already
+    slacks = [
+        _rowwise_min(domain_slack(term, a)) for term, a in zip(form.terms, duals, strict=True)
+    ]
+    largest = max((float(s.max(initial=0.0)) for s in slacks), default=0.0)
+    if not largest > 0.0:
+        return "every dual variable is at the end of its domain"
+    for share in _SHARES:
+        limit = share * largest if math.isfinite(largest) else math.inf
+        moving = [slack >= limit for slack in slacks]
+        stretch = _stretch(form, scaled, moving, residual)
+        if stretch is None:
+            continue
+        moved = tuple(
+            move * norm_up(c, axis=1) * stretch + before_row
+            for move, c, before_row in zip(
+                moving, scaled, (_rowwise_max(b) for b in already), strict=True
+            )
+        )
+        if all(np.all(m[on] <= s[on]) for m, s, on in zip(moved, slacks, moving, strict=True)):
+            return tuple(
+                np.maximum(
+                    before, np.broadcast_to(m if before.ndim == 1 else m[:, None], before.shape)
+                )
+                for before, m in zip(already, moved, strict=True)
+            )
+    return (
+        "no dual point nearby balances the coordinates without ridge "
+        "(their columns may be linearly dependent)"
+    )
+
+
+def _stretch(
+    form: SparseRegression,
+    columns: list[FloatArray],
+    moving: list[BoolArray],
+    residual: FloatArray,
+) -> float | None:
+    """Return an upper bound on ``||y||``, or None when the matrix may be singular."""
+    size = columns[0].shape[1]
+    matrix = np.zeros((size, size))
+    total = 0
+    for term, c, move in zip(form.terms, columns, moving, strict=True):
+        part = c[move]
+        matrix += part.T @ (term.weights[move][:, None] * part)
+        total += part.shape[0]
+    error: float = (gamma(total + 16) + 64.0 * size * size * U) * float(np.trace(matrix)) + TINY
+    lowest: float = float(np.linalg.eigvalsh(matrix)[0]) - 2.0 * error
+    if not lowest > 0.0:
+        return None
+    return float(norm_up(residual)) / lowest * (1.0 + 16.0 * U)
+
+
+def _residuals(
+    form: SparseRegression,
+    columns: list[FloatArray],
+    duals: tuple[FloatArray, ...],
+    already: tuple[FloatArray, ...],
+) -> FloatArray:
+    """Return upper bounds on ``|A_F^T (c a)|``, one per free coordinate and output."""
+    outputs = 1 if duals[0].ndim == 1 else duals[0].shape[1]
+    out = np.zeros((columns[0].shape[1], outputs))
+    for j in range(out.shape[0]):
+        for m in range(outputs):
+            pieces, slack, exact = [], [], True
+            for term, c, a, before in zip(form.terms, columns, duals, already, strict=True):
+                column = a if a.ndim == 1 else a[:, m]
+                near = before if before.ndim == 1 else before[:, m]
+                product = term.weights * column * c[:, j]
+                pieces.append(product)
+                # A product that underflowed is not zero.
+                exact &= not np.any((c[:, j] != 0.0) & ((column != 0.0) | (near != 0.0)))
+                slack.append(term.weights * near * np.abs(c[:, j]) + 4.0 * U * np.abs(product))
+            total = abs(math.fsum(np.concatenate(pieces)))
+            size = total * (1.0 + 2.0 * U) + add_up(np.concatenate(slack)) * (1.0 + 8.0 * U)
+            out[j, m] = 0.0 if exact else size + TINY * (1.0 + len(slack))
+    return out
+
+
+def _power_scaled(columns: tuple[FloatArray, ...]) -> list[FloatArray]:
+    """Scale the free columns to norms near one by powers of two, which is exact."""
+    squares = sum(np.sum(np.square(c), axis=0) for c in columns)
+    norms = np.sqrt(np.where(np.asarray(squares) > 0.0, squares, 1.0))
+    return [c / np.exp2(np.round(np.log2(norms))) for c in columns]
+
+
+def _rowwise_min(v: FloatArray) -> FloatArray:
+    return v if v.ndim == 1 else v.min(axis=1)
+
+
+def _rowwise_max(v: FloatArray) -> FloatArray:
+    return v if v.ndim == 1 else v.max(axis=1)
+
+
+def balanced(form: SparseRegression, duals: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+    """Return a dual point near ``duals`` that balances the unbounded coordinates up to rounding.
+
+    In the domains of the conjugates throughout. Where neither way of moving applies the dual
+    point is returned as it is.
+    """
+    index = unbounded_coordinates(form)
+    if not index.size:
+        return duals
+    columns = free_columns(form, index)
+    if all(isinstance(term.loss, IntervalConjugable) for term in form.terms):
+        return _shifted(form, columns, duals)
+    if len(form.terms) == 1 and isinstance(form.terms[0].loss, MultinomialLoss):
+        return (_tilted(form, columns[0], duals[0]),)
+    return duals
+
+
+def _shifted(
+    form: SparseRegression, columns: tuple[FloatArray, ...], duals: tuple[FloatArray, ...]
+) -> tuple[FloatArray, ...]:
+    """Solve ``A_F^T c clip(a + A_F theta) = 0`` by a damped semismooth Newton method.
+
+    The left-hand side is the gradient of a convex function, whose decrease guards the steps.
+    """
+    ends = [term.loss.dual_interval(term.target) for term in form.terms]  # type: ignore[attr-defined]
+    stacked = np.concatenate(columns)
+    weights = np.concatenate([term.weights for term in form.terms])
+    scale = np.sqrt(weights @ np.square(stacked))
+    stacked = stacked / np.where(scale > 0.0, scale, 1.0)
+    many = duals[0].ndim > 1
+    outputs = duals[0].shape[1] if many else 1
+    sizes = np.cumsum([c.shape[0] for c in columns])[:-1]
+    out = np.empty((stacked.shape[0], outputs))
+    for m in range(outputs):
+        a = np.concatenate([_column(d, m) for d in duals])
+        lower = np.concatenate([_column(low, m) for low, _ in ends])
+        upper = np.concatenate([_column(high, m) for _, high in ends])
+        width = np.where(np.isfinite(upper - lower), upper - lower, np.abs(a).max(initial=0.0))
+        lower, upper = lower + _ROOM * width, upper - _ROOM * width
+        theta = _balance_newton(stacked, weights, a, lower, upper)
+        out[:, m] = np.clip(a + stacked @ theta, lower, upper)
+    parts = np.split(out, sizes)
+    return tuple(np.ascontiguousarray(part if many else part[:, 0]) for part in parts)
+
+
+def _column(v: FloatArray, m: int) -> FloatArray:
+    return v if v.ndim == 1 else v[:, m]
+
+
+def _balance_newton(
+    columns: FloatArray, c: FloatArray, a: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    theta = np.zeros(columns.shape[1])
+    t = a.copy()
+    clipped = np.clip(t, lower, upper)
+    value = _potential(c, t, clipped)
+    for _ in range(_NEWTON_STEPS):
+        residual = columns.T @ (c * clipped)
+        if np.linalg.norm(residual) <= 4.0 * U * float(c @ np.abs(clipped)):
+            break
+        inside = (t > lower) & (t < upper)
+        hessian = columns[inside].T @ (c[inside][:, None] * columns[inside])
+        hessian += 1e-12 * np.eye(theta.size) * (1.0 if inside.any() else 1e12)
+        step = -np.linalg.lstsq(hessian, residual, rcond=None)[0]
+        slope, length = float(residual @ step), 1.0
+        for _ in range(50):
+            ahead = t + length * (columns @ step)
+            reach = np.clip(ahead, lower, upper)
+            following = _potential(c, ahead, reach)
+            if following <= value + 1e-4 * length * slope + 1e-15 * abs(value):
+                break
+            length *= 0.5
+        theta, t, clipped, value = theta + length * step, ahead, reach, following
+    return theta
+
+
+def _potential(c: FloatArray, t: FloatArray, clipped: FloatArray) -> float:
+    return float(c @ (clipped * (t - 0.5 * clipped)))
+
+
+def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> FloatArray:
+    """Balance multinomial duals by refitting the free coordinates around ``log(a + e_y)``."""
+    term = form.terms[0]
+    loss, y, c = term.loss, term.target, term.weights
+    if not isinstance(loss, MultinomialLoss):
+        return a
+    chances = a.copy()
+    chances[np.arange(a.shape[0]), y.astype(np.intp)] += 1.0
+    start = np.log(np.maximum(chances, _ROOM))
+    b = np.zeros((columns.shape[1], a.shape[1]))
+    z = start
+    value = loss.total(z, y, c)
+    for _ in range(_NEWTON_STEPS):
+        g = loss.gradient(z, y, c)
+        residual = columns.T @ g
+        if np.abs(residual).max() <= 4.0 * U * float(np.abs(g).sum()):
+            break
+        hessian = np.empty((b.size, b.size))
+        unit = np.zeros(b.size)
+        for j in range(b.size):
+            unit[j] = 1.0
+            direction = columns @ unit.reshape(b.shape)
+            hessian[:, j] = (columns.T @ loss.hessian_product(z, y, c, direction)).ravel()
+            unit[j] = 0.0
+        step = -np.linalg.lstsq(hessian, residual.ravel(), rcond=1e-13)[0].reshape(b.shape)
+        slope, length = float(np.vdot(residual, step)), 1.0
+        for _ in range(50):
+            ahead = z + length * (columns @ step)
+            following = loss.total(ahead, y, c)
+            if following <= value + 1e-4 * length * slope + 1e-15 * abs(value):
+                break
+            length *= 0.5
+        z, value = ahead, following
+    return loss.derivative(z, y)
+
+
+__all__ = [
+    "balanced",
+    "exact_neighbour",
+    "free_columns",
+    "unbounded_coordinates",
+]

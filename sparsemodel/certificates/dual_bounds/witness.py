@@ -1,0 +1,121 @@
+"""From points and gradients to bounds: which dual point belongs to what a solver knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import predictions
+from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound, nothing
+from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
+from sparsemodel.certificates.dual_bounds.unpenalised import balanced
+from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.interfaces import Conjugable, FloatArray, SparseRegression
+
+
+def evaluate(
+    form: SparseRegression,
+    witness: Witness,
+    *,
+    norms: tuple[FloatArray, ...] | None = None,
+    hessian: FloatArray | None = None,
+    caution: float = CAUTION,
+) -> Bound:
+    """Return the bound that a witness proves, from the data alone.
+
+    Without any dual point it is the infimum of the losses. Curvature that cannot be proved to be
+    there makes the bound ``-inf``. ``caution`` is the multiple of the rounding allowance to
+    subtract: more than one, so that a check on another machine can be strict.
+    """
+    if not witness.duals:
+        return infimum_bound(form, caution=caution)
+    if len(witness.duals) != len(form.terms):
+        return nothing("the witness has another number of terms than the problem")
+    for term, a in zip(form.terms, witness.duals, strict=True):
+        shape = (term.design.shape[0], *form.shape[1:])
+        if a is not None and (a.shape != shape or not np.all(np.isfinite(a))):
+            return nothing(f"a dual point of shape {a.shape} does not fit predictions {shape}")
+    if witness.at is not None and (
+        witness.at.shape != form.shape or not np.all(np.isfinite(witness.at))
+    ):
+        return nothing("the point of linearisation does not fit the problem")
+    extraction = None
+    if witness.extraction is not None:
+        extraction = Extraction(witness.extraction)
+        fits = witness.extraction.shape == (form.sparsity.size,) and applies(form)
+        if not fits or not verified(form, extraction, hessian):
+            return nothing("the extracted curvature is not proved to be in the data")
+    return dual_bound(
+        form, witness.duals, at=witness.at, extraction=extraction, norms=norms, caution=caution
+    )
+
+
+def from_gradients(form: SparseRegression, gradients: Iterable[FloatArray]) -> Witness | None:
+    """Return the witness that belongs to gradients of the terms in their predictions.
+
+    The gradients have the weights inside, as losses return them. None when a loss has no known
+    conjugate (its tangent needs a point, see :func:`from_point`).
+    """
+    duals = []
+    for term, g in zip(form.terms, gradients, strict=True):
+        if not isinstance(term.loss, Conjugable):
+            return None
+        c = term.weights if g.ndim == 1 else term.weights[:, None]
+        a = np.divide(g, c, out=np.zeros_like(g), where=c > 0.0)
+        duals.append(term.loss.project_dual(a, term.target))
+    return Witness(balanced(form, tuple(duals)))
+
+
+def from_point(form: SparseRegression, x: FloatArray) -> Witness:
+    """Return the witness at a point: loss derivatives, tangents where conjugates are unknown."""
+    support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    duals: list[FloatArray | None] = []
+    for term in form.terms:
+        if not isinstance(term.loss, Conjugable):
+            duals.append(None)
+            continue
+        z, _ = predictions(term.design, x, support)
+        z = z if term.offset is None else z + term.offset
+        a = term.loss.derivative(z, term.target)  # type: ignore[attr-defined]
+        duals.append(term.loss.project_dual(a, term.target))
+    if any(a is None for a in duals):
+        return Witness(tuple(duals), at=x)
+    return Witness(balanced(form, tuple(a for a in duals if a is not None)))
+
+
+def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray) -> Witness:
+    """Return the witness at a point of a squared-loss problem with curvature taken out.
+
+    The residuals there are the dual point, exactly; nothing may be projected.
+    """
+    support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
+    duals = []
+    for term in form.terms:
+        z, _ = predictions(term.design, at, support)
+        z = z if term.offset is None else z + term.offset
+        duals.append(term.loss.derivative(z, term.target))  # type: ignore[attr-defined]
+    return Witness(tuple(duals), at=at, extraction=diagonal)
+
+
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
+def free_bound(form: SparseRegression, gradients: Iterable[tuple[FloatArray, ...]]) -> Bound:
+    """Return the best bound that gradients met on the way prove (and the losses' infimum).
+
+    Parameters
+    ----------
+    gradients
+        For each point tried, the gradient of every term in its predictions, weights inside.
+    """
+    best = infimum_bound(form)
+    for known in gradients:
+        witness = from_gradients(form, known)
+        if witness is not None:
+            bound = evaluate(form, witness)
+            if bound.value > best.value:
+                best = bound
+    return best
+
+
+__all__ = ["evaluate", "extracted", "free_bound", "from_gradients", "from_point"]

@@ -1,0 +1,1 @@
+"""Certificates as files: JSON documents that are checked while they are read."""

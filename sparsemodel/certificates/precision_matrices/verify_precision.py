@@ -1,0 +1,166 @@
+"""Check the certificate of a precision matrix again, from its file and the covariance alone."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
+    PRECISION_WRITERS_OWN,
+    PrecisionCertificate,
+    PrecisionFacts,
+    precision_claims,
+)
+from sparsemodel.certificates.precision_matrices.search import (
+    RELAXED,
+    TRIVIAL,
+    Evaluated,
+    evaluate_point,
+    null_value,
+    precision_assumptions,
+    restricted_nats,
+    scaled,
+    trivial_nats,
+    witnessed_bound,
+)
+from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.certificates.statements.comparison import require, short
+from sparsemodel.certificates.verify import Verification
+from sparsemodel.interfaces import CertificateError, DataError, FloatArray, InfeasibleError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.precision import active_bounds
+
+_RELATIVE = 1e-9
+"""How far two computations of the same number may differ, as another machine rounds otherwise."""
+
+
+def verify_precision(
+    certificate: PrecisionCertificate | str | os.PathLike[str], form: SparsePrecision
+) -> Verification:
+    """Recompute every number of a certificate on ``form`` and return what was checked.
+
+    Parameters
+    ----------
+    certificate
+        A certificate, or the path of its ``.json`` file.
+    form
+        The problem, declared again from the data (``problem.form``).
+
+    Raises
+    ------
+    CertificateError
+        When the file is malformed or was changed, belongs to other data, or claims more than
+        the data support; the message names the line.
+
+    Notes
+    -----
+    At most eight eigendecompositions: nothing is searched for.
+    """
+    if not isinstance(certificate, PrecisionCertificate):
+        certificate = PrecisionCertificate.load(certificate)
+    c = certificate
+    for line, stored, found in c.problem.differences(PrecisionFacts.of(form)):
+        raise CertificateError(
+            f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
+            f"at hand {short(found)}. It was made for other data or another model."
+        )
+    _shapes(c, form)
+    lines = [("problem", "the same covariance, edges and eigenvalue bounds")]
+    try:
+        at = evaluate_point(form, c.x)
+    except (DataError, InfeasibleError) as error:
+        raise CertificateError(f"line 'witness.x' is not a feasible matrix: {error}") from error
+    value, upper = scaled(form, at.value), scaled(form, at.upper, 1.0)
+    require(
+        abs(c.value - value) <= 2.0 * (upper - value) + _slack(form, value), "value", c.value, value
+    )
+    reach = 2.0 * (upper - value) + _slack(form, value)
+    require(value <= c.upper <= upper + reach, "upper", c.upper, upper)
+    lines.append(("value", f"P = {value!r}"))
+    _same_edges(c, form, at)
+    lines.append(("edges", f"{c.edges} edges, at most {form.sparsity.k} beside the required ones"))
+    trivial = trivial_nats(form)
+    proved = max(trivial, witnessed_bound(form, at.upper, c.witness))
+    within = max(proved, restricted_nats(form, at, c.witness.restricted))
+    for line, stored, nats in (
+        ("trivial_bound", c.trivial_bound, trivial),
+        ("bound", c.bound, proved),
+        ("restricted_bound", c.restricted_bound, within),
+    ):
+        found = scaled(form, nats, -1.0)
+        same = stored == found or abs(stored - found) <= _slack(form, found)
+        require(same, line, stored, found)
+        lines.append((line, f"{found!r}, stored {stored!r}"))
+    method = TRIVIAL if c.witness.final is None else RELAXED
+    require(c.method == method, "method", c.method, method)
+    null = null_value(form)
+    require(abs(c.null_value - null) <= _slack(form, null), "null_value", c.null_value, null)
+    active = active_bounds(at.factor, form.alpha, form.beta)
+    require(c.active == active, "active", c.active, active)
+    needed = precision_assumptions(form)
+    require(
+        c.assumptions == needed,
+        "assumptions",
+        [str(a) for a in c.assumptions],
+        [str(a) for a in needed],
+    )
+    lines.append(("assumptions", "listed in full; those that can be checked hold"))
+    claim, words = _claim(c, form)
+    lines.append(("claim", words))
+    lines.append(
+        ("not checked", "what the file says of its writer: " + ", ".join(PRECISION_WRITERS_OWN))
+    )
+    return Verification(claim, tuple(lines))
+
+
+def _claim(c: PrecisionCertificate, form: SparsePrecision) -> tuple[Claim, str]:
+    """Return the strongest claim that the numbers support, and a word on the one in the file."""
+    found = precision_claims(
+        upper=c.upper,
+        bound=c.bound,
+        restricted_bound=c.restricted_bound,
+        null_value=c.null_value,
+        weight=form.weight,
+    )
+    strongest = max(found, key=list(Claim).index)
+    if c.claim is strongest:
+        return strongest, strongest.value
+    # Files of the first version were written by a rule that made less of the same numbers.
+    held = c.version < 2 and c.claim in found
+    require(held, "claim", c.claim.value, strongest.value)
+    return strongest, f"{strongest.value}; the file says '{c.claim.value}', which holds too"
+
+
+def _shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
+    vectors: list[tuple[str, FloatArray | None]] = [
+        ("x", c.x),
+        ("final", c.witness.final),
+        ("restricted", c.witness.restricted),
+        *((f"enclosing[{i}]", U) for i, U in enumerate(c.witness.enclosing)),
+    ]
+    for line, vector in vectors:
+        if vector is not None and (vector.shape != form.shape or not np.all(np.isfinite(vector))):
+            raise CertificateError(
+                f"line 'witness.{line}' must hold {form.shape[0]} finite numbers."
+            )
+
+
+def _same_edges(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:
+    pairs = tuple(form.edges(np.flatnonzero(c.x)))
+    require(c.pairs == pairs, "edges", c.pairs, pairs)
+    omega = at.factor.omega
+    d = np.sqrt(np.diagonal(omega))
+    for (i, j), stored in zip(pairs, c.correlations, strict=True):
+        found = float(-omega[i, j] / (d[i] * d[j]))
+        require(abs(stored - found) <= _RELATIVE, f"edges ({i}, {j})", stored, found)
+
+
+def _slack(form: SparsePrecision, value: float) -> float:
+    if not math.isfinite(value):
+        return 0.0
+    return _RELATIVE * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)
+
+
+__all__ = ["verify_precision"]

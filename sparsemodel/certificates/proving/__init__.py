@@ -1,0 +1,1 @@
+"""Proofs by branch and bound."""

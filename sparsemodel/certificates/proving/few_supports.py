@@ -1,0 +1,122 @@
+"""Problems with few supports: where the bound leaves a gap, all of them are searched."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
+from sparsemodel.certificates.proving.searches import SEARCHED, searched
+from sparsemodel.certificates.statements.certificate import Certificate
+from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim
+from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedProblemError
+
+FEW = 2000
+"""Supports up to which a problem is searched without being asked to: about a second."""
+
+PATIENCE = 3.0
+"""Seconds after which such a search ends; ``prove`` takes the time it is given."""
+
+
+def few_supports(sparsity: Cardinality) -> bool:
+    """Return whether there are no more than ``FEW`` supports to tell apart."""
+    largest = min(sparsity.budget, sparsity.units)
+    smallest = 0 if sparsity.price > 0.0 else largest
+    count = 0
+    for size in range(smallest, largest + 1):
+        count += math.comb(sparsity.units, size)
+        if count > FEW:
+            return False
+    return True
+
+
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
+def settled(
+    form: SparseRegression,
+    certificate: Certificate,
+    *,
+    names: Sequence[str] | None,
+    deadline: float | None,
+) -> Certificate:
+    """Return the certificate that a search over all supports gives, where it says more.
+
+    Parameters
+    ----------
+    form
+        The problem.
+    certificate
+        What is known without a search.
+    names
+        A name for every coordinate.
+    deadline
+        On the clock of ``time.perf_counter``; None for no limit.
+
+    Notes
+    -----
+    The certificate stays one of the same point: a better one met on the way only shows in the gap.
+    """
+    from sparsemodel.certificates.proving import branch_and_bound
+
+    decided = certificate.claim in (Claim.OPTIMAL, Claim.ZERO) or certificate.violations
+    left = PATIENCE if deadline is None else min(PATIENCE, deadline - time.perf_counter())
+    if decided or left <= 0.0:
+        return certificate
+    began = time.perf_counter()
+    try:
+        proof = branch_and_bound.prove(
+            form,
+            certificate.x,
+            names=names,
+            gap=OPTIMAL_GAP,
+            time_limit=left,
+            backend=certificate.backend,
+        )
+    except UnsupportedProblemError:
+        return certificate
+    if not proof.bound > certificate.bound:
+        return certificate
+    if not np.array_equal(proof.x, certificate.x):
+        proof = _of_the_point(form, certificate, proof, names)
+    seconds = certificate.seconds + time.perf_counter() - began
+    moments = [replace(p, seconds=p.seconds + certificate.seconds) for p in proof.progress]
+    return replace(proof, seconds=seconds, progress=(*certificate.progress, *moments))
+
+
+def _of_the_point(
+    form: SparseRegression,
+    certificate: Certificate,
+    proof: Certificate,
+    names: Sequence[str] | None,
+) -> Certificate:
+    """Return what the search proves about the point, having found a better one."""
+    from sparsemodel.certificates.certify import assemble
+    from sparsemodel.certificates.dual_bounds.bound_search import Candidate
+    from sparsemodel.certificates.statements.objective_interval import primal
+
+    at_point = primal(form, certificate.x)
+    bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
+    if box is not None and at_point.upper > box.level:
+        return certificate  # the bounds rest on the better point, which is in no file
+    bound = named(bound, box)
+    tree = None if proof.proof is None else proof.proof["tree"]
+    found = assemble(
+        form,
+        certificate.x,
+        at_point,
+        Candidate(proof.witness, bound, proof.bound_source),
+        names=names,
+        backend=certificate.backend,
+        progress=proof.progress,
+        target=proof.target,
+        seconds=proof.seconds,
+        proof=proof.proof,
+    )
+    return replace(found, assumptions=(*found.assumptions, searched(tree)))
+
+
+__all__ = ["FEW", "few_supports", "settled"]

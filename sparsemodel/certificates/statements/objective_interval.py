@@ -1,0 +1,145 @@
+"""The other side of a gap: the objective at a point, rounded up, and whether it is feasible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import predictions
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, value_error
+from sparsemodel.interfaces import FloatArray, IntArray, Loss, SparseRegression, Term
+from sparsemodel.losses.classification.multinomial import MultinomialLoss
+from sparsemodel.losses.residuals.linear import LinearLoss
+
+FEASIBLE = 1e-9
+"""Violation of bounds and convex constraints, relative to their size, that counts as rounding."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Primal:
+    """The objective at a point of the original problem."""
+
+    value: float
+    """``P(x)`` as computed, price included."""
+    upper: float
+    """At least the exact ``P(x)``."""
+    support: IntArray
+    """Where ``x`` is not zero, without the free coordinates; sorted."""
+    units: int
+    """How many counted units are not zero."""
+    violations: tuple[str, ...]
+    """What keeps the point from being feasible, in words; empty when it is feasible."""
+
+    @property
+    def allowance(self) -> float:
+        """Return how much was added for rounding."""
+        return self.upper - self.value
+
+
+def primal(form: SparseRegression, x: FloatArray) -> Primal:
+    """Evaluate the objective at ``x`` on the original data, with its constraints.
+
+    O(n) for every coordinate of the support, in float64 whatever the design stores.
+    """
+    nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    values, errors = [form.constant], [0.0]
+    for term in form.terms:
+        value, error = _term_value(term, x, nonzero)
+        values.append(value)
+        errors.append(error)
+    root = np.sqrt(form.ridge[nonzero])  # squares of small coefficients would underflow
+    squares = np.square((root if x.ndim == 1 else root[:, None]) * x[nonzero])
+    energy = 0.5 * math.fsum(squares.ravel())
+    units = form.sparsity.count(x)
+    paid = form.sparsity.price * units
+    value = math.fsum([*values, energy, paid])
+    slack = gamma(16 + form.outputs) * (energy + paid) + 4.0 * U * abs(value)
+    slack += TINY * (1 + squares.size)
+    counted = form.sparsity.counted[nonzero]
+    return Primal(
+        value=value,
+        upper=math.nextafter(math.fsum([*values, *errors, energy, paid, slack]), math.inf),
+        support=nonzero[counted],
+        units=units,
+        violations=_violations(form, x, units),
+    )
+
+
+def null_value(form: SparseRegression) -> float:
+    """Return the objective at zero: what the coefficients have to explain."""
+    return primal(form, np.zeros(form.shape)).value
+
+
+def constant_part(form: SparseRegression) -> float:
+    """Return what the objective adds whatever the coefficients are.
+
+    Its constant, and what the offsets of linear terms come to. A gap is not compared with that.
+    """
+    pieces = [form.constant]
+    for term in form.terms:
+        if isinstance(term.loss, LinearLoss) and term.offset is not None:
+            pieces.extend((term.weights * term.target * term.offset).ravel())
+    return math.fsum(pieces)
+
+
+def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, float]:
+    u, error = predictions(term.design, x, support)
+    if term.offset is not None:
+        u = u + term.offset
+        error = error + 2.0 * U * np.abs(u)
+    loss, y, c = term.loss, term.target, term.weights
+    if not isinstance(loss, Loss):
+        value = loss.total(u, y, c)
+        shift = float(np.sum(np.abs(loss.gradient(u, y, c)) * error))
+        # Observations are coupled: their predictions cancel in differences of any of them.
+        size = float(np.sum(c)) * (1.0 + 2.0 * float(np.abs(u).max(initial=0.0)))
+        return value, 2.0 * shift + 256.0 * U * (abs(value) + size)
+    losses = loss.value(u, y)
+    reach = error * (1.0 + 8.0 * U)
+    if u.ndim == 1:
+        # Convex in one variable: the largest value nearby is at an end.
+        ends = (loss.value(u - reach, y), loss.value(u + reach, y))
+        slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
+        high = np.maximum(*ends) + slack
+    elif isinstance(loss, MultinomialLoss):
+        # Log-sum-exp moves no more than its arguments, and the chosen one moves as well.
+        high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)
+    else:
+        slope = np.abs(loss.derivative(u, y))
+        upper = loss.curvature()[1]
+        moved = (slope * reach).sum(axis=1) + upper * np.square(reach).sum(axis=1)
+        high = losses + 2.0 * moved + value_error(loss, u, y, losses)
+    value = math.fsum(c * losses)
+    # c * high rounds once an observation.
+    total = add_up(c * (high + TINY) + 4.0 * U * c * np.abs(high) + TINY)
+    return value, max(0.0, math.nextafter(total - value, math.inf))
+
+
+def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str, ...]:
+    found = []
+    if not np.all(np.isfinite(x)):
+        return ("the point has entries that are not finite",)
+    if units > form.sparsity.budget:
+        nonzero = units + form.sparsity.forced_units
+        found.append(f"{nonzero} units are nonzero and k is {form.sparsity.k}")
+    if form.box is not None:
+        low, high = form.box.lower, form.box.upper
+        slack = [FEASIBLE * (1.0 + np.where(np.isfinite(b), np.abs(b), 0.0)) for b in (low, high)]
+        below = np.argwhere(x < low - slack[0])
+        above = np.argwhere(x > high + slack[1])
+        for where, word in ((below, "below its lower"), (above, "above its upper")):
+            if where.size:
+                first = tuple(int(i) for i in where[0])
+                found.append(f"{len(where)} entries lie {word} bound, the first at {first}")
+    if form.region is not None:
+        outside = form.region.violation(x)
+        if not outside <= FEASIBLE:
+            found.append(f"{form.region.describe()}: violated by {outside:.1e} of its size")
+    return tuple(found)
+
+
+__all__ = ["FEASIBLE", "Primal", "constant_part", "null_value", "primal"]

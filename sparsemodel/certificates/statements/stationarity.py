@@ -1,0 +1,152 @@
+r"""What can be said of a point without a bound: stationarity, and optimality at sight.
+
+A point is *stationary* here when it minimises the objective over its own support, and
+:math:`\eta`-stationary when a gradient step of length :math:`\eta` followed by hard thresholding
+gives it back: :math:`\eta \max_{j \notin S} |g_j| \le \min_{j \in S} |x_j|` (Zhou, Xiu and Qi,
+JMLR 2021, section 2). With a ridge :math:`\lambda` a point that is :math:`1/\lambda`-stationary is
+*globally optimal* (Yuan et al., JMLR 2020, Theorem 2 and Remark 4), and so it is for
+:math:`\lambda + \Delta_j` when :math:`\Delta` is curvature taken out of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import adjoint, predictions
+from sparsemodel.interfaces import (
+    FloatArray,
+    Quadratic,
+    SparseRegression,
+    TwiceDifferentiable,
+    coordinate_scores,
+)
+
+TOLERANCE = 1e-6
+"""Relative gradient on the support below which a point is stationary, see ``Stationarity``."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Stationarity:
+    """First-order facts about a point, computed on the original data."""
+
+    smooth: bool
+    """Whether the losses have a gradient everywhere; nothing else is meaningful otherwise."""
+    residual: float
+    """Largest gradient on the support (bounds respected), relative to that where the counted
+    coordinates are zero and the others as they are: an offset that an intercept absorbs does not
+    make it smaller."""
+    smallest: float
+    """Smallest size of a unit of the support; infinite when fewer than ``k`` are used."""
+    largest: float
+    """Largest gradient of a unit off the support."""
+    threshold: float
+    """``1/lambda`` (with extracted curvature): optimal at sight when ``step`` reaches it."""
+
+    @property
+    def step(self) -> float:
+        """Return the largest eta for which the point is eta-stationary."""
+        if not self.smooth:
+            return np.nan
+        return self.smallest / self.largest if self.largest > 0.0 else np.inf
+
+    @property
+    def stationary(self) -> bool:
+        """Return whether it minimises the objective over its own support, to first order."""
+        return self.smooth and self.residual <= TOLERANCE
+
+    @property
+    def optimal_at_sight(self) -> bool:
+        """Return whether the theorem's condition holds for the computed numbers."""
+        return self.stationary and self.step >= self.threshold
+
+
+def gradient(form: SparseRegression, x: FloatArray) -> FloatArray:
+    """Return the gradient of the objective, in float64."""
+    support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    out = np.array(form.ridge * x if x.ndim == 1 else form.ridge[:, None] * x)
+    for term in form.terms:
+        u, _ = predictions(term.design, x, support)
+        if term.offset is not None:
+            u = u + term.offset
+        out += adjoint(term.design, term.loss.gradient(u, term.target, term.weights))
+    return out
+
+
+def stationarity(
+    form: SparseRegression, x: FloatArray, *, extraction: FloatArray | None = None
+) -> Stationarity:
+    """Return the first-order facts about ``x``; two gradients.
+
+    Sizes of groups (and of rows of a matrix variable) are Euclidean norms. ``extraction`` is
+    curvature that was proved to be in the data.
+    """
+    return first_order(form, x, extraction=extraction)[0]
+
+
+def first_order(
+    form: SparseRegression,
+    x: FloatArray,
+    *,
+    extraction: FloatArray | None = None,
+    at_zero: bool = False,
+) -> tuple[Stationarity, float]:
+    """Return the facts, and the size of a gradient that they are measured by.
+
+    ``at_zero`` measures by the gradient where all coordinates are zero, as files of the first
+    version do.
+    """
+    smooth = all(
+        isinstance(t.loss, TwiceDifferentiable) or np.isfinite(t.loss.curvature()[1])
+        for t in form.terms
+    )
+    if not smooth:
+        return Stationarity(False, np.nan, np.nan, np.nan, np.inf), 0.0
+    sparsity = form.sparsity
+    reference = np.zeros(form.shape)
+    if not at_zero:
+        reference[sparsity.free] = x[sparsity.free]
+    g, scale = gradient(form, x), gradient(form, reference)
+    active = np.zeros(sparsity.units, dtype=bool)
+    active[sparsity.active_units(x)] = True
+    inside = np.zeros(sparsity.size, dtype=bool)
+    inside[sparsity.coordinates(np.flatnonzero(active))] = True
+    moving = _projected(form, x, g)
+    size = float(np.sqrt(coordinate_scores(scale).max(initial=0.0)))
+    if all(isinstance(t.loss, Quadratic) for t in form.terms):
+        # The curvature times the point is the natural size where that gradient vanishes.
+        size = max(size, float(np.abs(g - scale).max(initial=0.0)))
+    on = float(np.abs(moving[inside]).max(initial=0.0))
+    residual = on / size if size > 0.0 else 0.0
+    slopes = np.sqrt(sparsity.unit_scores(coordinate_scores(g)))
+    sizes = np.sqrt(sparsity.unit_scores(coordinate_scores(x)))
+    largest = float(slopes[~active].max(initial=0.0))
+    full = int(active.sum()) >= sparsity.budget
+    smallest = float(sizes[active].min(initial=np.inf)) if full else 0.0
+    if not full and largest <= TOLERANCE * size:
+        smallest = np.inf  # unused units would not be used: the constraint is not active
+    return Stationarity(True, residual, smallest, largest, _threshold(form, extraction)), size
+
+
+def _projected(form: SparseRegression, x: FloatArray, g: FloatArray) -> FloatArray:
+    """Drop the parts of the gradient that push against a bound."""
+    if form.box is None:
+        return g
+    held = ((x <= form.box.lower) & (g > 0.0)) | ((x >= form.box.upper) & (g < 0.0))
+    return np.where(held, 0.0, g)
+
+
+def _threshold(form: SparseRegression, extraction: FloatArray | None) -> float:
+    curvature = form.ridge if extraction is None else form.ridge + extraction
+    counted = curvature[form.sparsity.counted]
+    lowest = float(counted.min(initial=np.inf))
+    bounded = form.box is not None or form.region is not None
+    if lowest <= 0.0 or bounded or form.sparsity.price > 0.0:
+        return np.inf
+    return 1.0 / lowest
+
+
+__all__ = ["TOLERANCE", "Stationarity", "first_order", "gradient", "stationarity"]

@@ -1,0 +1,1 @@
+"""The canonical form: from a declaration to coordinates, terms, limits and regions."""

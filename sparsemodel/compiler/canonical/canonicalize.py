@@ -1,0 +1,194 @@
+"""From a declaration to the canonical form, and back from coordinates to variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsemodel.compiler.canonical.blocks import stacked
+from sparsemodel.compiler.canonical.declaration import Block, Declaration, LossSpec
+from sparsemodel.compiler.canonical.fixed_in import without_forced
+from sparsemodel.compiler.canonical.layout import Layout, lay_out
+from sparsemodel.compiler.canonical.regions import region_of
+from sparsemodel.interfaces import (
+    Box,
+    Cardinality,
+    FloatArray,
+    InfeasibleError,
+    ModelError,
+    SparseRegression,
+    Term,
+)
+
+
+def canonicalize(
+    declaration: Declaration, last: tuple[Declaration, SparseRegression] | None = None
+) -> tuple[SparseRegression, Layout]:
+    """Return the canonical form of a declaration and the layout of its coordinates.
+
+    ``last`` is an earlier declaration with its form: where their losses are the same, the new
+    form holds the same terms (the same objects), so that nothing about the data is lost.
+    """
+    layout = lay_out(declaration)
+    used = np.zeros(layout.size, dtype=bool)
+    terms = tuple(_term(spec, layout, used) for spec in declaration.losses if spec.scale > 0.0)
+    if last is not None and _same_losses(declaration, last[0]):
+        terms = last[1].terms
+    for i, variable in enumerate(declaration.variables):
+        if not used[layout.rows(i)].any():
+            raise ModelError(
+                f"The variable {variable.label} appears in no loss (of a weight that is not "
+                "zero), and constraints alone do not bring an unknown into a problem. Put what it "
+                "stands for into the loss, or leave it out."
+            )
+    box = _box(declaration, layout)
+    sparsity, forced = without_forced(_cardinality(declaration, layout), box, layout)
+    form = SparseRegression(
+        terms=terms,
+        ridge=_ridge(declaration, layout),
+        sparsity=sparsity,
+        outputs=layout.outputs,
+        matrix=layout.matrix,
+        box=box,
+        constant=declaration.constant + forced * sparsity.price,
+        region=region_of(declaration, layout),
+    )
+    return form, layout
+
+
+def _term(spec: LossSpec, layout: Layout, used: np.ndarray) -> Term:
+    n = spec.target.shape[0]
+    for block in spec.blocks:
+        used[layout.rows(block.variable, block.rows)] = True
+    _check_outputs(spec, layout)
+    design = stacked(spec.blocks, layout, n)
+    weights = np.ones(n) if spec.observation_weights is None else spec.observation_weights
+    scale = spec.scale / n if spec.reduction == "mean" else spec.scale
+    offset = spec.offset
+    if offset is not None:
+        shape = (n, layout.outputs) if layout.matrix else (n,)
+        offset = np.broadcast_to(np.asarray(offset, dtype=np.float64), shape)
+    return Term(design, spec.loss, spec.target, scale * weights, offset)
+
+
+def _same_losses(new: Declaration, old: Declaration) -> bool:
+    """Return whether two declarations of one problem have the same data in their losses."""
+    return len(new.losses) == len(old.losses) and all(
+        a.loss == b.loss
+        and _same_array(a.target, b.target)
+        and (a.scale, a.reduction) == (b.scale, b.reduction)
+        and _same_array(a.offset, b.offset)
+        and _same_array(a.observation_weights, b.observation_weights)
+        and len(a.blocks) == len(b.blocks)
+        and all(_same_block(c, d) for c, d in zip(a.blocks, b.blocks, strict=True))
+        for a, b in zip(new.losses, old.losses, strict=True)
+    )
+
+
+def _same_block(a: Block, b: Block) -> bool:
+    held = [getattr(block.design, "array", None) for block in (a, b)]
+    same = a.design is b.design or (held[0] is not None and held[0] is held[1])
+    return same and (a.variable, a.factor) == (b.variable, b.factor) and _same_array(a.rows, b.rows)
+
+
+def _same_array(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _check_outputs(spec: LossSpec, layout: Layout) -> None:
+    wanted = spec.loss.outputs(spec.target)
+    if layout.matrix and wanted == 1:
+        raise ModelError(
+            f"{spec.loss.name} predicts one number per observation, and the variable is a matrix "
+            f"with {layout.outputs} columns; use a vector variable."
+        )
+    if wanted > 1 and wanted != layout.outputs:
+        found = f"has {layout.outputs} columns" if layout.matrix else "is a vector"
+        raise ModelError(
+            f"{spec.loss.name} needs a matrix variable with {wanted} columns (one per class), and "
+            f"this one {found}: sm.Variable((p, {wanted}))."
+        )
+
+
+def _ridge(declaration: Declaration, layout: Layout) -> FloatArray:
+    ridge = np.zeros(layout.size)
+    for spec in declaration.ridges:
+        index = layout.rows(spec.variable, spec.rows)
+        if np.ndim(spec.weight) and np.size(spec.weight) != index.size:
+            raise ModelError(
+                f"ridge has {np.size(spec.weight)} weights for {index.size} entries of "
+                f"{declaration.variables[spec.variable].label}."
+            )
+        ridge[index] += spec.weight
+    return ridge
+
+
+def _cardinality(declaration: Declaration, layout: Layout) -> Cardinality:
+    everything = np.arange(layout.size)
+    if not declaration.cards:
+        return Cardinality(layout.size, 0, free=everything)
+    if (
+        len({(c.variable, None if c.rows is None else c.rows.tobytes()) for c in declaration.cards})
+        > 1
+    ):
+        raise ModelError(
+            "A problem has one count: several limits or prices on different variables or slices "
+            "cannot be declared. One limit for all of them can: stack them into one variable, "
+            "`np.hstack([A, B]) @ w` for `A @ u + B @ v`."
+        )
+    limits = [c.k for c in declaration.cards if c.k is not None]
+    price = sum(c.price for c in declaration.cards)
+    groupings = [c.groups for c in declaration.cards]
+    if any(g is not None for g in groupings) and (
+        len({None if g is None else g.tobytes() for g in groupings}) > 1
+    ):
+        raise ModelError("Two cardinality terms on one variable must count the same groups.")
+    first = declaration.cards[0]
+    label = declaration.variables[first.variable].label
+    if layout.is_row(first.variable):
+        raise ModelError(f"{label} is an intercept row of a matrix problem and cannot be counted.")
+    counted = layout.rows(first.variable, first.rows)
+    outside = np.ones(layout.size, dtype=bool)  # a set difference would sort or hash them all
+    outside[counted] = False
+    free = np.flatnonzero(outside)
+    groups = None
+    units = counted.size
+    if first.groups is not None:
+        groups = np.full(layout.size, -1, dtype=np.intp)
+        groups[counted] = first.groups
+        units = int(first.groups.max()) + 1
+    k = min(limits) if limits else units
+    if k > units:
+        what = "groups" if groups is not None else "entries"
+        raise ModelError(
+            f"card({label}) <= {k}, but {label} has only {units} {what} to count. "
+            f"Use k <= {units}, or leave the constraint out."
+        )
+    return Cardinality(layout.size, k, free=free, groups=groups, price=price)
+
+
+def _box(declaration: Declaration, layout: Layout) -> Box | None:
+    if not declaration.bounds:
+        return None
+    shape = (layout.size, layout.outputs) if layout.matrix else (layout.size,)
+    lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
+    for spec in declaration.bounds:
+        index = layout.rows(spec.variable, spec.rows)
+        if spec.lower is not None:
+            lower[index] = np.maximum(lower[index], spec.lower)
+        if spec.upper is not None:
+            upper[index] = np.minimum(upper[index], spec.upper)
+    if np.any(lower > upper):
+        first = int(np.argwhere(lower > upper)[0][0])
+        raise InfeasibleError(
+            f"No value satisfies the bounds on {layout.names()[first]}: they ask for at least "
+            f"{np.max(lower[first]):g} and at most {np.min(upper[first]):g}."
+        )
+    if np.all(np.isneginf(lower)) and np.all(np.isposinf(upper)):
+        return None
+    return Box(lower, upper)
+
+
+__all__ = ["canonicalize"]

@@ -1,0 +1,52 @@
+"""Counted units that their bounds keep away from zero: they are in every support."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.interfaces import Box, Cardinality, InfeasibleError
+
+
+def without_forced(
+    sparsity: Cardinality, box: Box | None, layout: Layout
+) -> tuple[Cardinality, int]:
+    """Return the cardinality with forced units made free, and how many there are.
+
+    Zero is within the bounds of every unit that is left to choose. ``k`` stays what was declared.
+
+    Raises
+    ------
+    InfeasibleError
+        When more units are forced than may be nonzero.
+    """
+    if box is None:
+        return sparsity, 0
+    away = (box.lower > 0.0) | (box.upper < 0.0)
+    away = (away if away.ndim == 1 else away.any(axis=1)) & sparsity.counted
+    if not away.any():
+        return sparsity, 0
+    units = np.flatnonzero(sparsity.unit_scores(away.astype(np.float64)))
+    if units.size > sparsity.k:
+        name = layout.names()[int(np.argmax(away))]
+        raise InfeasibleError(
+            f"The bounds keep {units.size} entries away from zero ({name} is the first), and at "
+            f"most {sparsity.k} may be nonzero."
+        )
+    free = sparsity.coordinates(units)
+    groups = sparsity.groups
+    if groups is not None:
+        mask = np.ones(sparsity.size, dtype=bool)
+        mask[free] = False
+        codes = np.unique(groups[mask], return_inverse=True)[1]
+        groups = np.full(sparsity.size, -1, dtype=np.intp)
+        groups[mask] = codes
+    forced = np.setdiff1d(free, sparsity.free, assume_unique=True)
+    number = int(units.size)
+    with_them = replace(sparsity, free=free, groups=groups, forced=forced, forced_units=number)
+    return with_them, number
+
+
+__all__ = ["without_forced"]

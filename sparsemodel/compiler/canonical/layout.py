@@ -1,0 +1,105 @@
+"""Where the variables stand among the coordinates of the canonical form."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.compiler.canonical.declaration import Declaration, VariableSpec
+from sparsemodel.interfaces import FloatArray, IntArray, ModelError
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Where each variable's rows stand among the coordinates."""
+
+    variables: tuple[VariableSpec, ...]
+    starts: tuple[int, ...]
+    size: int
+    outputs: int
+    matrix: bool
+
+    def rows(self, variable: int, rows: IntArray | None = None) -> IntArray:
+        """Return the coordinates of (some rows of) a variable."""
+        if rows is None:
+            rows = np.arange(self.height(variable))
+        return self.starts[variable] + rows
+
+    def height(self, variable: int) -> int:
+        """Return how many coordinates a variable has."""
+        shape = self.variables[variable].shape
+        if self.is_row(variable) or not shape:
+            return 1
+        return shape[0]
+
+    def is_row(self, variable: int) -> bool:
+        """Return whether a vector variable is one row (an intercept) of a matrix problem."""
+        return self.matrix and len(self.variables[variable].shape) == 1
+
+    def split(self, x: FloatArray) -> tuple[FloatArray, ...]:
+        """Return each variable's value, in its own shape."""
+        return tuple(x[self.rows(i)].reshape(spec.shape) for i, spec in enumerate(self.variables))
+
+    def join(self, values: tuple[FloatArray | float | None, ...]) -> FloatArray:
+        """Return the coordinates of the variables' values; None means zero."""
+        shape = (self.size, self.outputs) if self.matrix else (self.size,)
+        x = np.zeros(shape)
+        for i, value in enumerate(values):
+            if value is not None:
+                rows = self.rows(i)
+                x[rows] = np.asarray(value, dtype=np.float64).reshape(x[rows].shape)
+        return x
+
+    def name(self, coordinate: int) -> str:
+        """Return the name of one coordinate; all of them take a second for a million."""
+        i = bisect_right(self.starts, coordinate) - 1
+        spec, row = self.variables[i], coordinate - self.starts[i]
+        if spec.names is not None:
+            return spec.names[row]
+        return spec.label if self.height(i) == 1 else f"{spec.label}[{row}]"
+
+    def names(self) -> tuple[str, ...]:
+        """Return a name for every coordinate."""
+        out: list[str] = []
+        for i, spec in enumerate(self.variables):
+            height = self.height(i)
+            if spec.names is not None:
+                out.extend(spec.names)
+            elif height == 1:
+                out.append(spec.label)
+            else:
+                out.extend(f"{spec.label}[{j}]" for j in range(height))
+        return tuple(out)
+
+
+def lay_out(declaration: Declaration) -> Layout:
+    """Assign coordinates to the variables, in the order of their appearance."""
+    matrices = {spec.shape[1] for spec in declaration.variables if len(spec.shape) == 2}
+    if len(matrices) > 1:
+        raise ModelError(
+            "All matrix variables of a problem need the same number of columns, not "
+            f"{sorted(matrices)}."
+        )
+    matrix = bool(matrices)
+    outputs = matrices.pop() if matrix else 1
+    starts, size = [], 0
+    for spec in declaration.variables:
+        starts.append(size)
+        if matrix and len(spec.shape) < 2:
+            if spec.shape != (outputs,):
+                raise ModelError(
+                    f"{spec.label} has shape {spec.shape}; beside a matrix variable with {outputs} "
+                    f"columns, a variable is a matrix too or a row (an intercept) of shape "
+                    f"({outputs},)."
+                )
+            size += 1
+        else:
+            size += spec.shape[0] if spec.shape else 1
+    return Layout(declaration.variables, tuple(starts), size, outputs, matrix)
+
+
+__all__ = ["Layout", "lay_out"]

@@ -1,0 +1,56 @@
+"""The convex constraints of a declaration in the coordinates of the canonical form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.compiler.canonical.blocks import stacked
+from sparsemodel.compiler.canonical.declaration import Declaration, NormSpec
+from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.compiler.canonical.one_norm import OneNormBall
+from sparsemodel.interfaces import Ball, InfeasibleError, Linear, ModelError, Region
+
+
+def region_of(declaration: Declaration, layout: Layout) -> Region | None:
+    """Return the constraints beside bounds and cardinality, None when there are none.
+
+    Raises
+    ------
+    InfeasibleError
+        When a row of a linear constraint contradicts itself.
+    """
+    if not (declaration.linear or declaration.norms or declaration.others):
+        return None
+    if layout.matrix and declaration.linear:
+        raise ModelError(
+            "Linear constraints beside a matrix variable are not supported; constrain its "
+            "entries (`W >= 0`), or write the problem with vector variables."
+        )
+    linear = []
+    for spec in declaration.linear:
+        rows = spec.upper.size
+        if not np.all(spec.lower <= spec.upper):
+            row = int(np.argmax(spec.lower > spec.upper))
+            raise InfeasibleError(
+                f"Row {row} of a linear constraint asks for at least {spec.lower[row]:g} and at "
+                f"most {spec.upper[row]:g}."
+            )
+        linear.append(Linear(stacked(spec.blocks, layout, rows), spec.lower, spec.upper))
+    balls = [_ball(spec, layout) for spec in declaration.norms if spec.order == 2]
+    others = [_one_norm(spec, layout) for spec in declaration.norms if spec.order == 1]
+    built = [
+        spec.build(tuple(layout.rows(i) for i in range(len(layout.variables))))
+        for spec in declaration.others
+    ]
+    return Region(tuple(linear), tuple(balls), (*others, *built))
+
+
+def _ball(spec: NormSpec, layout: Layout) -> Ball:
+    return Ball(layout.rows(spec.variable, spec.rows), spec.radius, spec.center)
+
+
+def _one_norm(spec: NormSpec, layout: Layout) -> OneNormBall:
+    return OneNormBall(layout.rows(spec.variable, spec.rows), spec.radius, spec.center)
+
+
+__all__ = ["region_of"]

@@ -1,0 +1,344 @@
+"""Facts about a canonical problem, computed when a decision asks for them, and where from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, TypeVar, final
+
+import numpy as np
+
+from sparsemodel.compiler.facts.fact_sheet import Fact, FactSheet, Told, bytes_words
+from sparsemodel.compiler.facts.features import Features, Guess, Screened
+from sparsemodel.designs import SparseDesign, StackedDesign, TransformedDesign
+from sparsemodel.interfaces import (
+    Access,
+    Conjugable,
+    DataError,
+    Design,
+    FloatArray,
+    Form,
+    Loss,
+    Quadratic,
+    SparseRegression,
+    Term,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics import RegressionObjective
+
+T = TypeVar("T")
+
+_DEPENDENT = 1e-12
+"""Least eigenvalue, as a share of the largest, from which columns count as independent."""
+
+_SEEN = 0.5
+"""Share of the observations that a guess must leave unfitted to tell anything about the noise."""
+
+_PRICES = 2**21
+"""Exchanges that are priced at a time, by those backends that price all of them."""
+
+
+@final
+class Facts(FactSheet):
+    """What is known about one regression. Each method computes once and records a fact.
+
+    What depends on the data alone (the terms of the form) is kept in ``known``, which forms with
+    other limits, ridges, bounds, ... on the same terms may share. All else belongs to one form.
+    """
+
+    passes: float
+
+    def __init__(self, form: SparseRegression, known: dict[Hashable, Any] | None = None) -> None:
+        super().__init__()
+        self.form = form
+        self.known: dict[Hashable, Any] = {} if known is None else known
+        self._screened: Screened | None = None
+        self._guess: Guess | None = None
+
+    def recall(self, key: Hashable, passes: float, make: Callable[[], T]) -> T:
+        """Return what ``make`` computes from the data alone, at the price of some passes, once.
+
+        ``key`` names the computation and all that it depends on beside the terms.
+        """
+        if key not in self.known:
+            self.known[key] = make()
+            self.passes += passes
+        found: T = self.known[key]
+        return found
+
+    def structure(self) -> None:
+        """Record what the losses and sizes say without touching the data."""
+        form = self.form
+        for number, term in enumerate(form.terms, start=1):
+            of = f" {number}" if len(form.terms) > 1 else ""
+            self.record(f"loss{of}", _traits(term), "declared", "by the loss")
+            self.record(f"design{of}", term.design.describe(), "declared", "its format")
+        counted = form.ridge[form.sparsity.counted]
+        if counted.size and counted.min() > 0.0:
+            text = f"{counted.min():g}" + ("" if np.ptp(counted) == 0 else f" to {counted.max():g}")
+            self.record("strong convexity", text, "declared", "the ridge")
+        else:
+            text = "no ridge on every counted coordinate"
+            self.record("strong convexity", "none known", "derived", text)
+
+    def told(self, form: Form, gradient: FloatArray | None) -> Told:
+        """Return the facts for a plan of the reduced ``form``; those nobody reads cost nothing."""
+        user = self.form
+
+        def rest() -> tuple[Fact, ...]:
+            sheet = FactSheet()
+            if isinstance(form, SparseRegression):
+                self._for_readers(sheet, user, form, gradient)
+            new = [fact for fact in self.recorded if fact.name == "correlation"]
+            known = {fact.name for fact in found}
+            return tuple(fact for fact in (*new, *sheet.recorded) if fact.name not in known)
+
+        found = self.recorded
+        return Told(found, rest)
+
+    def _for_readers(
+        self,
+        sheet: FactSheet,
+        user: SparseRegression,
+        form: SparseRegression,
+        gradient: FloatArray | None,
+    ) -> None:
+        """Record what no decision depends on; ``user`` is the form before reductions."""
+        for number, term in enumerate(user.terms, start=1):
+            of = f" {number}" if len(user.terms) > 1 else ""
+            sheet.record(f"finite sum{of}", _finite_sum(term), "derived", "loss and design")
+        sizes = [term.design.nbytes for term in user.terms]
+        if None not in sizes:
+            held = sum(size for size in sizes if size is not None)
+            sheet.record("memory of the data", bytes_words(held), "measured", "the arrays' sizes")
+        added = f"about {bytes_words(_working_memory(form))}"
+        source = "vectors, the columns of a support, prices of exchanges"
+        sheet.record("memory of a solve", added, "estimated", source)
+        if gradient is not None and form.sparsity.budget > 0:
+            self._look_at_columns(sheet, form, gradient)
+            self._look_at_noise(sheet, user, form, gradient)
+
+    def _look_at_columns(
+        self, sheet: FactSheet, form: SparseRegression, gradient: FloatArray
+    ) -> None:
+        if not all(Access.COLUMNS in term.design.access for term in form.terms):
+            why = "its columns cannot be read one by one"
+            sheet.record("conditioning", "unknown", "derived", why)
+            return
+        screened = self.screened(form, gradient)
+        ends, width = screened.eigenvalues, screened.gram.shape[0]
+        if ends is None or ends[1] == 0.0:
+            return
+        low, high = ends
+        if low <= _DEPENDENT * high:
+            text = f"singular: {width} promising columns are linearly dependent"
+        else:
+            text = (
+                f"condition number {high / low:.3g} among {width} promising columns, the "
+                f"eigenvalues of their Gram matrix between {low:.3g} and {high:.3g}"
+            )
+        sheet.record("conditioning", text, "measured", "what gave the correlation")
+
+    def _look_at_noise(
+        self,
+        sheet: FactSheet,
+        user: SparseRegression,
+        form: SparseRegression,
+        gradient: FloatArray,
+    ) -> None:
+        stored = all(Access.COLUMNS in term.design.access for term in form.terms)
+        squared = all(isinstance(term.loss, Quadratic) for term in form.terms)
+        if not (stored and squared) or form.region is not None or form.box is not None:
+            return
+        guess = self.guess(form, gradient)
+        n = sum(int(np.count_nonzero(term.weights)) for term in user.terms)
+        weight = sum(float(term.weights.sum()) for term in user.terms) * user.outputs
+        free = 1.0 - guess.size / max(n, 1)
+        spread = 2.0 * (guess.value - user.constant)
+        if free < _SEEN or not weight > 0.0 or not np.isfinite(spread):
+            return
+        sigma = np.sqrt(max(spread, 0.0) / (weight * free))
+        text = (
+            f"standard deviation {sigma:.3g} at most, roughly: a first guess of the support "
+            f"leaves {guess.left:.1%} of the loss"
+        )
+        source = f"the minimiser on the {guess.size} largest gradients"
+        sheet.record("noise", text, "estimated", source, guess.passes)
+
+    def gradient_at_zero(self) -> FloatArray:
+        """Return the gradient at zero, which also tells whether the data are finite.
+
+        It is the first gradient of most backends, which are handed it: nothing is done twice.
+        """
+        gradient = self.recall("gradient", 0.5, self._gradient_of_losses)
+        if not np.all(np.isfinite(gradient)):
+            self._refuse_nonfinite()
+        source = "the gradient at zero, which the solver needs"
+        self.record("data", "finite", "measured", source, 0.5)
+        return gradient
+
+    def _gradient_of_losses(self) -> FloatArray:
+        objective = RegressionObjective(self.form)
+        with np.errstate(all="ignore"):  # what overflows is told from the result
+            return objective.gradient(objective.point_from(np.zeros(self.form.shape)))
+
+    def _refuse_nonfinite(self) -> None:
+        for number, term in enumerate(self.form.terms):
+            found = term.design.first_nonfinite()
+            if found is not None:
+                which = f" of term {number + 1}" if len(self.form.terms) > 1 else ""
+                raise DataError(
+                    f"The data matrix{which} holds NaN or an infinite value, the first at row "
+                    f"{found[0]}, column {found[1]}. Drop or impute such entries."
+                )
+        raise DataError(
+            "The gradient overflows although the data are finite: their scale is too large for "
+            "float64. Divide the data matrix or the target by a constant."
+        )
+
+    def column_squares(
+        self, form: SparseRegression, *, centred: bool, changes: Hashable = ()
+    ) -> FloatArray | None:
+        """Return each column's weighted sum of squares where a decision needs it, else None.
+
+        A sample of the rows decides whether the columns differ at all: if they are of one size,
+        nothing more is computed. ``changes`` are those between the terms and the columns of
+        ``form``.
+        """
+        if not all(Access.ROWS in term.design.access for term in form.terms):
+            why = "a matrix-free design does not show them"
+            self.record("column sizes", "unknown", "derived", why)
+            return None
+        if not centred:
+            sample = partial(self._sampled_squares, form)
+            sampled = self.recall(("sampled squares", changes), 0.0, sample)
+            if sampled is None:
+                return None
+            if sampled.min() > 0.0 and sampled.max() <= 9.0 * sampled.min():
+                self.record(
+                    "column sizes",
+                    f"within a factor of {np.sqrt(sampled.max() / sampled.min()):.2g}",
+                    "estimated",
+                    "a sample of 32 rows",
+                    0.01,
+                )
+                return None
+        total = self.recall(("squares", changes), 0.5, partial(_squares, form))
+        positive = total[total > 0.0]
+        spread = np.sqrt(positive.max() / positive.min()) if positive.size else 1.0
+        zero = int((total == 0.0).sum())
+        text = f"within a factor of {spread:.3g}" + (f", {zero} constant" if zero else "")
+        self.record("column sizes", text, "measured", "all entries", 0.5)
+        return total
+
+    def features(self, form: SparseRegression, gradient: FloatArray | None) -> Features:
+        """Return what the ranking of plans looks at; ``form`` is the reduced one.
+
+        Correlations are probed where columns can be read, and for squared losses also what a
+        first guess of the support leaves. Both read a few columns, once.
+        """
+        plain = Features.of(form)
+        if gradient is None or not plain.stored or plain.k == 0:
+            return plain
+        left = None
+        if plain.loss == "quadratic" and plain.structure == "plain":
+            left = self.guess(form, gradient).left
+        return Features.of(form, coherence=self.screened(form, gradient).coherence, left=left)
+
+    @np.errstate(all="ignore")  # what overflows is told from the result
+    def screened(self, form: SparseRegression, gradient: FloatArray) -> Screened:
+        """Return the columns with the largest gradients; read once."""
+        if self._screened is None:
+            self._screened = Screened.of(form, gradient)
+            self.passes += self._screened.passes
+            self.record(
+                "correlation",
+                f"{self._screened.coherence:.2g} among promising columns",
+                "measured",
+                "the columns with the largest gradients",
+                self._screened.passes,
+            )
+        return self._screened
+
+    @np.errstate(all="ignore")
+    def guess(self, form: SparseRegression, gradient: FloatArray) -> Guess:
+        """Return what a first guess of the support leaves; made once for the reduced form."""
+        if self._guess is None:
+            self._guess = Guess.of(form, gradient)
+            self.passes += self._guess.passes
+        return self._guess
+
+    @staticmethod
+    def _sampled_squares(form: SparseRegression) -> FloatArray | None:
+        total = np.zeros(form.sparsity.size)
+        for term in form.terms:
+            sample = term.design.sampled_square_norms(32)
+            if sample is None:
+                return None
+            total += float(term.weights.mean()) * term.design.shape[0] * sample
+        return total
+
+
+def _squares(form: SparseRegression) -> FloatArray:
+    total = np.zeros(form.sparsity.size)
+    for term in form.terms:
+        total += term.design.column_square_norms(term.weights)
+    return total
+
+
+def _traits(term: Term) -> str:
+    """Return what is known of a loss as a function of its predictions."""
+    loss = term.loss
+    lower, upper = loss.curvature()
+    traits = ["quadratic"] if np.isfinite(upper) and lower == upper else []
+    traits.append(f"{upper:g}-smooth" if np.isfinite(upper) else "not globally smooth")
+    twice = isinstance(loss, TwiceDifferentiable)
+    traits.append("twice differentiable" if twice else "no second derivative")
+    traits.append("conjugate known" if isinstance(loss, Conjugable) else "no conjugate known")
+    return f"{loss.name}: {', '.join(traits)}"
+
+
+def _finite_sum(term: Term) -> str:
+    """Return whether a loss is a sum over observations, and what that is good for."""
+    n, c = term.design.shape[0], term.weights
+    if not isinstance(term.loss, Loss):
+        return f"no: {term.loss.name} couples observations, so stochastic steps do not apply"
+    equal = c.size > 0 and float(np.ptp(c)) <= 1e-12 * float(c.max())
+    kind = "weighted sum"
+    if equal:
+        kind = "mean" if abs(float(c.sum()) - 1.0) <= 1e-9 else "sum"
+    batches = Access.ROWS in term.design.access
+    apply = "stochastic steps apply" if batches else "but rows cannot be read in batches"
+    return f"{kind} of {n} terms, {apply}"
+
+
+def _working_memory(form: SparseRegression) -> float:
+    """Return about how many bytes a solve adds to the data: right within a factor of 2 or 3.
+
+    Predictions and curvatures of a few points, the columns of supports, their Gram matrices,
+    prices of exchanges.
+    """
+    sparsity, outputs = form.sparsity, form.outputs
+    p, free = sparsity.size, int(sparsity.free.size)
+    k = free + (p - free) * min(sparsity.budget / max(sparsity.units, 1), 1.0)
+    total = 64.0 * p * outputs
+    for term in form.terms:
+        design = term.design
+        total += 400.0 * design.shape[0] * outputs + _copied(design)
+        if Access.COLUMNS in design.access:
+            total += 24.0 * design.entries * k / max(p, 1)
+    prices = p * min(k, max(1.0, _PRICES / max(p, 1)))
+    return float(total + 24.0 * (k * outputs) ** 2 + 24.0 * prices)
+
+
+def _copied(design: Design) -> int:
+    """Return the bytes of the copy by columns that is made of a sparse array stored by rows."""
+    while isinstance(design, TransformedDesign):
+        design = design.inner
+    if isinstance(design, StackedDesign):
+        return sum(_copied(block) for _, block in design.blocks)
+    by_rows = isinstance(design, SparseDesign) and design.array.format == "csr"
+    return (design.nbytes or 0) if by_rows else 0
+
+
+__all__ = ["Facts"]

@@ -1,0 +1,1 @@
+"""A plan, and what is said about it."""

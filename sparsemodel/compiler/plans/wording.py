@@ -1,0 +1,152 @@
+"""What ``explain()`` says of each form: the problem, the restricted step, what to think of."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from sparsemodel.interfaces import Access, Form, IntervalConjugable, SparseRegression
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import has_kinks
+from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
+
+
+@singledispatch
+def describe(form: Form) -> str:
+    """Return one line about the problem."""
+    sparsity = form.cardinality
+    return f"minimise over {sparsity.size} entries, at most {sparsity.k} of them nonzero"
+
+
+@describe.register
+def _(form: SparsePrecision) -> str:
+    bounds = ""
+    if form.alpha > 0.0 or np.isfinite(form.beta):
+        bounds = f", eigenvalues in [{form.alpha:.3g}, {form.beta:.3g}]"
+    pairs = form.sparsity.units
+    return (
+        f"minimise -log det + trace over matrices of order {form.order}, at most "
+        f"{form.sparsity.k} of {pairs} edges{bounds}"
+    )
+
+
+@describe.register
+def _(form: SparseRegression) -> str:
+    sparsity = form.sparsity
+    losses = " + ".join(term.loss.name for term in form.terms)
+    ridged = " + ridge" if np.any(form.ridge > 0.0) else ""
+    units = "groups" if sparsity.groups is not None else "rows" if form.matrix else "entries"
+    forced = sparsity.forced_units
+    free = int(sparsity.free.size - sparsity.forced.size)
+    text = f"minimise {losses}{ridged}"
+    if sparsity.price > 0.0:
+        text += f" + {sparsity.price:g} for each of the {units} that are not zero"
+    if sparsity.budget < sparsity.units or sparsity.price == 0.0:
+        text += f", at most {sparsity.k} of {sparsity.units + forced} {units} nonzero"
+    text += f" ({forced} of them by their bounds)" if forced else ""
+    text += f", {free} more always in" if free else ""
+    text += ", within bounds" if form.box is not None else ""
+    return text + (f", under {form.region.describe()}" if form.region is not None else "")
+
+
+@singledispatch
+def restricted_words(form: Form) -> str:
+    """Return how the objective is minimised on a support, in words."""
+    return "as the form's own service does it"
+
+
+@restricted_words.register
+def _(form: SparsePrecision) -> str:
+    return "Newton steps on the edges, component by component; ADMM where an eigenvalue bound binds"
+
+
+@restricted_words.register
+def _(form: SparseRegression) -> str:
+    unknowns = (form.sparsity.budget + form.sparsity.free.size) * form.outputs
+    if form.region is not None and form.region.others:
+        return f"CVXPY on the chosen columns alone, for {form.region.describe()}"
+    if form.region is not None or has_kinks(form):
+        why = form.region.describe() if form.region is not None else "the kinks of the loss"
+        return f"method of multipliers with Newton steps, for {why}"
+    if form.box is not None:
+        return "projected Newton steps, for the bounds"
+    quadratic = all(term.loss.curvature()[0] == term.loss.curvature()[1] for term in form.terms)
+    steps = "one Newton step (the loss is quadratic)" if quadratic else "Newton steps"
+    if form.sparsity.groups is None and unknowns > DIRECT_LIMIT:
+        return f"{steps}, by conjugate gradients in {unknowns} unknowns"
+    return f"{steps}, by Cholesky factorisation"
+
+
+@singledispatch
+def closeness_words(form: Form) -> str:
+    """Return what forecasts of quality are relative to."""
+    return "as good means within 0.1 % of the best objective known"
+
+
+@closeness_words.register
+def _(form: SparsePrecision) -> str:
+    return "shares are of what edges explain at all; as good means within 0.1 % of that"
+
+
+@singledispatch
+def notes_for(form: Form) -> tuple[str, ...]:
+    """Return what would change the picture, in words."""
+    return ()
+
+
+@notes_for.register
+def _(form: SparsePrecision) -> tuple[str, ...]:
+    if form.samples is not None:
+        return ()
+    note = (
+        "nobody said how many observations are behind the covariance matrix; samples=n beside it "
+        "makes forecasts those of such samples, and information criteria possible"
+    )
+    return (note,)
+
+
+@notes_for.register
+def _(form: SparseRegression) -> tuple[str, ...]:
+    notes = []
+    counted = form.ridge[form.sparsity.counted]
+    if counted.size and not np.all(counted > 0.0):
+        notes.append(
+            "without a ridge on every counted entry there is no dual bound for free; "
+            "with one, sm.ridge(w, 1e-3) say, every solution would carry one"
+        )
+    if not all(Access.COLUMNS in term.design.access for term in form.terms):
+        notes.append(
+            "the columns of the design cannot be read; stored as an array, all exchanges of "
+            "columns could be priced at once"
+        )
+    if has_kinks(form):
+        notes.append(
+            "a loss with kinks is smoothed in steps; a smooth one in its place (huber_loss, "
+            "smoothed_hinge_loss) would take one run instead of several"
+        )
+    if _has_dual_ascent(form):
+        notes.append(
+            "the dual can be climbed without smoothing, solve('sdiht'): quicker under a strong "
+            "ridge, and with a bound from every step"
+        )
+    return tuple(notes)
+
+
+def _has_dual_ascent(form: SparseRegression) -> bool:
+    """Return whether a loss has kinks, and a ridge and a conjugate that make do without smoothing.
+
+    So measured on sparse hinge losses: ``docs/explanation/how-plans-are-chosen.md``.
+    """
+    counted = form.ridge[form.sparsity.counted]
+    return (
+        has_kinks(form)
+        and not form.matrix
+        and form.region is None
+        and bool(np.all(counted > 0.0))
+        and all(isinstance(term.loss, IntervalConjugable) for term in form.terms)
+        and all(Access.ROWS in term.design.access for term in form.terms)
+    )
+
+
+__all__ = ["closeness_words", "describe", "notes_for", "restricted_words"]

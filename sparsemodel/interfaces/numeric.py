@@ -1,0 +1,130 @@
+"""Numbers that cross the interfaces: types of arrays, and one check for all single numbers.
+
+Errors name what the user calls a number.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsemodel.interfaces.errors import DataTypeError, ModelError, SparseModelError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+"""Vectors and small matrices of the solvers; always float64, whatever a design stores."""
+
+IntArray: TypeAlias = NDArray[np.intp]
+"""Indices of coordinates, groups or observations."""
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+"""Masks over coordinates or observations."""
+
+
+def real_number(
+    value: Any,
+    *,
+    where: str,
+    minimum: float | None = None,
+    error: type[SparseModelError] = ModelError,
+) -> float:
+    """Return ``value`` as a finite float, at least ``minimum``.
+
+    Parameters
+    ----------
+    value
+        Any real number: Python's, NumPy's, a fraction.
+    where
+        What the user calls it, for the messages.
+    minimum
+        The least value there may be.
+    error
+        Class of the error for a number of the right kind that cannot be used.
+
+    Raises
+    ------
+    DataTypeError
+        When it is no real number, for instance a text or a truth value.
+    """
+    value = _checked(value, where, "a real number")
+    try:
+        with np.errstate(all="ignore"):  # longer floats that overflow are told from the result
+            number = float(value)
+    except OverflowError as overflow:
+        raise error(
+            f"{where} is {shown(value)}, beyond the largest double (1.8e308); use a smaller number."
+        ) from overflow
+    if not np.isfinite(number):
+        raise error(f"{where} must be finite, not {number}.")
+    if minimum is not None and number < minimum:
+        raise error(f"{where} must be at least {minimum:g}, not {number:g}.")
+    return number
+
+
+def whole_number(
+    value: Any,
+    *,
+    where: str,
+    minimum: int | None = None,
+    maximum: int | None = 2**63 - 1,
+    hint: str = "",
+    error: type[SparseModelError] = ModelError,
+) -> int:
+    """Return ``value`` as an int from ``minimum`` to ``maximum``; ``2.0`` is whole, ``True`` not.
+
+    ``hint`` is what to write instead. Errors are those of :func:`real_number`.
+    """
+    value = _checked(value, where, "a whole number")
+    try:
+        number = int(value)
+    except (OverflowError, ValueError):  # infinite, NaN
+        number = None
+    if number is None or number != value:
+        raise error(f"{where} must be a whole number, not {shown(value)}.{hint}")
+    if minimum is not None and number < minimum:
+        least = "not be negative" if minimum == 0 else f"be at least {minimum}"
+        raise error(f"{where} must {least}, and it is {shown(number)}.")
+    if maximum is not None and number > maximum:
+        raise error(f"{where} must be at most {shown(maximum)}, and it is {shown(number)}.")
+    return number
+
+
+def random_numbers(seed: Any) -> np.random.Generator:
+    """Return the generator of a seed that a user gave."""
+    return np.random.default_rng(checked_seed(seed))
+
+
+def checked_seed(seed: Any) -> int:
+    """Return a seed: a whole number that is not negative."""
+    return whole_number(seed, where="seed", minimum=0, maximum=2**128)
+
+
+def _checked(value: Any, where: str, wanted: str) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        kind = type(value).__name__
+        raise DataTypeError(f"{where} must be {wanted}, not {kind} {shown(value)}.")
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return ``repr(value)``, shortened; also of whole numbers that Python refuses to print."""
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return f"a whole number of about {value.bit_length() * 0.30103:.0f} digits"
+    text = f"{value:g}" if isinstance(value, (float, np.floating)) else repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+__all__ = [
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "checked_seed",
+    "random_numbers",
+    "real_number",
+    "shown",
+    "whole_number",
+]

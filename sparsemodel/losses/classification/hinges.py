@@ -1,0 +1,186 @@
+r"""The hinge losses: hinge, smoothed hinge, squared hinge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Curved,
+    CvxModelled,
+    FloatArray,
+    IntervalConjugable,
+    Loss,
+    Smoothable,
+)
+from sparsemodel.losses.parts.intervals import toward_label, within
+from sparsemodel.losses.parts.parameters import positive
+from sparsemodel.losses.parts.targets import signs
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HingeLoss(IntervalConjugable, Smoothable, CvxModelled, Loss):
+    r"""Hinge loss :math:`\ell(u; y) = \max(0, 1 - y u)` for labels :math:`y = \pm 1`.
+
+    * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`a y \in [-1, 0]`.
+    * Not smooth, not strongly convex. At the kink the subgradient 0 is returned.
+    * ``smoothed(mu)`` is ``SmoothedHingeLoss(mu)``, at most ``mu / 2`` below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> HingeLoss().value(np.array([0.0, 3.0, 3.0]), np.array([1.0, 1.0, -1.0]))
+    array([1., 0., 4.])
+    """
+
+    name: ClassVar[str] = "hinge_loss"
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return np.maximum(1.0 - y * u, 0.0)
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return np.where(y * u < 1.0, -y, 0.0)
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return 0.0
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        return within(a, *toward_label(y), a * y)
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return toward_label(y)
+
+    def smoothed(self, mu: float) -> Loss:
+        return SmoothedHingeLoss(gamma=positive(mu, "mu", f"{self.name}.smoothed"))
+
+    def smoothing_error(self, mu: float) -> float:
+        return 0.5 * mu
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        return signs(y, where, self.name)
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        return cp.pos(1.0 - cp.multiply(y, u))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SmoothedHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+    r"""Hinge loss with a parabola of width ``gamma`` in place of the kink,
+
+    .. math:: \ell(u; y) = \begin{cases} 0 & y u \ge 1 \\
+              (1 - y u)^2 / (2 \gamma) & 1 - \gamma \le y u \le 1 \\
+              1 - y u - \gamma / 2 & y u \le 1 - \gamma . \end{cases}
+
+    * Conjugate: :math:`\ell^*(a; y) = a y + \tfrac{\gamma}{2} a^2` for :math:`a y \in [-1, 0]`.
+    * :math:`1/\gamma`-smooth, not strongly convex. The second derivative is the generalised one:
+      :math:`1/\gamma` on the parabola (its ends included), 0 beside it.
+
+    Parameters
+    ----------
+    gamma
+        Width of the parabola, positive.
+
+    References
+    ----------
+    Shalev-Shwartz and Zhang, *Stochastic dual coordinate ascent methods for regularized loss
+    minimization*, JMLR 14 (2013).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SmoothedHingeLoss(gamma=1.0).value(np.array([2.0, 0.5, -1.0]), np.ones(3))
+    array([0.   , 0.125, 1.5  ])
+    """
+
+    name: ClassVar[str] = "smoothed_hinge_loss"
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        gamma = positive(
+            self.gamma, "gamma", self.name, instead="; use hinge_loss for no smoothing"
+        )
+        object.__setattr__(self, "gamma", gamma)
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        short = np.maximum(1.0 - y * u, 0.0)
+        s = np.minimum(short / self.gamma, 1.0)  # the maximiser of s short - gamma s^2/2
+        return s * (short - (0.5 * self.gamma) * s)
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return -y * np.clip((1.0 - y * u) / self.gamma, 0.0, 1.0)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        short = 1.0 - y * u
+        return np.where((short >= 0.0) & (short <= self.gamma), 1.0 / self.gamma, 0.0)
+
+    def curvature(self) -> tuple[float, float]:
+        return 0.0, 1.0 / self.gamma
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return 0.0
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        return within(a, *toward_label(y), a * (y + (0.5 * self.gamma) * a))
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return toward_label(y)
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        return signs(y, where, self.name)
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        # Half of huber(t, 1) is the smoothed absolute value; on the positive part it is ours.
+        return (0.5 * self.gamma) * cp.huber(cp.pos(1.0 - cp.multiply(y, u)) / self.gamma, 1.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+    r"""Squared hinge loss :math:`\ell(u; y) = \tfrac12 \max(0, 1 - y u)^2`, :math:`y = \pm 1`.
+
+    * Conjugate: :math:`\ell^*(a; y) = a y + \tfrac12 a^2` for :math:`a y \le 0`.
+    * 1-smooth, not strongly convex. The second derivative is the generalised one: 1 where
+      :math:`y u \le 1`, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredHingeLoss().value(np.array([2.0, 0.0, -1.0]), np.ones(3))
+    array([0. , 0.5, 2. ])
+    """
+
+    name: ClassVar[str] = "squared_hinge_loss"
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return 0.5 * np.square(np.maximum(1.0 - y * u, 0.0))
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return -y * np.maximum(1.0 - y * u, 0.0)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return np.where(y * u <= 1.0, 1.0, 0.0)
+
+    def curvature(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return 0.0
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        return np.where(a * y <= 0.0, a * (y + 0.5 * a), np.inf)
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.where(y > 0.0, -np.inf, 0.0), np.where(y > 0.0, 0.0, np.inf)
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        return signs(y, where, self.name)
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        return 0.5 * cp.square(cp.pos(1.0 - cp.multiply(y, u)))
+
+
+__all__ = ["HingeLoss", "SmoothedHingeLoss", "SquaredHingeLoss"]

@@ -1,0 +1,1 @@
+"""Losses of counts, positive numbers and survival times."""

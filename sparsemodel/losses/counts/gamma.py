@@ -1,0 +1,87 @@
+r"""The gamma loss with the log link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from scipy.special import entr
+
+from sparsemodel.interfaces import (
+    Curved,
+    CvxModelled,
+    DataError,
+    FloatArray,
+    IntervalConjugable,
+    Loss,
+)
+from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
+from sparsemodel.losses.parts.targets import first_bad, vector
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GammaLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+    r"""Gamma loss with the log link, :math:`\ell(u; y) = y e^{-u} + u` for :math:`y > 0`.
+
+    It is the negative log-likelihood of a gamma variable with mean :math:`e^u`, divided by its
+    shape parameter, without the terms that do not depend on ``u``.
+
+    * Conjugate, with :math:`s = 1 - a`: :math:`\ell^*(a; y) = s \log s - s \log y - s` for
+      :math:`s \ge 0`.
+    * Neither smooth nor strongly convex (both on bounded sets only).
+    * Infimum of one observation: :math:`1 + \log y`.
+
+    Below :math:`u = -300` the exponential goes on along its tangent, so that a bad step gives a
+    huge number instead of an overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> GammaLoss().value(np.array([0.0, np.log(2.0)]), np.array([1.0, 2.0])).round(4)
+    array([1.    , 1.6931])
+    """
+
+    name: ClassVar[str] = "gamma_loss"
+    bends: ClassVar[bool] = True
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return y * exponential(-u) + u
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return 1.0 - y * exponential_slope(-u)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return y * exponential_slope(-u)
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return float(np.dot(c, 1.0 + np.log(y)))
+
+    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        # Where the tangent stands for the exponential, the value is below the true one.
+        return np.where(-u > LIMIT, np.inf, Loss.value_magnitude(self, u, y, value))
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        s = 1.0 - a
+        entropy: FloatArray = entr(s)  # -inf outside the domain
+        return np.negative(entropy + s * (np.log(y) + 1.0))
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.full(y.shape, -np.inf), np.ones(y.shape)
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        vector(y, where, self.name)
+        bad = y <= 0.0
+        if np.any(bad):
+            raise DataError(
+                f"{where}: {self.name} needs positive numbers, found {first_bad(bad, y)}; "
+                "for counts with zeros use poisson_loss."
+            )
+        return y
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        return cp.multiply(y, cp.exp(-u)) + u
+
+
+__all__ = ["GammaLoss"]

@@ -1,0 +1,86 @@
+r"""The Poisson loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from scipy.special import entr
+
+from sparsemodel.interfaces import (
+    Curved,
+    CvxModelled,
+    DataError,
+    FloatArray,
+    IntervalConjugable,
+    Loss,
+)
+from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
+from sparsemodel.losses.parts.targets import first_bad, vector
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PoissonLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+    r"""Poisson loss :math:`\ell(u; y) = e^u - y u` for counts :math:`y \ge 0`.
+
+    It is the negative log-likelihood of a count whose mean is :math:`e^u`, without
+    :math:`\log y!`. The target need not be whole numbers. Exposures enter as the offset
+    ``log(exposure)`` of the prediction.
+
+    * Conjugate: :math:`\ell^*(a; y) = (a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`.
+    * Neither smooth nor strongly convex (both on bounded sets only).
+    * Infimum of one observation: :math:`y - y \log y`.
+
+    Beyond :math:`u = 300` the exponential goes on along its tangent, so that a bad step gives a
+    huge number instead of an overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PoissonLoss().value(np.array([0.0, np.log(2.0)]), np.array([0.0, 2.0])).round(4)
+    array([1.    , 0.6137])
+    """
+
+    name: ClassVar[str] = "poisson_loss"
+    bends: ClassVar[bool] = True
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return exponential(u) - y * u
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return exponential_slope(u) - y
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return exponential_slope(u)
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return float(np.dot(c, y + entr(y)))
+
+    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        # Where the tangent stands for the exponential, the value is below the true one.
+        return np.where(u > LIMIT, np.inf, Loss.value_magnitude(self, u, y, value))
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        s = a + y
+        entropy: FloatArray = entr(s)  # -inf outside the domain
+        return np.negative(entropy + s)
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -y, np.full(y.shape, np.inf)
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        vector(y, where, self.name)
+        bad = y < 0.0
+        if np.any(bad):
+            raise DataError(
+                f"{where}: {self.name} needs counts (numbers >= 0), found {first_bad(bad, y)}."
+            )
+        return y
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        return cp.exp(u) - cp.multiply(y, u)
+
+
+__all__ = ["PoissonLoss"]

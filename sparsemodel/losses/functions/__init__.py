@@ -1,0 +1,1 @@
+"""Losses given as functions."""

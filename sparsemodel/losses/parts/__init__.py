@@ -1,0 +1,1 @@
+"""What losses share: checks of targets and parameters, intervals, exponentials."""

@@ -1,0 +1,91 @@
+r"""The Huber loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sparsemodel.interfaces import Curved, CvxModelled, FloatArray, IntervalConjugable, Loss
+from sparsemodel.losses.parts.intervals import within
+from sparsemodel.losses.parts.parameters import positive
+from sparsemodel.losses.parts.targets import vector
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HuberLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+    r"""Huber loss: a parabola up to residuals of ``delta``, straight lines beyond,
+
+    .. math:: \ell(u; y) = \begin{cases} \tfrac12 r^2 & |r| \le \delta \\
+              \delta |r| - \tfrac12 \delta^2 & |r| \ge \delta \end{cases}
+              \qquad r = u - y .
+
+    * Conjugate: :math:`\ell^*(a; y) = \tfrac12 a^2 + a y` for :math:`|a| \le \delta`.
+    * 1-smooth, not strongly convex. The second derivative is the generalised one: 1 where
+      :math:`|r| \le \delta`, 0 elsewhere.
+
+    Parameters
+    ----------
+    delta
+        Largest residual that counts as an ordinary one, positive, in the units of the target.
+
+    References
+    ----------
+    Huber, *Robust estimation of a location parameter*, Ann. Math. Statist. 35 (1964).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> HuberLoss(delta=1.0).value(np.array([0.5, 3.0]), np.zeros(2))
+    array([0.125, 2.5  ])
+    """
+
+    name: ClassVar[str] = "huber_loss"
+    delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        delta = positive(
+            self.delta, "delta", self.name, instead="; use absolute_loss for its limit"
+        )
+        object.__setattr__(self, "delta", delta)
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        r = u - y
+        a = np.clip(r, -self.delta, self.delta)  # the maximiser of a r - a^2/2
+        return a * (r - 0.5 * a)
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return np.clip(u - y, -self.delta, self.delta)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return np.where(np.abs(u - y) <= self.delta, 1.0, 0.0)
+
+    def curvature(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return 0.0
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        return within(a, *self.dual_interval(y), a * (0.5 * a + y))
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.full(y.shape, -self.delta), np.full(y.shape, self.delta)
+
+    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        return value  # nothing cancels after the residual is formed: the error is relative
+
+    def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        terms: FloatArray = np.abs(a) * (np.abs(a) + np.abs(y))
+        return terms
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        return vector(y, where, self.name)
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        return 0.5 * cp.huber(u - y, self.delta)  # CVXPY's atom is twice the usual one
+
+
+__all__ = ["HuberLoss"]

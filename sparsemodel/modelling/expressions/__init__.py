@@ -1,0 +1,1 @@
+"""Variables, parameters, affine expressions and constraints."""

@@ -1,0 +1,348 @@
+"""Affine expressions of variables: ``A @ w + c``, slices, sums and scalings."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import numpy as np
+
+from sparsemodel.designs import as_design, column_names
+from sparsemodel.interfaces import (
+    DataError,
+    DataTypeError,
+    Design,
+    FloatArray,
+    IntArray,
+    ModelError,
+)
+from sparsemodel.modelling.expressions.hints import HINTS
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
+from sparsemodel.modelling.expressions.symbolic import Symbolic, refuse_cvxpy
+from sparsemodel.modelling.expressions.values import real_array, real_number
+from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken
+
+if TYPE_CHECKING:
+    from sparsemodel.modelling.expressions.constraints import Constraint
+    from sparsemodel.modelling.expressions.variables import Variable
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """``factor * (design @ variable[rows])``; no design means the entries themselves."""
+
+    variable: Variable
+    rows: IntArray | None
+    design: Design | Parameter | None
+    factor: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the piece's value."""
+        full = self.variable.shape
+        rows = full[:1] if self.rows is None else (int(self.rows.size),)
+        if self.design is not None:
+            rows = (self.design.shape[0],)
+        return rows + full[1:]
+
+
+def _asked_by_sparse_matrix() -> bool:
+    """Return whether SciPy's sparse arithmetic wants to know what stands beside a matrix.
+
+    It leaves ``A @ w`` to us (``__rmatmul__``) only when NumPy makes a single object of us. For
+    DataFrames and LinearOperators, which ask in the same words, that would end in an error about
+    shapes.
+    """
+    module = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return module.startswith("scipy.sparse.") and not module.startswith("scipy.sparse.linalg")
+
+
+class AffineLike(Symbolic, ABC):
+    """The operators that variables, slices and affine expressions share."""
+
+    # SciPy leaves `array @ expression` to us when it sees this.
+    __array_priority__: float = 1000.0
+    _instead = "After solving, the numbers are in the .value of the variables."
+
+    def __len__(self) -> int:
+        raise DataTypeError(f"{self} is no sequence, although it can be sliced; use {self}.shape.")
+
+    def __iter__(self) -> NoReturn:
+        raise DataTypeError(
+            f"{self} is no sequence: the entries of an unknown cannot be looped over, nor added up "
+            "or compared by Python's sum, min and max. Write w.sum() for the sum, `w >= 0` for a "
+            "bound on every entry, w[0] for one of them."
+        )
+
+    @abstractmethod
+    def as_affine(self) -> Affine:
+        """Return the expression as a sum of pieces."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the expression's value."""
+        return self.as_affine().value_shape()
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of dimensions of the expression's value."""
+        return len(self.shape)
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
+        if _asked_by_sparse_matrix():
+            single = np.empty((), dtype=object)
+            single[()] = self
+            return single
+        refuse_cvxpy(self)
+        raise DataTypeError(
+            f"{self} has no numerical value here. NumPy's functions do not take unknowns: write "
+            "`A @ w` for np.dot, sm.norm(w) for a norm, and use w.value after solving. DataFrames "
+            "and LinearOperators multiply by themselves in `A @ w`: write `sm.as_design(A) @ w`, "
+            "or use the short form `sm.squared_loss(A, b)`."
+        )
+
+    def sum(self, axis: None = None, out: None = None) -> Affine:
+        """Return the sum of the entries (of the rows of a matrix), shape ``(1,)``.
+
+        ``np.sum(w)`` comes here too; ``axis`` and ``out`` are NumPy's and must be None.
+        """
+        if axis is not None or out is not None:
+            raise ModelError(f"{self}.sum() adds up all entries; it takes no axis.")
+        rows = self.shape[0] if self.shape else 1
+        return self.__rmatmul__(np.ones((1, rows)))
+
+    def __rmatmul__(self, matrix: Any) -> Affine:
+        affine = self.as_affine()
+        if len(affine.pieces) != 1 or affine.offset is not None:
+            raise ModelError(
+                "A matrix times a sum is not supported; multiply each variable: `A @ u + A @ v`."
+            )
+        piece = affine.pieces[0]
+        if piece.design is not None:
+            raise ModelError(
+                "A matrix times `A @ w` is not supported; multiply the matrices first."
+            )
+        matrix = taken(matrix)
+        design = _matrix(matrix)
+        rows = piece.shape[0] if piece.shape else 1
+        if design.shape[1] != rows:
+            raise DataError(
+                f"A @ {self}: A has {design.shape[1]} columns and {self} has {rows} entries. "
+                "They must be equal" + ("; did you mean A.T?" if design.shape[0] == rows else ".")
+            )
+        names = column_names(matrix.value if isinstance(matrix, Parameter) else matrix)
+        piece.variable.adopt_names(names, piece.rows)
+        return Affine((Piece(piece.variable, piece.rows, design, piece.factor),))
+
+    def __getitem__(self, key: Any) -> Any:
+        raise ModelError(
+            f"{self} cannot be sliced; slice the data instead: `A[rows] @ w`, "
+            "`A[:, cols] @ w[cols]`."
+        )
+
+    def _hint(self, function: str) -> str:
+        hint = HINTS.get(function)
+        return "" if hint is None else f"Instead, {hint}."
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise ModelError(
+            f"Nothing can be assigned to entries of {self}. To fix one, add the constraint "
+            "`w[0] == 1.0`; to start the search somewhere, set w.value and solve(start='value')."
+        )
+
+    def __abs__(self) -> NoReturn:
+        raise ModelError(
+            "The absolute value of an expression is not affine. For a sum of absolute residuals "
+            "use sm.absolute_loss, for a bound sm.norm."
+        )
+
+    def __matmul__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            f"{self} @ ... is not affine in the variables. Write the matrix first: `A @ w`; "
+            "for a squared norm use sm.ridge(w, lam)."
+        )
+
+    def __add__(self, other: Any) -> Affine:
+        if hasattr(other, "as_terms") and self.shape in ((), (1,)):
+            return NotImplemented  # a linear term of an objective: the other side knows how
+        return self.as_affine().plus(other)
+
+    def __radd__(self, other: Any) -> Affine:
+        return self.as_affine().plus(other)
+
+    def __sub__(self, other: Any) -> Affine:
+        other = taken(other)
+        if is_cvxpy(other):
+            other = _read(other)
+        elif not isinstance(other, (AffineLike, Quantity)):
+            other = _numbers(other)
+        return self.as_affine().plus(-other)
+
+    def __rsub__(self, other: Any) -> Affine:
+        return (-self).plus(other)
+
+    def __neg__(self) -> Affine:
+        return self.as_affine().times(-1.0)
+
+    def __mul__(self, other: Any) -> Affine:
+        if isinstance(other, AffineLike):
+            raise ModelError("The product of two variables is not affine.")
+        if np.ndim(other) > 0 and not isinstance(other, Quantity):
+            raise DataTypeError(
+                f"An array times {self} would be a product entry by entry, which is not "
+                "understood: write `A @ w` for the product with a matrix, or put the factors into "
+                "the columns of the data."
+            )
+        return self.as_affine().times(real_number(other, where="The factor of an expression"))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Affine:
+        divisor = real_number(other, where="The divisor of an expression")
+        if divisor == 0.0:
+            raise ModelError("Division of an expression by zero.")
+        return self.as_affine().times(1.0 / divisor)
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        raise ModelError(f"A quotient by {self} is not affine in the variables.")
+
+    def __pow__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "Powers of variables are not affine. For squares use sm.squared_loss(...) or "
+            "sm.ridge(w, lam)."
+        )
+
+    # ---- comparisons make constraints --------------------------------------------------------
+
+    def __le__(self, other: Any) -> Constraint:
+        from sparsemodel.modelling.expressions.constraints import compare
+
+        return compare(self, "<=", other)
+
+    def __ge__(self, other: Any) -> Constraint:
+        from sparsemodel.modelling.expressions.constraints import compare
+
+        return compare(self, ">=", other)
+
+    def __lt__(self, other: Any) -> NoReturn:
+        raise ModelError("Strict inequalities describe open sets; write `<=`.")
+
+    def __gt__(self, other: Any) -> NoReturn:
+        raise ModelError("Strict inequalities describe open sets; write `>=`.")
+
+    def __eq__(self, other: object) -> Constraint:  # type: ignore[override]
+        from sparsemodel.modelling.expressions.constraints import compare
+
+        return compare(self, "==", other)
+
+    def __ne__(self, other: object) -> NoReturn:
+        raise ModelError("`!=` does not describe a closed set and cannot be a constraint.")
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+
+@final
+class Affine(AffineLike):
+    """A sum of pieces and a constant."""
+
+    def __init__(
+        self, pieces: tuple[Piece, ...], offset: FloatArray | float | Quantity | None = None
+    ) -> None:
+        self.pieces = pieces
+        self.offset = offset
+
+    def as_affine(self) -> Affine:
+        return self
+
+    def __repr__(self) -> str:
+        parts = []
+        for piece in self.pieces:
+            factor = "" if piece.factor == 1.0 else f"{piece.factor:g} * "
+            name = piece.variable.label + ("" if piece.rows is None else "[...]")
+            parts.append(factor + ("A @ " if piece.design is not None else "") + name)
+        if self.offset is not None:
+            parts.append("offset")
+        return " + ".join(parts)
+
+    def value_shape(self) -> tuple[int, ...]:
+        """Return the broadcast shape of the sum, or raise when the shapes do not agree."""
+        shapes = [piece.shape for piece in self.pieces]
+        if self.offset is not None:
+            shapes.append(np.shape(self.offset))
+        shape: tuple[int, ...] = ()
+        for other in shapes:
+            if other in ((), shape):
+                continue
+            if shape in ((), other[1:]):  # a number or a row is repeated for every observation
+                shape = other
+            elif other != shape[1:]:
+                raise DataError(
+                    f"The parts of {self} have the shapes {', '.join(map(str, shapes))}, which "
+                    "do not add up: every data matrix needs the same number of rows."
+                )
+        return shape
+
+    def plus(self, other: Any) -> Affine:
+        """Return the sum with a constant or another expression."""
+        other = taken(other)
+        if is_cvxpy(other):
+            other = _read(other)
+        if isinstance(other, AffineLike):
+            affine = other.as_affine()
+            offset = _add(self.offset, affine.offset)
+            out = Affine(self.pieces + affine.pieces, offset)
+        elif not isinstance(other, Quantity) and type(other).__module__.startswith("sparsemodel."):
+            raise ModelError(
+                f"{type(other).__name__} cannot be added to the affine expression {self}; "
+                "close the loss's parenthesis before adding a term."
+            )
+        else:
+            constant = other if isinstance(other, Quantity) else _numbers(other)
+            out = Affine(self.pieces, _add(self.offset, constant))
+        out.value_shape()
+        return out
+
+    def times(self, factor: float) -> Affine:
+        """Return the expression scaled by a number."""
+        pieces = tuple(Piece(p.variable, p.rows, p.design, factor * p.factor) for p in self.pieces)
+        return Affine(pieces, None if self.offset is None else factor * self.offset)
+
+
+def _matrix(matrix: Any) -> Design | Parameter:
+    if isinstance(matrix, Parameter):
+        if len(matrix.shape) != 2:
+            raise ModelError(
+                f"{matrix!r} @ ... needs a matrix; declare it as sm.Parameter((n, p))."
+            )
+        return matrix
+    if isinstance(matrix, Quantity):
+        raise ModelError(f"{matrix!r} is not a matrix.")
+    if np.ndim(matrix) == 1 and not hasattr(matrix, "matvec"):  # a row: `ones @ w == 1`
+        matrix = real_array(matrix, where="The vector a in `a @ w`")[None, :]
+    return as_design(matrix, where="The matrix A in `A @ w`")
+
+
+def _read(expression: Any) -> Affine:
+    from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of
+
+    return affine_of(expression)
+
+
+def _numbers(values: Any) -> FloatArray | float:
+    array = real_array(values, where="The constant of an expression", ndim=(0, 1, 2))
+    return float(array) if array.ndim == 0 else array
+
+
+def _add(a: Any, b: Any) -> Any:
+    if a is None or b is None:
+        return b if a is None else a
+    if np.ndim(a) and np.ndim(b) and np.shape(a) != np.shape(b):
+        raise DataError(f"Constants of shapes {np.shape(a)} and {np.shape(b)} do not add up.")
+    return a + b
+
+
+__all__ = ["Affine", "AffineLike", "Piece"]

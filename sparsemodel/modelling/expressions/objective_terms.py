@@ -1,0 +1,255 @@
+"""What an objective is made of: losses, ridges, a price on the support, and their sums."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+
+from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.values import real_number
+from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken
+
+Reduction: TypeAlias = Literal["mean", "sum"]
+
+
+class ObjectiveLike(Symbolic, ABC):
+    """The operators that objective terms and their sums share."""
+
+    _instead = "After solving, the value of the objective is solution.value."
+
+    @abstractmethod
+    def as_terms(self) -> Objective:
+        """Return the expression as a sum of terms."""
+
+    def __add__(self, other: Any) -> Objective:
+        other = taken(other)
+        if is_cvxpy(other):
+            from sparsemodel.modelling.from_cvxpy.atoms import objective_of
+
+            other = objective_of(other)
+        if hasattr(other, "as_terms"):
+            other = other.as_terms()
+        if isinstance(other, ObjectiveLike):
+            a, b = self.as_terms(), other.as_terms()
+            return Objective(a.terms + b.terms, a.constant + b.constant)
+        if isinstance(other, AffineLike):
+            return self + linear_term(other)
+        here = self.as_terms()
+        if other is None or isinstance(other, Quantity):
+            raise ModelError(f"{other!r} cannot be added to an objective; it may scale a term.")
+        return Objective(here.terms, here.constant + real_number(other, where="A constant"))
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Objective:
+        if isinstance(other, (ObjectiveLike, AffineLike)):
+            raise ModelError("The product of two terms is not convex; only numbers scale terms.")
+        here, other = self.as_terms(), taken(other)
+        if isinstance(other, Quantity):
+            if here.constant:
+                raise ModelError("A parameter scales single terms, not a sum with a constant.")
+            return Objective(tuple(term.scaled(other) for term in here.terms))
+        factor = real_number(other, where="The factor of a term", minimum=0.0)
+        return Objective(tuple(term.scaled(factor) for term in here.terms), factor * here.constant)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Objective:
+        other = taken(other)
+        if isinstance(other, Quantity):
+            scaled: Objective = self * (1.0 / other)
+            return scaled
+        divisor = real_number(other, where="The divisor of a term")
+        if not divisor > 0.0:
+            raise ModelError(f"A term can only be divided by a positive number, not {divisor:g}.")
+        return self * (1.0 / divisor)
+
+    def __neg__(self) -> Objective:
+        raise ModelError(
+            "A negated loss is not convex. To maximise a likelihood, minimise its negative, "
+            "which is what the losses are."
+        )
+
+    def __sub__(self, other: Any) -> Objective:
+        if isinstance(other, ObjectiveLike):
+            raise ModelError("The difference of two terms is not convex.")
+        if isinstance(other, AffineLike):
+            return self + linear_term(-other)
+        return self + -real_number(other, where="A constant")
+
+    def __rsub__(self, other: Any) -> Objective:
+        raise ModelError("A negated loss is not convex.")
+
+    def __pow__(self, other: Any) -> Objective:
+        raise ModelError("Powers of a loss are not understood; scale it or add terms.")
+
+    def __le__(self, other: Any) -> Any:
+        if all(isinstance(term, Price) for term in self.as_terms().terms):
+            raise ModelError(
+                f"A bound on {self!r} is not understood: a limit holds for the count of one "
+                "variable. Stack the variables into one, and write sm.card(w) <= k."
+            )
+        raise ModelError(
+            f"A bound on {self!r} is not understood; put the loss into sm.minimize(...)."
+        )
+
+    __lt__ = __le__
+    __ge__ = __le__
+    __gt__ = __le__
+
+
+class MatrixTerm(ObjectiveLike):
+    """A term of a precision-matrix problem: a convex function of one symmetric variable."""
+
+    expression: Affine
+    weight: float
+
+    @abstractmethod
+    def scaled(self, factor: float | Quantity) -> MatrixTerm:
+        """Return the term times ``factor``."""
+
+
+@final
+class Objective(ObjectiveLike):
+    """A sum of terms and a constant."""
+
+    def __init__(
+        self,
+        terms: tuple[LossTerm | Ridge | Price | MatrixTerm, ...],
+        constant: float = 0.0,
+    ) -> None:
+        self.terms = terms
+        self.constant = constant
+
+    def as_terms(self) -> Objective:
+        return self
+
+    def __repr__(self) -> str:
+        parts = [repr(term) for term in self.terms]
+        if self.constant:
+            parts.append(f"{self.constant:g}")
+        return " + ".join(parts) or "0"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LossTerm(ObjectiveLike):
+    """``scale * (mean or sum of loss(prediction, target))``."""
+
+    loss: DataFit
+    prediction: Affine | Design | None
+    """A design alone is the short form: the problem's one vector variable is meant. None means
+    that variable itself."""
+    target: FloatArray | Quantity | None
+    """None for losses that have no target (a custom function of the variable)."""
+    weights: FloatArray | Quantity | None
+    reduction: Reduction
+    scale: float | Quantity = 1.0
+    classes: tuple[str, ...] | None = None
+    """Names of the classes, when the target came as text or booleans."""
+    column_names: tuple[str, ...] | None = None
+
+    def as_terms(self) -> Objective:
+        return Objective((self,))
+
+    def scaled(self, factor: float | Quantity) -> LossTerm:
+        """Return the term times ``factor``."""
+        return replace(self, scale=_times(factor, self.scale))
+
+    def __repr__(self) -> str:
+        prediction = "A" if isinstance(self.prediction, Design) else repr(self.prediction)
+        shown = "" if self.prediction is None else prediction
+        return f"{_factor(self.scale)}{self.loss.name}({shown})"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ridge(ObjectiveLike):
+    """``(weight / 2) ||expression||^2``; no expression means the problem's one vector variable."""
+
+    expression: Affine | None
+    weight: float | FloatArray | Quantity
+
+    def as_terms(self) -> Objective:
+        return Objective((self,))
+
+    def scaled(self, factor: float | Quantity) -> Ridge:
+        """Return the term times ``factor``."""
+        return replace(self, weight=_times(factor, self.weight))
+
+    def __repr__(self) -> str:
+        name = "" if self.expression is None else f"{self.expression}, "
+        weight = self.weight
+        shown = repr(weight) if isinstance(weight, Quantity) else f"{np.mean(weight):g}"
+        return f"ridge({name}{shown})"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Price(ObjectiveLike):
+    """``gamma * card(expression)`` in the objective."""
+
+    expression: Affine
+    groups: Any
+    gamma: float | Quantity
+
+    def as_terms(self) -> Objective:
+        return Objective((self,))
+
+    def scaled(self, factor: float | Quantity) -> Price:
+        """Return the term times ``factor``."""
+        return replace(self, gamma=_times(factor, self.gamma))
+
+    def __repr__(self) -> str:
+        return f"{_factor(self.gamma)}card({counted(self.expression, self.groups)})"
+
+
+def counted(expression: Affine, groups: Any) -> str:
+    """Return what ``card`` counts, as it is written."""
+    rows = len(expression.value_shape()) == 2 and groups is None
+    return f"{expression}{', groups' if groups is not None else ', axis=1' if rows else ''}"
+
+
+def linear_term(expression: AffineLike) -> LossTerm:
+    """Return an affine expression that is one number as a term of an objective."""
+    from sparsemodel.losses.residuals.linear import LinearLoss
+
+    affine = expression.as_affine()
+    if affine.value_shape() not in ((), (1,)):
+        raise ModelError(
+            f"{affine} has the shape {affine.value_shape()}, and an objective is one number: add a "
+            "linear term such as `mu @ w` or `w.sum()`, put the expression inside a loss, or use "
+            "sm.ridge(w, lam)."
+        )
+    if not affine.value_shape():
+        affine = affine.plus(np.zeros(1))
+    return LossTerm(LinearLoss(), affine, np.ones(1), None, "sum")
+
+
+def _times(factor: Any, scale: Any) -> Any:
+    return factor if isinstance(scale, float) and scale == 1.0 else factor * scale
+
+
+def _factor(scale: Any) -> str:
+    if isinstance(scale, Quantity):
+        return f"{scale!r} * "
+    return "" if scale == 1.0 else f"{scale:g} * "
+
+
+__all__ = [
+    "LossTerm",
+    "MatrixTerm",
+    "Objective",
+    "ObjectiveLike",
+    "Price",
+    "Reduction",
+    "Ridge",
+    "counted",
+    "linear_term",
+]

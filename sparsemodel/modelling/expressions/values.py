@@ -1,0 +1,150 @@
+"""Checks of the numbers users hand over, with errors that say what was found and where."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.designs.frames import frame_array, series_array
+from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
+from sparsemodel.interfaces.numeric import real_number, whole_number
+
+
+def array_of(values: Any, where: str) -> Any:
+    """Return a DataFrame or a Series (anything with ``to_numpy``) as an array."""
+    two = getattr(values, "ndim", 1) == 2
+    return frame_array(values, where) if two else series_array(values, where)
+
+
+def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> FloatArray:
+    """Return ``values`` as a finite float64 array, or raise an error that names ``where``."""
+    if hasattr(values, "to_numpy"):
+        values = array_of(values, where)
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{where} is not an array: its rows have different lengths.") from error
+    if array.dtype.kind == "O":
+        array = _from_objects(array, where)
+    if array.dtype.kind == "c":
+        raise DataTypeError(f"{where} is complex; real numbers are needed.")
+    if array.dtype.kind not in "biuf":
+        raise DataTypeError(
+            f"{where} has dtype {array.dtype}; numbers are needed. Convert it with astype(float)."
+        )
+    if array.ndim not in ndim:
+        wanted = " or ".join(f"{d}-dimensional" for d in ndim)
+        hint = (
+            f" Use {where}.ravel()." if 1 in ndim and array.ndim == 2 and 1 in array.shape else ""
+        )
+        raise DataError(f"{where} must be {wanted}, not of shape {array.shape}.{hint}")
+    with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is said
+        out = array.astype(np.float64, copy=False)
+    finite = np.isfinite(out)
+    if not finite.all():
+        first = tuple(int(i) for i in np.argwhere(~finite)[0])
+        shown = first[0] if len(first) == 1 else first
+        raise DataError(
+            f"{where} holds {int((~finite).sum())} value(s) that are NaN or infinite, the first at "
+            f"index {shown}. Drop or impute them."
+        )
+    return out
+
+
+def _from_objects(array: Any, where: str) -> Any:
+    if array.size and all(isinstance(v, numbers.Real) for v in array.ravel().tolist()):
+        try:
+            return array.astype(np.float64)
+        except OverflowError as error:
+            raise DataError(
+                f"{where} holds a number beyond the largest double (1.8e308); rescale it."
+            ) from error
+    raise DataTypeError(
+        f"{where} has dtype object, which can hold anything; convert it with astype(float) "
+        "after encoding text and missing values."
+    )
+
+
+def checked_shape(shape: Any, what: str) -> tuple[int, ...]:
+    """Return the shape of a variable or a parameter as a tuple of at most two positive sizes."""
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    try:
+        checked = tuple(operator.index(s) for s in sizes)
+    except TypeError as error:
+        raise DataTypeError(
+            f"The shape of a {what} is a whole number or a tuple of them, not {shape!r}. "
+            "Give a name with name=."
+        ) from error
+    if len(checked) > 2:
+        raise ModelError(f"A {what} has at most two dimensions, not shape {checked}.")
+    if any(s < 1 for s in checked):
+        raise ModelError(f"Every dimension of a {what} must be at least 1, not {checked}.")
+    return checked
+
+
+def cardinality_bound(value: Any) -> int:
+    """Return the ``k`` of ``card(w) <= k``: a whole number that is not negative."""
+    k = whole_number(
+        value,
+        where="The k of card(...) <= k",
+        minimum=0,
+        maximum=None,  # more than there are coefficients means all of them
+        hint=" Round it yourself, so that the choice is yours.",
+    )
+    return min(k, int(np.iinfo(np.intp).max))
+
+
+def text_of(value: Any, where: str) -> str:
+    """Return ``value`` as text that can be written as UTF-8, which lone surrogates cannot."""
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where} is {text!a}, which cannot be written as UTF-8 (a lone surrogate at index "
+            f"{error.start}); decode the text it comes from with its own encoding."
+        ) from error
+    return text
+
+
+def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """Return a target as numbers, with the class names if it came as text or booleans.
+
+    Two distinct strings become 0 and 1 in sorted order, more become 0, 1, 2, ...; booleans
+    become 0 and 1; numbers stay what they are.
+    """
+    if hasattr(values, "to_numpy"):
+        values = array_of(values, where)
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{where} is not an array: its rows have different lengths.") from error
+    if array.dtype.kind == "b":
+        return array.astype(np.float64), ("False", "True")
+    text = array.dtype.kind in "US" or array.dtype.kind == "T"
+    if array.dtype.kind == "O" and array.size:
+        text = all(isinstance(v, str) for v in array.ravel().tolist())
+    if text:
+        classes, codes = np.unique(array.astype(str), return_inverse=True)
+        named = tuple(text_of(c, f"A class of {where}") for c in classes)
+        return codes.reshape(array.shape).astype(np.float64), named
+    return real_array(array, where=where, ndim=(1, 2)), None
+
+
+__all__ = [
+    "array_of",
+    "cardinality_bound",
+    "checked_shape",
+    "labels",
+    "real_array",
+    "real_number",
+    "text_of",
+    "whole_number",
+]

@@ -1,0 +1,199 @@
+"""Variables and their slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
+from sparsemodel.modelling.expressions.values import checked_shape, real_array, text_of
+
+if TYPE_CHECKING:
+    from sparsemodel.modelling.precision_matrices.terms_and_constraints import EigenvalueBound
+
+
+class Variable(AffineLike):
+    """An unknown: a number, a vector, or a matrix whose rows are counted together.
+
+    Parameters
+    ----------
+    shape
+        Nothing (or ``()``) for a number, ``p`` for a vector, ``(p, m)`` for a matrix.
+    name
+        What to call it in every output.
+    names
+        Names of its entries (of its rows, for a matrix), ``df.columns`` for instance.
+    symmetric
+        True for the unknown of a precision-matrix problem.
+    nonneg
+        True for ``w >= 0`` in every problem.
+
+    Attributes
+    ----------
+    value
+        The solution after :meth:`Problem.solve`, an array of ``shape`` (a float for a number);
+        None before. Assign to it to give a starting point.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> w.shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        shape: int | tuple[int, ...] = (),
+        *,
+        name: str | None = None,
+        names: Sequence[str] | None = None,
+        symmetric: bool = False,
+        nonneg: bool = False,
+    ) -> None:
+        self._shape = checked_shape(shape, "Variable")
+        self.nonneg: bool = bool(nonneg)
+        if symmetric and (len(self._shape) != 2 or self._shape[0] != self._shape[1]):
+            raise ModelError(f"A symmetric Variable has shape (p, p), not {self._shape}.")
+        self._symmetric = bool(symmetric)
+        self.name = None if name is None else text_of(name, "The name of a Variable")
+        self._names = None if names is None else self._check_names(names)
+        self._value: FloatArray | float | None = None
+        self.partner: Any = None
+        """The CVXPY variable this one stands for, if any; it gets every value too."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def size(self) -> int:
+        """Return the number of entries."""
+        return int(np.prod(self._shape))
+
+    @property
+    def symmetric(self) -> bool:
+        """Return whether it was declared to be a symmetric matrix."""
+        return self._symmetric
+
+    def __rshift__(self, bound: Any) -> EigenvalueBound:
+        from sparsemodel.modelling.precision_matrices.terms_and_constraints import eigenvalue_bound
+
+        return eigenvalue_bound(self, bound, upper=False)
+
+    def __lshift__(self, bound: Any) -> EigenvalueBound:
+        from sparsemodel.modelling.precision_matrices.terms_and_constraints import eigenvalue_bound
+
+        return eigenvalue_bound(self, bound, upper=True)
+
+    @property
+    def label(self) -> str:
+        """Return the name, or "variable" when it has none."""
+        return self.name or "variable"
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Return the names of the entries (rows), if they have any."""
+        return self._names
+
+    @property
+    def value(self) -> Any:
+        """Return the current value; None before the first solve."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if value is None:
+            self._value = None
+            return
+        array = real_array(value, where=f"The value of {self.label}", ndim=(len(self._shape),))
+        if array.shape != self._shape:
+            raise ModelError(
+                f"The value of {self.label} must have shape {self._shape}, not {array.shape}."
+            )
+        self._value = float(array) if not self._shape else array.copy()
+        if self.partner is not None:
+            self.partner.value = self._value
+
+    def adopt_names(self, names: tuple[str, ...] | None, rows: IntArray | None) -> None:
+        """Take the column names of a DataFrame, unless the user named the entries."""
+        if names is not None and self._names is None and rows is None:
+            self._names = self._check_names(names)
+
+    def _check_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        checked = tuple(text_of(n, f"Name {j} of {self.label}") for j, n in enumerate(names))
+        rows = self._shape[0] if self._shape else 1
+        if len(checked) != rows:
+            raise ModelError(
+                f"names has {len(checked)} entries, and {self.label} has {rows}; "
+                "give one name per entry."
+            )
+        return checked
+
+    def as_affine(self) -> Affine:
+        return Affine((Piece(self, None, None),))
+
+    def __getitem__(self, key: Any) -> Slice:
+        if not self._shape:
+            raise ModelError(f"{self.label} is a single number and has no entries.")
+        return Slice(self, _indices(key, self._shape[0], self.label))
+
+    @property
+    def T(self) -> Variable:
+        """Return the vector itself (so that ``w.T @ w`` gets a helpful error)."""
+        if len(self._shape) == 2 and not self._symmetric:
+            raise ModelError(
+                f"{self.label}.T: transposes of matrix variables are not understood; declare the "
+                f"variable in the other shape, {self._shape[::-1]}, or transpose the data."
+            )
+        return self
+
+    def __repr__(self) -> str:
+        return self.name or f"Variable({', '.join(map(str, self._shape))})"
+
+
+@final
+class Slice(AffineLike):
+    """Some entries (rows) of a variable, in increasing order."""
+
+    def __init__(self, variable: Variable, rows: IntArray) -> None:
+        self.variable = variable
+        self.rows = rows
+
+    def as_affine(self) -> Affine:
+        return Affine((Piece(self.variable, self.rows, None),))
+
+    def __repr__(self) -> str:
+        return f"{self.variable.label}[{self.rows.size} entries]"
+
+
+def _indices(key: Any, size: int, label: str) -> IntArray:
+    if isinstance(key, tuple):
+        raise ModelError(
+            f"{label}[...] takes one index: a matrix variable is sliced by rows, not by columns or "
+            "entries. Declare what you want to address as variables of their own, or the matrix "
+            "as a vector of p * m entries."
+        )
+    try:
+        rows = np.atleast_1d(np.arange(size)[key])
+    except IndexError as error:
+        if "only integers" in str(error):
+            raise DataTypeError(f"{label}[{key!r}] is not a slice, an index or a mask.") from error
+        raise ModelError(
+            f"{label}[{key!r}] is out of range: {label} has {size} entries."
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise DataTypeError(f"{label}[{key!r}] is not a slice, an index or a mask.") from error
+    if rows.ndim != 1:
+        raise ModelError(f"{label}[...] takes one index; matrix variables are sliced by rows.")
+    if not rows.size:
+        raise ModelError(f"{label}[{key!r}] selects no entries.")
+    if np.any(np.diff(rows) <= 0):
+        raise ModelError(f"The entries of {label}[...] must be distinct and in increasing order.")
+    return rows
+
+
+__all__ = ["Slice", "Variable"]

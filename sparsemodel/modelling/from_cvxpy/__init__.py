@@ -1,0 +1,1 @@
+"""Declarations in CVXPY, read into our own terms."""

@@ -1,0 +1,113 @@
+"""Affine CVXPY expressions as ours; matrices are held by reference.
+
+Nothing here imports CVXPY: expressions are told by the names of their classes, so that a problem
+without them costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray, ModelError
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.from_cvxpy.following import followed, is_cvxpy, is_read_again, value_of
+
+_twins: WeakValueDictionary[int, Variable] = WeakValueDictionary()
+"""Our variable for each CVXPY variable, by its number."""
+
+
+def kind_of(expression: Any) -> str:
+    """Return the name of an expression's atom; ``PowerApprox`` and the like lose their ending."""
+    return type(expression).__name__.removesuffix("Approx")
+
+
+def twin(variable: Any) -> Variable:
+    """Return the variable that stands for a CVXPY variable; its value is handed back there."""
+    number = int(variable.id)
+    found = _twins.get(number)
+    if found is None:
+        square = bool(variable.attributes["symmetric"] or variable.attributes["PSD"])
+        found = Variable(tuple(variable.shape), name=variable.name(), symmetric=square)
+        found.partner = variable
+        _twins[number] = found
+    return found
+
+
+def affine_of(expression: Any) -> Affine:
+    """Return an affine CVXPY expression as ours.
+
+    Raises
+    ------
+    ModelError
+        When it holds an operation that is not understood; the message names it.
+    """
+    if isinstance(expression, AffineLike):
+        return expression.as_affine()
+    kind = kind_of(expression)
+    if expression.is_constant():
+        return Affine((), _constant(expression))
+    if kind == "Variable":
+        return twin(expression).as_affine()
+    if kind == "AddExpression":
+        total = affine_of(expression.args[0])
+        for part in expression.args[1:]:
+            total = total.plus(affine_of(part))
+        return total
+    if kind == "NegExpression":
+        return affine_of(expression.args[0]).times(-1.0)
+    if kind == "Promote":
+        return affine_of(expression.args[0])
+    if kind == "Sum" and kind_of(expression.args[0]) == "Variable":
+        return twin(expression.args[0]).sum()
+    if kind in ("MulExpression", "multiply"):
+        left, right = expression.args
+        if right.is_constant() and (kind == "multiply" or right.size == 1 or right.ndim == 1):
+            left, right = right, left
+        if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
+            return affine_of(right).times(number_of(left))
+        if left.is_constant() and kind == "MulExpression":
+            return affine_of(right).__rmatmul__(_factor(left))
+    if kind == "DivExpression" and expression.args[1].is_constant():
+        return affine_of(expression.args[0]).times(1.0 / number_of(expression.args[1]))
+    if kind == "index" and kind_of(expression.args[0]) == "Variable":
+        variable = twin(expression.args[0])
+        if len(variable.shape) == 1 or len(expression.key) == 1:
+            rows = np.arange(variable.shape[0])[expression.key[0]]
+            return variable[np.atleast_1d(rows)].as_affine()
+    raise ModelError(
+        f"The CVXPY operation {kind} in {expression} is not recognised; affine expressions are "
+        "sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
+        "sm.Variable, or leave it to CVXPY."
+    )
+
+
+def is_uniform(constant: Any) -> bool:
+    """Return whether a constant is one number, repeated for every entry perhaps."""
+    values = value_of(constant)
+    return not hasattr(values, "tocsr") and bool(np.all(values == np.ravel(values)[0]))
+
+
+def number_of(constant: Any) -> float:
+    """Return the value of a constant that is one number."""
+    return float(np.ravel(value_of(constant))[0])
+
+
+def _factor(matrix: Any) -> Any:
+    """Return a data matrix, as a parameter where sparsemodel itself has to follow it."""
+    return value_of(matrix) if is_read_again() or not matrix.parameters() else followed(matrix)
+
+
+def _constant(constant: Any) -> FloatArray | float | Parameter:
+    """Return the present value of a constant, or a parameter as above."""
+    if constant.parameters() and not is_read_again():
+        return followed(constant)
+    array = np.asarray(value_of(constant), dtype=np.float64)
+    return float(array) if array.ndim == 0 else array
+
+
+__all__ = ["affine_of", "is_cvxpy", "is_uniform", "kind_of", "number_of", "twin"]

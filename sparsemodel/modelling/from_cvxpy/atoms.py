@@ -1,0 +1,318 @@
+"""CVXPY objectives as sums of our terms: every loss is found by the atoms it is written with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray, ModelError
+from sparsemodel.losses import (
+    AbsoluteLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    QuantileLoss,
+    SquaredLoss,
+)
+from sparsemodel.modelling.expressions.affine import Affine
+from sparsemodel.modelling.expressions.objective_terms import Objective
+from sparsemodel.modelling.from_cvxpy.affine_expressions import (
+    affine_of,
+    is_uniform,
+    kind_of,
+    number_of,
+)
+from sparsemodel.modelling.from_cvxpy.exponentials import Exponentials, Linear, joined, term_of_rows
+from sparsemodel.modelling.from_cvxpy.following import value_of
+from sparsemodel.modelling.loss_terms.custom_loss import custom_loss
+from sparsemodel.modelling.loss_terms.terms import ridge
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import Trace, log_det, symmetric
+
+RECOGNISED = (
+    "sum_squares, square, quad_form, norm(.)**2, norm1, abs, huber, logistic, pos, "
+    "maximum(a * r, b * r), exp, log_det, trace, affine terms, their sums and multiples"
+)
+
+
+def objective_of(expression: Any) -> Objective:
+    """Return a convex CVXPY expression as a sum of our terms.
+
+    Raises
+    ------
+    ModelError
+        When an atom is not recognised, or not convex here; the message names it.
+    """
+    total = Objective(())
+    for part in joined(_terms(expression, 1.0)):
+        total = total + part
+    return total
+
+
+def _terms(expression: Any, factor: float) -> list[Any]:
+    """Return the parts of ``factor * expression``, a number: ours, linear ones, constants."""
+    kind = kind_of(expression)
+    if expression.is_constant():
+        return [factor * float(np.asarray(value_of(expression)).reshape(()))]
+    if kind == "AddExpression":
+        whole = _as_linear(expression, np.full(expression.shape or (1,), factor))
+        return whole or [term for part in expression.args for term in _terms(part, factor)]
+    if kind == "NegExpression":
+        return _terms(expression.args[0], -factor)
+    if kind in ("MulExpression", "multiply"):
+        left, right = expression.args
+        if right.is_constant():
+            left, right = right, left
+        if left.is_constant() and left.size == 1:
+            return _terms(right, factor * number_of(left))
+        if left.is_constant() and left.ndim == 1:
+            return _entries(right, factor * np.asarray(value_of(left), dtype=np.float64))
+    if kind == "DivExpression" and expression.args[1].is_constant():
+        return _terms(expression.args[0], factor / number_of(expression.args[1]))
+    if kind == "log_det":
+        return [-log_det(affine_of(expression.args[0])) * -factor] if factor < 0.0 else _concave()
+    matrix = _inner_product(expression)
+    if matrix is not None:
+        return [Trace(symmetric(affine_of(matrix[1]), "trace"), matrix[0], weight=factor)]
+    if kind == "Sum":
+        if getattr(expression, "axis", None) is not None:
+            raise _unknown(expression)
+        inner = expression.args[0]
+        return _entries(inner, np.full(inner.shape, factor))
+    if kind == "norm1":
+        inside = expression.args[0]
+        return [_of_rows("abs", expression, inside, np.full(inside.shape, factor))]
+    if expression.is_affine():
+        return [Linear(affine_of(expression), np.full(expression.shape or (1,), factor))]
+    return [_whole(expression, kind, factor)]
+
+
+def _as_linear(expression: Any, weights: FloatArray) -> list[Any]:
+    """Return an affine sum as one linear part, or nothing where it must be taken apart."""
+    if not expression.is_affine():
+        return []
+    try:
+        return [Linear(affine_of(expression), weights)]
+    except ModelError:
+        return []  # factors in front of single entries, perhaps
+
+
+def _whole(expression: Any, kind: str, factor: float) -> Any:
+    """Return the term of an atom that is one number."""
+    if factor < 0.0:
+        raise ModelError(f"-{kind}(...) is not convex in {expression}.")
+    if kind == "quad_over_lin" and expression.args[1].is_constant():
+        return _squares(expression.args[0], factor / number_of(expression.args[1]))
+    if kind in ("power", "Power"):
+        base = expression.args[0]
+        if _order(expression) == 2.0 and kind_of(base) == "Pnorm" and _order(base) == 2.0:
+            return _squares(base.args[0], factor)
+    if kind == "QuadForm" and expression.args[1].is_constant():
+        return _quadratic(expression, factor)
+    if expression.size == 1 and expression.args:
+        return _of_rows(kind, expression, expression.args[0], np.full((1,), factor))
+    raise _unknown(expression)
+
+
+def _entries(expression: Any, weights: FloatArray) -> list[Any]:
+    """Return the parts of the sum of ``weights * expression``, entry by entry."""
+    kind = kind_of(expression)
+    if expression.is_constant():
+        return [float(np.sum(weights * np.asarray(value_of(expression))))]
+    if kind == "AddExpression":
+        whole = _as_linear(expression, weights)
+        return whole or [term for part in expression.args for term in _entries(part, weights)]
+    if kind == "NegExpression":
+        return _entries(expression.args[0], -weights)
+    if kind == "DivExpression" and expression.args[1].is_constant():
+        return _entries(expression.args[0], weights / np.asarray(value_of(expression.args[1])))
+    if kind == "multiply" or (kind == "MulExpression" and min(a.size for a in expression.args) < 2):
+        constant, other = expression.args
+        if not constant.is_constant():
+            constant, other = other, constant
+        if constant.is_constant():
+            return _entries(other, weights * np.asarray(value_of(constant)))
+    if expression.is_affine():
+        return [Linear(affine_of(expression), weights)]
+    if np.any(weights < 0.0):
+        raise ModelError(f"-{kind}(...) is not convex in {expression}.")
+    inside = expression.args[0] if expression.args else expression
+    return [_of_rows(kind, expression, inside, weights)]
+
+
+def _of_rows(kind: str, atom: Any, inside: Any, weights: FloatArray) -> Any:
+    """Return ``weights * atom(inside)``, where the atom acts on every entry."""
+    if np.any(weights < 0.0):
+        raise ModelError(f"-{kind}(...) is not convex in {atom}.")
+    if kind == "abs":
+        return term_of_rows(AbsoluteLoss(), _rows(inside, atom)[0], weights)
+    if kind == "huber":
+        u = _rows(inside, atom)[0]
+        return 2.0 * term_of_rows(HuberLoss(delta=float(value_of(atom.M))), u, weights)
+    if kind in ("power", "Power", "square") and _order(atom) == 2.0:
+        return 2.0 * term_of_rows(SquaredLoss(), _rows(inside, atom)[0], weights)
+    if kind == "exp":
+        u, signs = _rows(inside, atom)
+        if np.ptp(signs):
+            raise ModelError("The exponents of exp(...) must not have mixed signs in front.")
+        return Exponentials(u.times(float(signs.flat[0])), weights)
+    if kind == "logistic":  # log(1 + exp(-y u)) with the signs -y in front of u
+        u, signs = _rows(inside, atom)
+        return term_of_rows(LogisticLoss(), u, weights, -signs)
+    if kind == "maximum" and len(atom.args) == 2:
+        return _maximum(atom, weights)
+    raise _unknown(atom)
+
+
+def _maximum(atom: Any, weights: FloatArray) -> Any:
+    """Return ``max(0, t)`` as a hinge loss, ``max(a r, b r)`` as a quantile loss."""
+    active, other = atom.args
+    if active.is_constant():
+        active, other = other, active
+    if other.is_constant():
+        if not np.any(value_of(other)):
+            u, signs = _rows(active, atom)  # max(0, t) = max(0, 1 - y v) with y = -s, v = u - s
+            return term_of_rows(HingeLoss(), u.plus(-signs), weights, -signs)
+        raise _unknown(atom)
+    (a, r), (b, q) = _multiple(active), _multiple(other)
+    if r is q and min(a, b) < 0.0 < max(a, b):
+        high, low = max(a, b), min(a, b)
+        loss = QuantileLoss(tau=high / (high - low))
+        return (high - low) * term_of_rows(loss, affine_of(r).times(-1.0), weights)
+    raise _unknown(atom)
+
+
+def _multiple(expression: Any) -> tuple[float, Any]:
+    """Return ``(a, r)`` of ``a * r``."""
+    kind = kind_of(expression)
+    if kind == "NegExpression":
+        factor, inside = _multiple(expression.args[0])
+        return -factor, inside
+    if kind in ("multiply", "MulExpression"):
+        left, right = expression.args
+        if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
+            factor, inside = _multiple(right)
+            return number_of(left) * factor, inside
+    return 1.0, expression
+
+
+def _rows(expression: Any, atom: Any) -> tuple[Affine, FloatArray]:
+    """Return ``u`` and signs ``s`` (1 or -1 for each entry) with ``s * u = expression``."""
+    u, factor, offset = _scaled(expression)
+    shape = expression.shape or (1,)
+    size = np.abs(factor)
+    if not np.all(size == size.flat[0]) or not size.flat[0]:
+        raise ModelError(
+            f"The factors inside {kind_of(atom)}(...) are understood as labels, which are -1 and "
+            "1; put other factors into the data."
+        )
+    signs = np.broadcast_to(np.sign(factor), shape)
+    u = u.times(float(size.flat[0]))
+    return (u.plus(signs * offset) if np.any(offset) else u), signs
+
+
+def _scaled(expression: Any) -> tuple[Affine, FloatArray, FloatArray]:
+    """Return ``u, factor, offset`` with ``factor * u + offset = expression``, entry by entry."""
+    kind = kind_of(expression)
+    if kind == "NegExpression":
+        u, factor, offset = _scaled(expression.args[0])
+        return u, -factor, -offset
+    if kind == "multiply" and any(a.is_constant() for a in expression.args):
+        constant, other = expression.args
+        if not constant.is_constant():
+            constant, other = other, constant
+        values = np.asarray(value_of(constant), dtype=np.float64)
+        u, factor, offset = _scaled(other)
+        return u, values * factor, values * offset
+    if kind == "AddExpression":
+        varying = [part for part in expression.args if not part.is_constant()]
+        if len(varying) == 1 and kind_of(varying[0]) in ("NegExpression", "multiply"):
+            u, factor, offset = _scaled(varying[0])
+            fixed = sum(np.asarray(value_of(p)) for p in expression.args if p.is_constant())
+            return u, factor, offset + fixed
+    return affine_of(expression), np.ones(1), np.zeros(1)
+
+
+def _squares(inside: Any, scale: float) -> Any:
+    """Return ``scale * sum_squares(inside)``: a ridge for a bare variable, else a loss."""
+    u = affine_of(inside)
+    piece = u.pieces[0]
+    if len(u.pieces) == 1 and piece.design is None and u.offset is None and piece.shape:
+        return ridge(Affine((piece,)), 2.0 * scale)
+    return 2.0 * term_of_rows(SquaredLoss(), u, np.full(u.value_shape() or (1,), scale))
+
+
+def _quadratic(expression: Any, factor: float) -> Any:
+    """Return ``factor * u' P u`` as a custom loss with the matrix given."""
+    matrix = value_of(expression.args[1])
+    if not expression.is_convex() and not (
+        expression.args[1].parameters() and _semidefinite(matrix)  # CVXPY knows the sign alone
+    ):
+        raise ModelError(f"{expression} is not convex: its matrix has a negative eigenvalue.")
+    if hasattr(matrix, "tocsr"):
+        top = float(abs(matrix).sum(axis=0).max())  # the norms of columns bound the eigenvalues
+    else:
+        matrix = np.asarray(matrix, dtype=np.float64)
+        top = float(np.linalg.norm(matrix, 2))
+    twice = 2.0 * factor
+    return custom_loss(
+        lambda u: factor * float(u @ (matrix @ u)),
+        lambda u: twice * (matrix @ u),
+        lambda u, v: twice * (matrix @ v),
+        of=affine_of(expression.args[0]),
+        name="quad_form",
+        smoothness=twice * top,
+        lower_bound=0.0,
+    )
+
+
+def _semidefinite(matrix: Any) -> bool:
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+    ends = np.linalg.eigvalsh(0.5 * (dense + dense.T))
+    return bool(ends[0] >= -1e-12 * max(abs(ends[-1]), abs(ends[0])))
+
+
+def _inner_product(expression: Any) -> tuple[Any, Any] | None:
+    """Return ``S`` and ``Omega`` of ``trace(S @ Omega)``, however CVXPY writes it."""
+    kind = kind_of(expression)
+    if kind in ("trace", "Trace"):
+        inside = expression.args[0]
+        if kind_of(inside) == "Variable":
+            return np.eye(inside.shape[0]), inside
+        if kind_of(inside) != "MulExpression":
+            return None
+        pair = inside.args
+    elif kind == "Sum" and kind_of(expression.args[0]) == "multiply":
+        pair = expression.args[0].args
+    else:
+        return None
+    for constant, other in (pair, pair[::-1]):
+        bare = other.args[0] if kind_of(other) == "transpose" else other
+        square = kind_of(bare) == "Variable" and bare.ndim == 2 and bare.is_symmetric()
+        if constant.is_constant() and square:
+            matrix = value_of(constant)
+            return (matrix.toarray() if hasattr(matrix, "toarray") else matrix), bare
+    return None
+
+
+def _order(atom: Any) -> float:
+    """Return the ``p`` of a power or a norm."""
+    order = getattr(atom, "p", 2.0)
+    return float(getattr(order, "value", order))
+
+
+def _concave() -> Any:
+    raise ModelError("log_det is concave; it can only be minimised with a minus: -log_det(X).")
+
+
+def _unknown(expression: Any) -> ModelError:
+    kind = kind_of(expression)
+    shown = " ".join(str(expression).split())
+    where = f" in {shown}" if len(shown) <= 120 else ""
+    hint = " For least squares write sum_squares." if kind == "Pnorm" else ""
+    return ModelError(
+        f"The CVXPY atom {kind}{where} is not recognised; recognised are {RECOGNISED}.{hint}"
+    )
+
+
+__all__ = ["RECOGNISED", "objective_of"]

@@ -1,0 +1,199 @@
+"""CVXPY goals, constraints and attributes as declarations, without copying the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel.modelling.expressions.constraints import Bound, Constraint, norm
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.from_cvxpy.affine_expressions import (
+    affine_of,
+    is_uniform,
+    kind_of,
+    number_of,
+    twin,
+)
+from sparsemodel.modelling.from_cvxpy.atoms import objective_of
+from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken, value_of
+from sparsemodel.modelling.goal import Minimize, minimize
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
+    eigenvalue_bound,
+    forbidden_edges,
+)
+
+_HARMLESS = {"nonneg", "pos", "nonpos", "neg", "bounds", "symmetric", "PSD"}
+"""Attributes of CVXPY variables that are constraints here; of the last two the twin knows, and a
+positive definite matrix is all that log_det allows."""
+
+
+def goal_of(goal: Any) -> Minimize:
+    """Return ``cp.Minimize(...)`` as our goal."""
+    if kind_of(goal) != "Minimize":
+        raise ModelError("Only cp.Minimize(...) is understood; minimise the negative instead.")
+    return minimize(objective_of(goal.args[0]))
+
+
+def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
+    """Return what variables were declared to be (``nonneg=True``) as constraints.
+
+    Raises
+    ------
+    ModelError
+        For attributes that are no constraints here: ``integer``, ``boolean``, ...
+    """
+    found: list[Constraint] = []
+    for variable in variables:
+        if variable.nonneg:
+            found.append(Bound(variable.as_affine(), 0.0, None))
+        if variable.partner is None:
+            continue
+        attributes = variable.partner.attributes.items()
+        given = {key: value for key, value in attributes if _is_set(value)}
+        strange = sorted(given.keys() - _HARMLESS)
+        if strange:
+            raise ModelError(
+                f"The CVXPY variable {variable.label} is declared {', '.join(strange)}, which is "
+                "not understood; declare it without."
+            )
+        expression = variable.as_affine()
+        if given.keys() & {"nonneg", "pos"}:
+            found.append(Bound(expression, 0.0, None))
+        if given.keys() & {"nonpos", "neg"}:
+            found.append(Bound(expression, None, 0.0))
+        for end, upper in zip(given.get("bounds", ()), (False, True), strict=False):
+            if end is not None:
+                limit = taken(end)
+                found.extend(flat(variable <= limit if upper else variable >= limit))
+    return tuple(found)
+
+
+def _is_set(value: Any) -> bool:
+    """Return whether an attribute was given; some are lists or arrays of places."""
+    return value is not None and value is not False
+
+
+def flat(made: Any) -> tuple[Constraint, ...]:
+    """Return one constraint or several as a tuple."""
+    return made if isinstance(made, tuple) else (made,)
+
+
+def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
+    """Return a CVXPY constraint as ours.
+
+    Raises
+    ------
+    ModelError
+        When it is not recognised; the message names it.
+    """
+    kind = kind_of(constraint)
+    if kind == "PSD":
+        return _eigenvalues(constraint)
+    if kind in ("Equality", "Zero"):
+        left, right = _sides(constraint)
+        pair = _entry(left)
+        if pair is not None and right.is_constant() and not np.any(value_of(right)):
+            return forbidden_edges(*pair)
+        return affine_of(left) == affine_of(right)
+    if kind in ("Inequality", "NonPos"):
+        left, right = _sides(constraint)
+        ball: Constraint | tuple[Constraint, ...] | None = _ball(left, right)
+        if ball is not None:
+            return ball
+        if left.is_affine() and right.is_affine():
+            return affine_of(left) <= affine_of(right)
+    raise ModelError(
+        f"The CVXPY constraint {constraint} ({kind}) is not recognised; affine relations, norms "
+        "of variables and `Omega >> alpha * np.eye(p)` are. Declare the problem with sm.Variable, "
+        "or leave it to CVXPY."
+    )
+
+
+def _sides(constraint: Any) -> tuple[Any, Any]:
+    if len(constraint.args) == 2:
+        return constraint.args[0], constraint.args[1]
+    return constraint.args[0], 0.0 * constraint.args[0]
+
+
+def _ball(left: Any, right: Any) -> Any:
+    """Return a bound on a norm, or None for anything else."""
+    name = kind_of(left)
+    if not right.is_constant() or not left.args:
+        return None
+    inside = left.args[0]
+    if name == "max" and kind_of(inside) == "abs" and left.axis is None:
+        return norm(affine_of(inside.args[0]), np.inf) <= number_of(right)
+    if name == "abs":
+        expression = affine_of(inside)
+        limit = value_of(right)
+        return expression <= limit, expression >= -limit
+    if name == "Pnorm":
+        return norm(affine_of(inside), float(getattr(left.p, "value", left.p))) <= number_of(right)
+    if name == "quad_over_lin" and left.args[1].is_constant():
+        squared = number_of(right) * number_of(left.args[1])
+        if squared >= 0.0:
+            return norm(affine_of(inside)) <= float(np.sqrt(squared))
+    orders = {"norm1": 1.0, "norm_inf": np.inf}
+    if name in orders and left.axis is None:
+        return norm(affine_of(inside), orders[name]) <= number_of(right)
+    return None
+
+
+def _eigenvalues(constraint: Any) -> Constraint:
+    """Return ``f * Omega + C >> 0`` as a bound on the eigenvalues of ``Omega``."""
+    variable, factor, shift = None, 0.0, 0.0
+    for part, sign in _summands(constraint.args[0], 1.0):
+        if part.is_constant():
+            value = value_of(part)
+            shift = shift + sign * (value.toarray() if hasattr(value, "toarray") else value)
+        elif kind_of(part) == "Variable" and (variable is None or variable is part):
+            variable, factor = part, factor + sign
+        else:
+            raise ModelError(
+                f"The CVXPY constraint {constraint} is not recognised: `>>` and `<<` bound the "
+                "eigenvalues of one symmetric variable by a multiple of the identity."
+            )
+    if variable is None or factor == 0.0:
+        raise ModelError(f"The CVXPY constraint {constraint} has no variable in it.")
+    limit = np.broadcast_to(-np.asarray(shift, dtype=np.float64) / factor, variable.shape)
+    if not np.array_equal(limit, limit[0, 0] * np.eye(limit.shape[0])):
+        raise ModelError(
+            f"The CVXPY constraint {constraint} is not a bound on eigenvalues by a multiple of the "
+            "identity. In CVXPY `Omega >> alpha` means a matrix with alpha in every entry; write "
+            "`Omega >> alpha * np.eye(p)`."
+        )
+    return eigenvalue_bound(twin(variable), float(limit[0, 0]), upper=factor < 0.0)
+
+
+def _summands(expression: Any, factor: float) -> list[tuple[Any, float]]:
+    """Return the parts of a sum of matrices with the numbers in front of them."""
+    kind = kind_of(expression)
+    if kind == "AddExpression":
+        return [pair for part in expression.args for pair in _summands(part, factor)]
+    if kind == "NegExpression":
+        return _summands(expression.args[0], -factor)
+    if kind in ("multiply", "MulExpression") and not expression.is_constant():
+        left, right = expression.args
+        if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
+            return _summands(right, factor * number_of(left))
+    return [(expression, factor)]
+
+
+def _entry(expression: Any) -> tuple[Any, list[tuple[int, int]]] | None:
+    """Return a symmetric variable and the place of the one entry of it that is meant."""
+    if kind_of(expression) != "index" or expression.size != 1:
+        return None
+    variable = expression.args[0]
+    if kind_of(variable) != "Variable" or variable.ndim != 2 or not variable.is_symmetric():
+        return None
+    i, j = (
+        int(np.arange(size)[key].item())
+        for size, key in zip(variable.shape, expression.key, strict=True)
+    )
+    return twin(variable), [(i, j)]
+
+
+__all__ = ["affine_of", "attributes_of", "constraint_of", "goal_of", "is_cvxpy"]

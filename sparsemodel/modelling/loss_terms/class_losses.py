@@ -1,0 +1,134 @@
+"""Losses of class labels, as the language spells them; each returns a term.
+
+The two-class losses understand labels -1/1, 0/1, booleans, or two strings (the second in sorted
+order is +1). ``prediction``, ``weights`` and ``reduction`` are those of
+:func:`~sparsemodel.squared_loss`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
+from sparsemodel.modelling.loss_terms.terms import loss_term
+
+
+def logistic_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\log(1 + e^{-y_i u_i})`, labels :math:`y_i = \pm 1`.
+
+    Labels may be -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
+    Other parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`s \log s + (1-s) \log(1-s)` with :math:`s = -a y \in [0, 1]`; 1/4-smooth.
+    Without a ridge the minimum is not attained on separable data.
+    """
+    from sparsemodel.losses import LogisticLoss
+
+    return loss_term(LogisticLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def hinge_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\max(0, 1 - y_i u_i)`, labels :math:`y_i = \pm 1`.
+
+    With a ridge this is a support vector machine. Labels as for :func:`logistic_loss`, other
+    parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a y` for :math:`a y \in [-1, 0]`; neither smooth nor strongly convex: solved
+    by a sequence of smoothed problems and exactly on the support, as ``explain()`` says.
+    """
+    from sparsemodel.losses import HingeLoss
+
+    return loss_term(HingeLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def smoothed_hinge_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    gamma: float = 1.0,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of the hinge loss with a parabola of width ``gamma`` for its kink:
+    0 for :math:`y u \ge 1`, :math:`(1 - y u)^2 / (2\gamma)` down to :math:`1 - \gamma`,
+    :math:`1 - y u - \gamma/2` below.
+
+    Labels as for :func:`logistic_loss`, other parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a y + \frac{\gamma}{2} a^2` for :math:`a y \in [-1, 0]`;
+    :math:`1/\gamma`-smooth, not strongly convex.
+    """
+    from sparsemodel.losses import SmoothedHingeLoss
+
+    loss = SmoothedHingeLoss(gamma=gamma)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def squared_hinge_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\frac12 \max(0, 1 - y_i u_i)^2`, :math:`y_i = \pm 1`.
+
+    Labels as for :func:`logistic_loss`, other parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a y + \frac12 a^2` for :math:`a y \le 0`; 1-smooth, not strongly convex.
+    """
+    from sparsemodel.losses import SquaredHingeLoss
+
+    return loss_term(SquaredHingeLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def multinomial_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    classes: int | None = None,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\log \sum_j e^{u_{ij}} - u_{i, y_i}`.
+
+    The variable is a matrix with one column per class, ``W = sm.Variable((p, m))``, and an
+    intercept a row of it, ``c = sm.Variable(m)``; ``card(W, axis=1) <= k`` counts rows (features).
+
+    Parameters
+    ----------
+    prediction
+        ``A @ W + c``, shape ``(n, m)``.
+    target
+        Classes 0, 1, ..., m-1, or strings, which are numbered in sorted order.
+    classes
+        ``m``, where some classes may be absent from ``target``; None counts them.
+    weights, reduction
+        As for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`\sum_j s_j \log s_j` with :math:`s = a + e_y` in the unit simplex; 1/2-smooth,
+    not strongly convex.
+    """
+    from sparsemodel.losses import MultinomialLoss
+
+    loss = MultinomialLoss(classes=classes)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+__all__ = [
+    "hinge_loss",
+    "logistic_loss",
+    "multinomial_loss",
+    "smoothed_hinge_loss",
+    "squared_hinge_loss",
+]

@@ -1,0 +1,207 @@
+"""Losses of numerical targets, as the language spells them; each returns a term.
+
+All of them take
+
+prediction
+    ``u``: an affine expression such as ``A @ w + c``, or a matrix ``A`` alone, which means
+    ``A @ w`` for the problem's one vector variable.
+target
+    ``y``: one entry per observation, shape ``(n,)``.
+weights
+    Nonnegative observation weights; the mean is still taken over ``n``.
+reduction
+    ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
+from sparsemodel.modelling.loss_terms.terms import loss_term
+
+
+def squared_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\frac12 (u_i - y_i)^2`.
+
+    Parameters
+    ----------
+    prediction
+        ``u``: an affine expression such as ``A @ w + c``, or a matrix ``A`` alone, which means
+        ``A @ w`` for the problem's one vector variable. With a matrix variable, ``u`` and ``y``
+        have several columns.
+    target
+        ``y``: numbers, shape ``(n,)`` or ``(n, m)``.
+    weights
+        Nonnegative observation weights; the mean is still taken over ``n``.
+    reduction
+        ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
+
+    Notes
+    -----
+    Conjugate :math:`a^2/2 + a y` on the real line; 1-smooth and 1-strongly convex.
+    """
+    from sparsemodel.losses import SquaredLoss
+
+    return loss_term(SquaredLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def huber_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    delta: float = 1.0,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of the Huber loss of the residual :math:`r = u - y`:
+    :math:`\frac12 r^2` for :math:`|r| \le \delta`, :math:`\delta |r| - \frac12 \delta^2` beyond.
+
+    ``delta`` is in the units of the target; residuals above it count by their size only, so that
+    outliers pull with bounded force. Other parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a^2/2 + a y` for :math:`|a| \le \delta`; 1-smooth, not strongly convex.
+    """
+    from sparsemodel.losses import HuberLoss
+
+    loss = HuberLoss(delta=delta)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def absolute_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`|u_i - y_i|`, whose minimiser predicts a median.
+
+    Parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a y` for :math:`|a| \le 1`; neither smooth nor strongly convex: solved by a
+    sequence of smoothed problems and exactly on the support, as ``explain()`` says.
+    """
+    from sparsemodel.losses import AbsoluteLoss
+
+    return loss_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def quantile_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    tau: float = 0.5,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\tau (y - u)_+ + (1 - \tau)(u - y)_+`.
+
+    Its minimiser predicts the quantile of level ``tau``, strictly between 0 and 1. Other
+    parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a y` for :math:`-\tau \le a \le 1 - \tau`; neither smooth nor strongly convex
+    (see :func:`absolute_loss`).
+    """
+    from sparsemodel.losses import QuantileLoss
+
+    loss = QuantileLoss(tau=tau)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def epsilon_insensitive_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    epsilon: float = 0.1,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\max(|u - y| - \epsilon, 0)`.
+
+    Residuals up to ``epsilon`` (in the units of the target) cost nothing. Other parameters as
+    for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`a y + \epsilon |a|` for :math:`|a| \le 1`; neither smooth nor strongly convex
+    (see :func:`absolute_loss`).
+    """
+    from sparsemodel.losses import EpsilonInsensitiveLoss
+
+    loss = EpsilonInsensitiveLoss(epsilon=epsilon)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def poisson_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`e^u - y u`, for counts :math:`y \ge 0` of mean
+    :math:`e^u`.
+
+    Exposures enter as an offset, ``A @ w + c + np.log(exposure)``. Other parameters as for
+    :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
+    convex on bounded sets only.
+    """
+    from sparsemodel.losses import PoissonLoss
+
+    return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def gamma_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`u + y e^{-u}`, for positive targets of mean
+    :math:`e^u` and a standard deviation proportional to it.
+
+    Parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`; smooth and strongly
+    convex on bounded sets only.
+    """
+    from sparsemodel.losses import GammaLoss
+
+    return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def cox_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the negative log partial likelihood of the Cox model, ties after Breslow:
+    the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by the
+    number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
+
+    ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
+    for censoring: ``np.column_stack([time, event])``. An intercept changes nothing and must be
+    left out. Other parameters as for :func:`squared_loss`.
+
+    Notes
+    -----
+    Observations are coupled, so there is no conjugate of single losses; convex, no global
+    smoothness constant is declared. See :class:`~sparsemodel.losses.CoxLoss`.
+    """
+    from sparsemodel.losses import CoxLoss
+
+    return loss_term(CoxLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+__all__ = [
+    "absolute_loss",
+    "cox_loss",
+    "epsilon_insensitive_loss",
+    "gamma_loss",
+    "huber_loss",
+    "poisson_loss",
+    "quantile_loss",
+    "squared_loss",
+]

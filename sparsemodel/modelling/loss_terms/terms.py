@@ -1,0 +1,188 @@
+"""The terms of an objective as functions: a loss of predictions, a ridge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.designs import as_design, column_names
+from sparsemodel.interfaces import DataError, DataFit, DataTypeError, Design, FloatArray, ModelError
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.objective_terms import (
+    LossTerm,
+    ObjectiveLike,
+    Reduction,
+    Ridge,
+)
+from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
+from sparsemodel.modelling.expressions.values import labels, real_array, real_number
+from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of
+from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken
+
+
+def loss_term(
+    loss: DataFit,
+    prediction: Any,
+    target: Any,
+    *,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    """Return the term of ``loss`` at ``prediction`` and ``target``, both checked.
+
+    Every loss function of the language goes through here, and so does a loss of your own.
+
+    Parameters
+    ----------
+    loss
+        A value such as ``HuberLoss(delta=2.0)``, or an instance of your subclass of
+        :class:`~sparsemodel.Loss`.
+    prediction, target, weights, reduction
+        As for :func:`~sparsemodel.squared_loss`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> from sparsemodel.interfaces import Curved
+    >>> class CubicLoss(Curved, sm.Loss):
+    ...     name = "cubic_loss"
+    ...     def value(self, u, y):
+    ...         return np.abs(u - y) ** 3 / 3
+    ...     def derivative(self, u, y):
+    ...         return (u - y) * np.abs(u - y)
+    ...     def second_derivative(self, u, y):
+    ...         return 2 * np.abs(u - y)
+    >>> w = sm.Variable(2, name="w")
+    >>> sm.loss_term(CubicLoss(), np.eye(2) @ w, [1.0, 2.0])
+    cubic_loss(A @ w)
+    >>> goal = sm.minimize(sm.loss_term(CubicLoss(), np.eye(2) @ w, [1.0, 2.0]))
+    >>> sm.Problem(goal, sm.card(w) <= 1).solve().support.tolist()
+    [1]
+    """
+    if not isinstance(loss, DataFit):
+        given = loss.__name__ if isinstance(loss, type) else type(loss).__name__
+        hint = f"; did you mean {given}()?" if isinstance(loss, type) else ""
+        raise DataTypeError(f"loss_term needs an instance of sm.Loss first, not {given}{hint}")
+    if reduction not in ("mean", "sum"):
+        raise ModelError(f"reduction must be 'mean' or 'sum', not {reduction!r}.")
+    names = None
+    checked: Affine | Design
+    target, weights = taken(target), taken(weights)
+    if is_cvxpy(prediction):
+        prediction = affine_of(prediction)
+    if isinstance(target, AffineLike) or is_cvxpy(target):
+        raise ModelError(
+            f"The target of {loss.name} must be numbers; the prediction comes first: "
+            f"sm.{loss.name}(A @ w, y)."
+        )
+    if isinstance(prediction, AffineLike):
+        checked = prediction.as_affine()
+        shape = checked.value_shape()
+    elif isinstance(prediction, ObjectiveLike):
+        raise ModelError(f"{prediction!r} is a loss; a prediction such as `A @ w` is needed here.")
+    else:
+        checked = as_design(prediction, where=f"The matrix of {loss.name}")
+        names = column_names(prediction)
+        shape = (checked.shape[0],)
+    if not shape:
+        raise ModelError(
+            f"The prediction of {loss.name} is a single number; it needs data, as in `A @ w + c`."
+        )
+    found = target.shape[0] if isinstance(target, Quantity) and target.shape else None
+    classes = None
+    if not isinstance(target, Quantity):
+        target, classes = checked_target(loss, target)
+        found = target.shape[0]
+    if found != shape[0]:
+        raise DataError(
+            f"{loss.name}: the prediction has {shape[0]} rows and the target has {found}. "
+            "There must be one target per observation."
+        )
+    if weights is not None and not isinstance(weights, Quantity):
+        weights = observation_weights(weights, shape[0], loss.name)
+    return LossTerm(loss, checked, target, weights, reduction, classes=classes, column_names=names)
+
+
+def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """Return the target in the loss's coding, with the names of the classes if it has any."""
+    where = f"The target of {loss.name}"
+    numbers, classes = labels(target, where=where)
+    return loss.check_target(numbers, where), classes
+
+
+def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:
+    """Return the weights of ``n`` observations, checked."""
+    where = f"The weights of {loss}"
+    c = real_array(weights, where=where)
+    if c.size != n:
+        raise DataError(f"{where} have {c.size} entries for {n} observations.")
+    if np.any(c < 0.0):
+        raise DataError(
+            f"{where} must not be negative; entry {int(np.argmax(c < 0.0))} is {c.min():g}."
+        )
+    if not np.any(c > 0.0):
+        raise DataError(f"{where} are all zero; at least one observation must count.")
+    return c
+
+
+def ridge(expression: Any = None, lam: Any = None) -> Ridge:
+    r"""Return the ridge term :math:`(\lambda/2) \|w\|_2^2`.
+
+    ``ridge(w, lam)`` names the variable (or a slice of it); ``ridge(lam)`` is short for the
+    problem's one vector or matrix variable. ``lam`` is a number, one number per entry (row), or
+    a :class:`Parameter`.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> sm.ridge(sm.Variable(3, name="w"), 0.5)
+    ridge(w, 0.5)
+    """
+    expression, lam = taken(expression), taken(lam)
+    if is_cvxpy(expression):
+        expression = affine_of(expression)
+    if lam is None and not isinstance(expression, AffineLike):
+        expression, lam = None, expression
+    if lam is None:
+        raise ModelError("ridge(w, lam) needs its weight lam, for example sm.ridge(w, 1e-2).")
+    if isinstance(lam, AffineLike):
+        raise ModelError("ridge(w, lam) takes the variable first and the number second.")
+    weight = lam if isinstance(lam, Quantity) else ridge_weight(lam)
+    if expression is None:
+        return Ridge(None, weight)
+    if not isinstance(expression, AffineLike):
+        raise ModelError(f"ridge(w, lam) takes a variable first, not {type(expression).__name__}.")
+    affine = expression.as_affine()
+    if len(affine.pieces) != 1 or affine.offset is not None or affine.pieces[0].design is not None:
+        raise ModelError(f"ridge takes a variable or a slice of one, not {affine}.")
+    return Ridge(affine, weight)
+
+
+def ridge_weight(lam: Any) -> float | FloatArray:
+    """Return the weight of a ridge: a number, or one per entry; not negative."""
+    where = "The weight lam of ridge"
+    if np.ndim(lam) == 0 and not hasattr(lam, "to_numpy"):
+        return real_number(lam, where=where, minimum=0.0)
+    weight = real_array(lam, where=where)
+    if np.any(weight < 0.0):
+        raise ModelError(f"{where} must not be negative; the smallest entry is {weight.min():g}.")
+    return weight
+
+
+def scale_of(scale: Any, what: str) -> float:
+    """Return the present value of a term's factor; a parameter may have made it negative."""
+    if not isinstance(scale, Quantity):
+        return float(scale)
+    value = as_float(resolve(scale, f"The factor of {what}"))
+    return real_number(value, where=f"The factor of {what}", minimum=0.0)
+
+
+__all__ = [
+    "checked_target",
+    "loss_term",
+    "observation_weights",
+    "ridge",
+    "ridge_weight",
+    "scale_of",
+]

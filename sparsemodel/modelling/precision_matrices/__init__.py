@@ -1,0 +1,1 @@
+"""Precision matrices: from the language to the compiler and back."""

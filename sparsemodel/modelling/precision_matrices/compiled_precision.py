@@ -1,0 +1,226 @@
+"""What the compiler made of a precision-matrix problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.compiler import Reduced, VariableSpec
+from sparsemodel.compiler.facts.fact_sheet import FactSheet
+from sparsemodel.compiler.precision_layout import PrecisionLayout, precision_facts
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import BoolArray, InfeasibleError, IntArray, ModelError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.objective_terms import Objective
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.values import cardinality_bound
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.precision_matrices.covariance import (
+    check_covariance,
+    covariance_of_data,
+    default_bounds,
+)
+from sparsemodel.modelling.precision_matrices.sample import Sample, sample_of
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
+    EdgeCount,
+    EdgePattern,
+    EigenvalueBound,
+    NegativeLogDet,
+    Trace,
+)
+from sparsemodel.numerics.budget import (
+    budget,
+    cholesky_cost,
+    eigenvalue_cost,
+    eigenvector_cost,
+    inverse_cost,
+)
+from sparsemodel.numerics.precision import active_bounds, factorise
+
+_DEFAULT_IS_ACTIVE = (
+    "{} is active, and it is a default that nobody declared: the likelihood alone would go beyond "
+    "it, as it does with fewer samples than the edges need. Declare bounds (Omega >> alpha, "
+    "Omega << beta), or allow fewer edges"
+)
+
+
+def is_precision(objective: Objective) -> bool:
+    """Return whether the objective is that of a precision-matrix problem."""
+    return any(isinstance(term, (NegativeLogDet, Trace)) for term in objective.terms)
+
+
+@final
+@dataclass(slots=True)
+class CompiledPrecision:
+    """The canonical form of a precision-matrix problem; analysed when first asked."""
+
+    form: SparsePrecision
+    layout: PrecisionLayout
+    sample: Sample
+    bounds: tuple[float | None, float | None] = (None, None)
+    """The eigenvalue bounds that were declared; None where the default holds."""
+    _analysis: tuple[FactSheet, Reduced] | None = field(default=None, repr=False)
+
+    def analysis(self) -> tuple[FactSheet, Reduced]:
+        """Return the facts and the form itself: there is nothing to reduce."""
+        if self._analysis is None:
+            self._analysis = (precision_facts(self.form), Reduced(self.form, ()))
+        return self._analysis
+
+    @property
+    def analysed(self) -> float:
+        """Return 0: nothing but the covariance matrix is ever read."""
+        return 0.0
+
+    @property
+    def counted(self) -> BoolArray:
+        """Return the coordinates whose nonzeros are counted: the edges that are not required."""
+        return self.form.sparsity.counted
+
+    def on_observations(self, kept: BoolArray) -> SparsePrecision:
+        """Return the form with the covariance of some of the observations.
+
+        Their mean and the default eigenvalue bounds are theirs, too.
+        """
+        data = self.sample.data
+        if data is None:
+            raise ModelError("The observations behind the covariance matrix are not known.")
+        found = covariance_of_data(data[kept], where="A part of the data of gaussian_nll")
+        S = self.sample.with_covariance(found.matrix)
+        alpha, beta = self.bounds
+        low, high = default_bounds(S, alpha=alpha, beta=beta)
+        return replace(self.form, covariance=S, alpha=low, beta=high, samples=found.samples)
+
+    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
+        """Return the edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
+        rows, cols = self.form.rows[chosen], self.form.cols[chosen]
+        pairs = np.stack([rows, cols], axis=1)
+        names = self.form.names
+        if names is None:
+            return pairs, None
+        return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
+
+    def free_bound(self, outcome: Outcome) -> float:
+        """Return the bound that needs nothing but the eigenvalues of ``S``."""
+        from sparsemodel.certificates.precision_matrices.search import trivial_bound
+
+        if not budget().fits(eigenvector_cost(self.form.order)):
+            return -np.inf
+        return trivial_bound(self.form)
+
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return a warning for each eigenvalue bound that the solution runs into, in time."""
+        p = self.form.order
+        if not budget().fits(cholesky_cost(p), inverse_cost(p), 2.0 * eigenvalue_cost(p)):
+            return ()
+        factor = factorise(self.form.matrix(outcome.x))
+        if factor is None:
+            return ()
+        texts = []
+        for text in active_bounds(factor, self.form.alpha, self.form.beta):
+            declared = self.bounds[1 if "upper" in text else 0] is not None
+            texts.append(f"{text} is active" if declared else _DEFAULT_IS_ACTIVE.format(text))
+        return tuple(texts)
+
+    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
+        """Return the certificate of an outcome; None allows 5 seconds."""
+        from sparsemodel.certificates.precision_matrices.search import certify_precision
+
+        limit = 5.0 if time_limit is None else time_limit
+        return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)
+
+    @classmethod
+    def of(
+        cls,
+        objective: Objective,
+        constraints: tuple[Constraint, ...],
+        variables: tuple[Variable, ...],
+    ) -> CompiledPrecision:
+        """Compile a declaration."""
+        variable = _the_variable(variables)
+        sample = sample_of(objective)
+        covariance = sample.effective
+        if covariance is not sample.covariance:
+            covariance = check_covariance(covariance, where="The sum of the traces' matrices")
+        p = covariance.shape[0]
+        if variable.shape[0] != p:
+            raise ModelError(f"S is {p} x {p} and {variable.label} is {variable.shape}.")
+        edges, alpha, beta = _limits(constraints)
+        required = _mask(constraints, p, required=True)
+        forbidden = _mask(constraints, p, required=False)
+        if np.any(required & forbidden):
+            i, j = (int(v) for v in np.argwhere(required & forbidden)[0])
+            raise InfeasibleError(f"The edge ({i}, {j}) is both required and forbidden.")
+        if edges is None:
+            edges = (p * (p - 1) - int(np.sum(required)) - int(np.sum(forbidden))) // 2
+        low, high = default_bounds(covariance, alpha=alpha, beta=beta)
+        form = SparsePrecision.build(
+            covariance,
+            edges,
+            alpha=low,
+            beta=high,
+            required=required,
+            forbidden=forbidden,
+            weight=sample.weight,
+            constant=objective.constant,
+            samples=sample.size,
+            names=variable.names or sample.names,
+        )
+        if form.sparsity.k > form.sparsity.units:
+            raise ModelError(
+                f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
+                f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
+            )
+        spec = VariableSpec(variable.name or "Omega", variable.shape, form.names)
+        return cls(form, PrecisionLayout((spec,), form), sample, (alpha, beta))
+
+
+def _the_variable(variables: tuple[Variable, ...]) -> Variable:
+    if len(variables) != 1:
+        raise ModelError(
+            "A precision-matrix problem has one symmetric variable, and this one has "
+            f"{len(variables)} variables."
+        )
+    return variables[0]
+
+
+def _limits(
+    constraints: tuple[Constraint, ...],
+) -> tuple[int | None, float | None, float | None]:
+    """Return the number of edges and the eigenvalue bounds, None where there is none."""
+    limits: list[int] = []
+    alpha: float | None = None
+    beta: float | None = None
+    for constraint in constraints:
+        if isinstance(constraint, EdgeCount):
+            limit = constraint.limit
+            value = limit.value if isinstance(limit, Quantity) else limit
+            # Entries come in symmetric pairs: an odd limit allows one entry less.
+            limits.append(cardinality_bound(value) // 2)
+        elif isinstance(constraint, EigenvalueBound):
+            if constraint.upper:
+                beta = constraint.bound if beta is None else min(beta, constraint.bound)
+            else:
+                alpha = constraint.bound if alpha is None else max(alpha, constraint.bound)
+        elif not isinstance(constraint, EdgePattern):
+            raise ModelError(
+                f"The constraint {constraint!r} is not one of a precision-matrix problem: "
+                "card(offdiag(Omega)) <= 2 * k, Omega >> alpha, Omega << beta, "
+                "required_edges, forbidden_edges."
+            )
+    return min(limits, default=None), alpha, beta
+
+
+def _mask(constraints: tuple[Constraint, ...], p: int, *, required: bool) -> BoolArray:
+    mask = np.zeros((p, p), dtype=bool)
+    for constraint in constraints:
+        if isinstance(constraint, EdgePattern) and constraint.required is required:
+            for i, j in constraint.pairs:
+                mask[i, j] = mask[j, i] = True
+    return mask
+
+
+__all__ = ["CompiledPrecision", "is_precision"]

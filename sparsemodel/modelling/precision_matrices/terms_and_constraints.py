@@ -1,0 +1,336 @@
+"""The language of precision matrices: ``-log_det(Omega) + trace(S @ Omega)``, bounds, edges."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from sparsemodel.designs import DenseDesign, column_names
+from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.objective_terms import MatrixTerm, Objective
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.values import real_number
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.from_cvxpy.following import taken
+from sparsemodel.modelling.precision_matrices.covariance import check_covariance, covariance_of_data
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class NegativeLogDet(MatrixTerm):
+    """``-weight * log det(Omega)``."""
+
+    expression: Affine
+    weight: float = 1.0
+
+    def as_terms(self) -> Objective:
+        return Objective((self,))
+
+    def scaled(self, factor: float | Quantity) -> NegativeLogDet:
+        """Return the term times ``factor``."""
+        return replace(self, weight=_number(factor) * self.weight)
+
+    def __repr__(self) -> str:
+        return f"-{_factor(self.weight)}log_det({self.expression})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(MatrixTerm):
+    """``weight * trace(S @ Omega)``."""
+
+    expression: Affine
+    """The variable alone."""
+    matrix: FloatArray
+    """``S``, as the user gave it."""
+    names: tuple[str, ...] | None = None
+    samples: int | None = None
+    data: FloatArray | None = None
+    """The observations behind ``S``, where they were given."""
+    shrinkage: float = 0.0
+    """How far ``S`` is drawn towards its diagonal."""
+    weight: float = 1.0
+
+    def as_terms(self) -> Objective:
+        return Objective((self,))
+
+    def scaled(self, factor: float | Quantity) -> Trace:
+        """Return the term times ``factor``."""
+        return replace(self, weight=_number(factor) * self.weight)
+
+    def __repr__(self) -> str:
+        return f"{_factor(self.weight)}trace(S @ {self.expression})"
+
+
+@final
+class log_det(Symbolic):
+    """The logarithm of the determinant of a symmetric matrix variable; minimise its negative.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> -sm.log_det(sm.Variable((3, 3), symmetric=True, name="Omega"))
+    -log_det(Omega)
+    """
+
+    _instead = "After solving, np.linalg.slogdet(Omega.value) has its value."
+
+    def __init__(self, matrix: Any) -> None:
+        self.expression: Affine = symmetric(matrix, "log_det")
+
+    def __neg__(self) -> NegativeLogDet:
+        return NegativeLogDet(self.expression)
+
+    def __mul__(self, factor: Any) -> NegativeLogDet:
+        number = real_number(factor, where="The factor of log_det")
+        if number >= 0.0:
+            self._concave()
+        return NegativeLogDet(self.expression, -number)
+
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: Any) -> Objective:
+        out: Objective = (-self).as_terms() + other
+        return out
+
+    def _concave(self, *_: Any) -> NoReturn:
+        raise ModelError("log_det is concave; it can only be minimised with a minus: -log_det(X).")
+
+    __add__ = _concave
+    __radd__ = _concave
+    __sub__ = _concave
+
+    def __repr__(self) -> str:
+        return f"log_det({self.expression})"
+
+
+def trace(product: Any) -> Trace:
+    """Return ``trace(S @ Omega)`` for a symmetric matrix ``S`` and a symmetric variable."""
+    if not isinstance(product, AffineLike):
+        raise ModelError(
+            "trace takes a product `S @ Omega` of a matrix and a symmetric variable, "
+            f"not {type(product).__name__}."
+        )
+    affine = product.as_affine()
+    piece = affine.pieces[0]
+    if len(affine.pieces) != 1 or affine.offset is not None or piece.rows is not None:
+        raise ModelError(f"trace takes a product `S @ Omega`, not {affine}.")
+    bare = symmetric(piece.variable, "trace")
+    if piece.design is None:
+        matrix = np.eye(piece.variable.shape[0])
+    elif isinstance(piece.design, DenseDesign):
+        matrix = piece.design.array
+    else:
+        raise DataTypeError("The S of trace(S @ Omega) must be a dense matrix or a DataFrame.")
+    return Trace(bare, matrix, piece.variable.names, weight=piece.factor)
+
+
+def gaussian_nll(
+    matrix: Any,
+    covariance: Any = None,
+    *,
+    data: Any = None,
+    samples: Any = None,
+    shrinkage: float = 0.0,
+) -> Objective:
+    r"""Return :math:`-\log\det\Omega + \mathrm{tr}(S\Omega)` for a covariance matrix ``S``.
+
+    Twice the negative log-likelihood of Gaussian observations, per observation and up to a
+    constant.
+
+    Parameters
+    ----------
+    matrix
+        ``Omega``: ``sm.Variable((p, p), symmetric=True)``.
+    covariance
+        ``S``: the empirical covariance (or correlation) matrix, symmetric positive semidefinite;
+        a DataFrame names the variables.
+    data
+        In place of ``covariance``: observations in rows, shape ``(n, p)``; ``S`` is their
+        covariance, divided by ``n``.
+    samples
+        With ``covariance``: how many observations it was computed from. Information criteria
+        need it, and the default search starts better with it.
+    shrinkage
+        :math:`\rho` in [0, 1): :math:`(1 - \rho) S + \rho\,\mathrm{diag}(S)` takes the place of
+        ``S`` in the objective. With few samples the likelihood fits their noise, and 0.2 to 0.5
+        gives matrices closer to the truth; cross-validation and information criteria judge by
+        ``S`` itself.
+    """
+    bare = symmetric(matrix, "gaussian_nll")
+    if any(isinstance(taken(given), Quantity) for given in (covariance, data)):
+        raise ModelError(
+            "gaussian_nll takes numbers for S and data, not a parameter: declare a problem for "
+            "each, or write -cp.log_det(Omega) + cp.trace(S @ Omega) in cp.Minimize(...)."
+        )
+    shrinkage = real_number(shrinkage, where="shrinkage", minimum=0.0)
+    if shrinkage >= 1.0:
+        raise ModelError(f"shrinkage must be below 1, where no edge is left, not {shrinkage:g}.")
+    if (covariance is None) == (data is None):
+        raise ModelError("gaussian_nll takes either a covariance matrix S or data=, one of them.")
+    if data is not None:
+        if samples is not None:
+            raise ModelError("samples= goes with a covariance matrix; data= has its own number.")
+        found = covariance_of_data(data, where="The data of gaussian_nll")
+        return NegativeLogDet(bare) + Trace(
+            bare, found.matrix, found.names, found.samples, found.data, shrinkage
+        )
+    names = column_names(covariance)
+    S = check_covariance(covariance, where="The S of gaussian_nll")
+    return NegativeLogDet(bare) + Trace(bare, S, names, _samples(samples), shrinkage=shrinkage)
+
+
+def _samples(number: Any) -> int | None:
+    if number is None:
+        return None
+    value = real_number(number, where="samples")
+    if value != np.floor(value) or value < 2:
+        raise ModelError(f"samples must be a whole number of at least 2, not {number!r}.")
+    return int(value)
+
+
+@final
+class offdiag:
+    """The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.expression: Affine = symmetric(matrix, "offdiag")
+
+    def __repr__(self) -> str:
+        return f"offdiag({self.expression})"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeCount(Constraint):
+    """``card(offdiag(Omega)) <= limit``, both triangles counted."""
+
+    expression: Affine
+    limit: int | Quantity
+
+    def __repr__(self) -> str:
+        return f"card(offdiag({self.expression})) <= {self.limit!r}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EigenvalueBound(Constraint):
+    """``Omega >> alpha`` or ``Omega << beta``: a bound on all eigenvalues."""
+
+    expression: Affine
+    bound: float
+    upper: bool
+
+    def __repr__(self) -> str:
+        return f"{self.expression} {'<<' if self.upper else '>>'} {self.bound:g}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgePattern(Constraint):
+    """Edges that must be there (and are not counted), or must not be there."""
+
+    expression: Affine
+    pairs: tuple[tuple[int, int], ...]
+    required: bool
+
+    def __repr__(self) -> str:
+        kind = "required" if self.required else "forbidden"
+        return f"{kind}_edges({self.expression}, {len(self.pairs)} pairs)"
+
+
+def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
+    """Return the constraint that these pairs are free entries, not counted by ``card``."""
+    return _pattern(matrix, pairs, required=True)
+
+
+def forbidden_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
+    """Return the constraint that the entries at these pairs are zero."""
+    return _pattern(matrix, pairs, required=False)
+
+
+def _pattern(matrix: Any, pairs: Iterable[tuple[int, int]], *, required: bool) -> EdgePattern:
+    what = "required_edges" if required else "forbidden_edges"
+    affine = symmetric(matrix, what)
+    p = affine.pieces[0].variable.shape[0]
+    checked = []
+    try:
+        listed = list(pairs)
+    except TypeError as error:
+        raise ModelError(f"{what} takes pairs of indices (i, j), not {pairs!r}.") from error
+    for pair in listed:
+        try:
+            i, j = (operator.index(index) for index in pair)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{what} takes pairs of indices (i, j), not {pair!r}.") from error
+        if not (0 <= i < p and 0 <= j < p) or i == j:
+            raise ModelError(f"{what}: ({i}, {j}) is not a pair of two of the {p} variables.")
+        checked.append((min(i, j), max(i, j)))
+    return EdgePattern(affine, tuple(sorted(set(checked))), required)
+
+
+def eigenvalue_bound(matrix: AffineLike, bound: Any, *, upper: bool) -> EigenvalueBound:
+    """Return the constraint ``matrix << bound`` (``upper``) or ``matrix >> bound``."""
+    sign = "<<" if upper else ">>"
+    affine = symmetric(matrix, sign)
+    if isinstance(bound, np.ndarray) and bound.ndim == 2:
+        diagonal = np.diag(bound)
+        if np.array_equal(bound, np.diag(diagonal)) and np.all(diagonal == diagonal[0]):
+            bound = float(diagonal[0])
+    where = f"The eigenvalue bound of `{affine} {sign} ...`"
+    number = real_number(bound, where=where, minimum=0.0)
+    return EigenvalueBound(affine, number, upper)
+
+
+def symmetric(matrix: Any, what: str) -> Affine:
+    """Return the expression of a symmetric variable alone, or raise an error that says ``what``."""
+    if type(matrix).__module__.startswith("cvxpy."):
+        from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of
+
+        matrix = affine_of(matrix)
+    affine = matrix.as_affine() if isinstance(matrix, AffineLike) else None
+    plain = affine is not None and len(affine.pieces) == 1 and affine.offset is None
+    if affine is None or not plain or affine.pieces[0].rows is not None:
+        raise ModelError(f"{what} takes a symmetric variable, not {matrix!r}.")
+    variable = affine.pieces[0].variable
+    if not isinstance(variable, Variable) or not variable.symmetric:
+        package = "sm" if variable.partner is None else "cp"
+        raise ModelError(
+            f"{what} takes a symmetric variable; declare {variable.label} as "
+            f"{package}.Variable((p, p), symmetric=True)."
+        )
+    return Affine((replace(affine.pieces[0], design=None, factor=1.0),))
+
+
+def _number(factor: float | Quantity) -> float:
+    if isinstance(factor, Quantity):
+        raise ModelError("Parameters cannot scale the terms of a precision-matrix problem.")
+    return factor
+
+
+def _factor(weight: float) -> str:
+    return "" if weight == 1.0 else f"{weight:g} * "
+
+
+__all__ = [
+    "EdgeCount",
+    "EdgePattern",
+    "EigenvalueBound",
+    "NegativeLogDet",
+    "Trace",
+    "eigenvalue_bound",
+    "forbidden_edges",
+    "gaussian_nll",
+    "log_det",
+    "offdiag",
+    "required_edges",
+    "symmetric",
+    "trace",
+]

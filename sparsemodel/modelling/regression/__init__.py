@@ -1,0 +1,1 @@
+"""Regressions: from the language to the compiler and back."""

@@ -1,0 +1,293 @@
+"""Turn the language's objects into the compiler's plain declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.compiler import (
+    Block,
+    Declaration,
+    LossSpec,
+    RidgeSpec,
+    VariableSpec,
+)
+from sparsemodel.designs import as_design
+from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
+from sparsemodel.losses.functions.custom import CustomLoss
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.constraints import (
+    Bound,
+    Constraint,
+    LinearConstraint,
+    NormConstraint,
+)
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in, resolve
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.from_cvxpy.goals import constraint_of, is_cvxpy
+from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.loss_terms.terms import (
+    checked_target,
+    observation_weights,
+    ridge_weight,
+    scale_of,
+)
+from sparsemodel.modelling.regression.declare_constraints import (
+    bound_spec,
+    card_spec,
+    linear_spec,
+    norm_spec,
+    price_spec,
+)
+
+
+def flatten(constraints: Iterable[Any]) -> tuple[Constraint, ...]:
+    """Return the constraints given one by one, in lists, or both."""
+    out: list[Constraint] = []
+    for item in constraints:
+        if isinstance(item, (list, tuple)):
+            out.extend(flatten(item))
+        elif isinstance(item, Constraint):
+            out.append(item)
+        elif is_cvxpy(item):
+            out.extend(flatten([constraint_of(item)]))
+        elif isinstance(item, Minimize):
+            raise ModelError(
+                "A Problem has one objective; add the terms up inside one sm.minimize(...)."
+            )
+        else:
+            hint = (
+                " Python compared two objects by identity here."
+                if isinstance(item, (bool, np.bool_))
+                else ""
+            )
+            raise ModelError(
+                f"A constraint is a comparison such as `sm.card(w) <= k`, not "
+                f"{type(item).__name__} {item!r}.{hint}"
+            )
+    return tuple(out)
+
+
+def collect_variables(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> tuple[Variable, ...]:
+    """Return every variable once, in the order of appearance."""
+    seen: dict[int, Variable] = {}
+    for affine in _expressions(objective, constraints):
+        for piece in affine.pieces:
+            seen.setdefault(id(piece.variable), piece.variable)
+    return tuple(seen.values())
+
+
+def collect_parameters(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> tuple[Parameter, ...]:
+    """Return every parameter once, in the order of appearance."""
+    seen: dict[int, Parameter] = {}
+    for quantity in quantities(objective, constraints):
+        for parameter in parameters_in(quantity):
+            seen.setdefault(id(parameter), parameter)
+    return tuple(seen.values())
+
+
+def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:
+    for term in objective.terms:
+        expression = term.prediction if isinstance(term, LossTerm) else term.expression
+        if isinstance(expression, Affine):
+            yield expression
+    for constraint in constraints:
+        expression = getattr(constraint, "expression", None)
+        if isinstance(expression, Affine):
+            yield expression
+
+
+def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
+    for affine in _expressions(objective, constraints):
+        yield affine.offset
+        for piece in affine.pieces:
+            yield piece.design
+    for term in objective.terms:
+        if isinstance(term, LossTerm):
+            yield from (term.target, term.weights, term.scale)
+        else:
+            yield term.gamma if isinstance(term, Price) else term.weight
+    for constraint in constraints:
+        for name in ("k", "limit", "lower", "upper", "radius"):
+            yield getattr(constraint, name, None)
+
+
+def declare(
+    objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
+) -> Declaration:
+    """Return the declaration for the compiler, with the parameters' present values."""
+    _refuse_symmetric(variables, constraints)
+    if not any(isinstance(term, LossTerm) for term in objective.terms):
+        raise ModelError(
+            "The objective has no loss. Write, for example, "
+            "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2))."
+        )
+    number = {id(v): i for i, v in enumerate(variables)}
+    losses, ridges, prices = [], [], []
+    for term in objective.terms:
+        if isinstance(term, LossTerm):
+            losses.append(_loss(term, variables, number))
+        elif isinstance(term, Ridge):
+            ridges.append(_ridge(term, variables, number))
+        elif isinstance(term, Price):
+            prices.append(price_spec(term, number))
+        else:
+            raise ModelError(f"{term!r} cannot stand beside losses of predictions.")
+    by_kind: dict[type, list[Any]] = {kind: [] for kind in _UNDERSTOOD}
+    for constraint in constraints:
+        if type(constraint) not in by_kind:
+            raise ModelError(
+                f"The constraint {constraint!r} is not understood beside {objective!r}."
+            )
+        by_kind[type(constraint)].append(constraint)
+    return Declaration(
+        variables=tuple(
+            VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names)
+            for i, v in enumerate(variables)
+        ),
+        losses=tuple(losses),
+        ridges=tuple(ridges),
+        cards=(*prices, *(card_spec(c, number) for c in by_kind[CardinalityConstraint])),
+        bounds=tuple(bound_spec(c, number) for c in by_kind[Bound]),
+        linear=tuple(linear_spec(c, number, blocks) for c in by_kind[LinearConstraint]),
+        norms=tuple(norm_spec(c, number) for c in by_kind[NormConstraint]),
+        constant=objective.constant,
+    )
+
+
+_UNDERSTOOD = (CardinalityConstraint, Bound, LinearConstraint, NormConstraint)
+"""What a problem with losses of predictions can be constrained by: all of it is declared."""
+
+
+def _refuse_symmetric(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> None:
+    """Refuse what only precision-matrix problems know: symmetry, edges, eigenvalues."""
+    about = next((v for v in variables if v.symmetric), None)
+    if about is None:
+        return
+    found = [repr(c) for c in constraints if type(c) not in _UNDERSTOOD]
+    also = f" Nor is {', '.join(found)}." if found else ""
+    raise ModelError(
+        f"{about.label} is declared symmetric, which is understood for gaussian_nll (-log_det + "
+        f"trace) alone, not for losses of predictions.{also} Declare it without symmetric=True if "
+        "any matrix will do. Otherwise take the entries of its upper triangle for the unknown: a "
+        "vector u of p * (p + 1) / 2, with `sm.squared_loss(np.kron(A, np.eye(p)) @ E @ u, "
+        "B.ravel())`, where E[i * p + j] and E[j * p + i] are 1 in the column of the entry (i, j); "
+        "then sm.card(u[off]) <= k counts pairs off the diagonal."
+    )
+
+
+def _made_name(variable: Variable, index: int, variables: tuple[Variable, ...]) -> str:
+    vectors = [v for v in variables if v.shape]
+    if not variable.shape:
+        return "intercept" if len(variables) - len(vectors) == 1 else f"c{index}"
+    return "w" if len(vectors) == 1 else f"w{index}"
+
+
+def blocks(pieces: tuple[Piece, ...], number: dict[int, int]) -> tuple[Block, ...]:
+    """Return the pieces of an expression with their present data."""
+    return tuple(
+        Block(number[id(p.variable)], p.rows, _present(p.design), p.factor) for p in pieces
+    )
+
+
+def _present(design: Design | Parameter | None) -> Design | None:
+    if not isinstance(design, Parameter):
+        return design
+    matrix = resolve(design, f"The data matrix {design!r}")
+    return design.derived("design", lambda: as_design(matrix, where=f"{design!r}"))
+
+
+def _loss(term: LossTerm, variables: tuple[Variable, ...], number: dict[int, int]) -> LossSpec:
+    prediction = term.prediction
+    name = term.loss.name
+    offset: Any = None
+    pieces: tuple[Piece, ...]
+    if prediction is None:
+        pieces = (Piece(the_vector(variables, f"sm.{name}(...)"), None, None),)
+        shape = pieces[0].shape
+        if isinstance(term.loss, CustomLoss):
+            term.loss.check(shape)
+    elif isinstance(prediction, Design):
+        variable = the_vector(variables, f"sm.{name}(A, b)")
+        if prediction.shape[1] != (variable.shape or (1,))[0]:
+            raise DataError(
+                f"{name}(A, b): A has {prediction.shape[1]} columns and "
+                f"{variable.label} has {(variable.shape or (1,))[0]} entries. They must be equal."
+            )
+        variable.adopt_names(term.column_names, None)
+        pieces = (Piece(variable, None, prediction),)
+        shape = prediction.shape[:1]
+    else:
+        pieces, offset = prediction.pieces, prediction.offset
+        shape = prediction.value_shape()
+    offset = resolve(offset, f"The offset of {name}")
+    return LossSpec(
+        loss=term.loss,
+        blocks=blocks(pieces, number),
+        offset=None if offset is None else np.asarray(offset, dtype=np.float64),
+        target=_target(term, shape),
+        observation_weights=_weights(term, shape[0]),
+        reduction=term.reduction,
+        scale=scale_of(term.scale, name),
+    )
+
+
+def _target(term: LossTerm, shape: tuple[int, ...]) -> FloatArray:
+    target = term.target
+    if target is None:
+        return np.zeros(shape)
+    if not isinstance(target, Quantity):
+        return target
+    value = resolve(target, f"The target of {term.loss.name}")
+    if isinstance(target, Parameter):  # the same array as long as the value is the same
+        return target.derived(("target", term.loss), lambda: checked_target(term.loss, value)[0])
+    return checked_target(term.loss, value)[0]
+
+
+def _weights(term: LossTerm, rows: int) -> FloatArray | None:
+    if not isinstance(term.weights, Quantity):
+        return term.weights
+    value = resolve(term.weights, f"The weights of {term.loss.name}")
+    return observation_weights(value, rows, term.loss.name)
+
+
+def _ridge(term: Ridge, variables: tuple[Variable, ...], number: dict[int, int]) -> RidgeSpec:
+    if term.expression is None:
+        piece = Piece(the_vector(variables, "sm.ridge(lam)"), None, None)
+    else:
+        piece = term.expression.pieces[0]
+    weight = term.weight
+    if isinstance(weight, Quantity):
+        weight = ridge_weight(resolve(weight, "The weight lam of ridge"))
+    squared = weight if piece.factor == 1.0 else weight * piece.factor**2
+    return RidgeSpec(number[id(piece.variable)], piece.rows, squared)
+
+
+def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:
+    """Return the one vector or matrix variable that a short form means."""
+    vectors = [v for v in variables if v.shape]
+    if len(vectors) != 1:
+        names = ", ".join(v.label for v in vectors) or "none"
+        raise ModelError(
+            f"The short form {what} means the problem's one vector variable, and this problem has "
+            f"{len(vectors)} ({names}). Name it: `A @ w`, `sm.ridge(w, lam)`."
+        )
+    return vectors[0]
+
+
+__all__ = [
+    "blocks",
+    "collect_parameters",
+    "collect_variables",
+    "declare",
+    "flatten",
+    "the_vector",
+]

@@ -1,0 +1,92 @@
+"""The limit that a path follows: one parameter, in one constraint, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgeCount
+from sparsemodel.modelling.regression.declare import quantities
+
+
+def largest_of(k: Any, values: Any, reading: Reading) -> float:
+    """Return the largest of the values that a path over the parameter ``k`` follows.
+
+    Raises
+    ------
+    ModelError
+        When ``k`` is not the limit of a cardinality constraint, or when the problem changes with
+        it in any other way: a path changes the limit alone.
+    """
+    if not isinstance(k, Parameter):
+        raise ModelError("path takes a Parameter and values, or values alone.")
+    if values is None:
+        raise ModelError("path(k, values) needs the values of k, for example range(1, 51).")
+    limits = [c for c in reading.constraints if _is_limit(c, k)]
+    if not limits:
+        raise ModelError(
+            f"{k!r} is not the limit of a cardinality constraint of this problem; set its "
+            "value and solve again instead."
+        )
+    numbers = np.asarray(list(values) if np.ndim(values) or hasattr(values, "__iter__") else [])
+    if not numbers.size or numbers.dtype.kind not in "iuf":
+        raise ModelError("A path needs whole numbers k, for example range(1, 51).")
+    own = [_limit(c) for c in limits]
+    others = [
+        p
+        for quantity in quantities(reading.goal.objective, reading.constraints)
+        if not any(quantity is limit for limit in own)
+        for p in parameters_in(quantity)
+    ]
+    if any(_depends(p, k) for p in (*others, *reading.outer)):
+        raise ModelError(
+            f"{k!r} stands elsewhere in the problem too, and a path changes the limit alone; "
+            "set its value and solve again for each."
+        )
+    largest = float(numbers.max())
+    for other in reading.constraints:
+        if other not in limits and _limit(other) is not None:
+            raise ModelError(
+                f"A path over {k!r} would pass over {other!r}: leave that constraint out, and end "
+                "the values there."
+            )
+    return largest
+
+
+def _depends(parameter: Parameter, k: Parameter) -> bool:
+    """Return whether a parameter is ``k``, or a CVXPY expression that ``k`` is a part of."""
+    if parameter is k or parameter.partner is None or k.partner is None:
+        return parameter is k
+    return any(part is k.partner for part in parameter.partner.parameters())
+
+
+def _limit(constraint: Constraint) -> Any:
+    if isinstance(constraint, CardinalityConstraint):
+        return constraint.k
+    return constraint.limit if isinstance(constraint, EdgeCount) else None
+
+
+def _is_limit(constraint: Constraint, k: Parameter) -> bool:
+    """Return whether a constraint is ``card(w) <= k``, or ``card(offdiag(Omega)) <= 2 * k``."""
+    limit = _limit(constraint)
+    if isinstance(constraint, CardinalityConstraint):
+        return limit is k
+    if not isinstance(limit, Quantity) or not any(p is k for p in limit.parameters()):
+        return False
+    for number in (1.0, 2.0):
+        with k.assuming(number):
+            if limit.value is None or float(limit.value) != 2.0 * number:
+                raise ModelError(
+                    f"A path over edges needs card(offdiag(...)) <= 2 * {k!r}, two entries for "
+                    f"each edge, not {constraint!r}."
+                )
+    return True
+
+
+__all__ = ["largest_of"]

@@ -1,0 +1,51 @@
+"""The problem on a chosen support, as a CVXPY problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel.modelling.regression.compiled import Compiled
+
+
+def restricted(compiled: Compiled, support: Any) -> Any:
+    """Return the CVXPY problem over the entries in ``support`` and those that are not counted.
+
+    Its variables carry the labels of the problem's, each with its entries that are left.
+    """
+    from sparsemodel.cvx import labelled_problem
+
+    layout, form = compiled.layout, compiled.form
+    chosen = _coordinates(compiled, support)
+    kept = np.union1d(chosen, np.flatnonzero(~compiled.counted))
+    sizes = [
+        (spec.label, int(np.intersect1d(layout.rows(i), kept).size))
+        for i, spec in enumerate(layout.variables)
+    ]
+    return labelled_problem(form, kept, [part for part in sizes if part[1]])
+
+
+def _coordinates(compiled: Compiled, support: Any) -> Any:
+    """Return the coordinates of indices (or names) within the counted variable."""
+    counted = np.flatnonzero(compiled.counted)
+    layout = compiled.layout
+    given = np.asarray(support)
+    if given.dtype.kind in "US" and given.ndim == 1:
+        names = {name: j for j, name in enumerate(layout.names())}
+        unknown = [str(name) for name in given if str(name) not in names]
+        if unknown:
+            raise ModelError(f"There is no entry {unknown[0]!r} to restrict to.")
+        return np.unique([names[str(name)] for name in given])
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ModelError("A support is a list of indices or of names, such as solution.support.")
+    first = int(counted[0]) if counted.size else 0
+    owner = max((start for start in layout.starts if start <= first), default=0)
+    chosen = np.unique(given.astype(np.intp)) + owner
+    if not np.all(np.isin(chosen, counted)):
+        raise ModelError("The support names entries that are not counted, or out of range.")
+    return chosen
+
+
+__all__ = ["restricted"]

@@ -1,0 +1,1 @@
+"""What a problem returns: solutions, paths, proofs."""

@@ -1,0 +1,219 @@
+"""Solutions along k, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Cardinality,
+    FloatArray,
+    InfeasibleError,
+    IntArray,
+    ModelError,
+    Stop,
+)
+from sparsemodel.modelling.expressions.values import whole_number
+from sparsemodel.modelling.precision_matrices.compiled_precision import CompiledPrecision
+from sparsemodel.modelling.regression.compiled import Compiled
+from sparsemodel.modelling.results.choosing import frequencies, scores_of, validated
+from sparsemodel.modelling.results.shown import path_panel
+from sparsemodel.selection import CrossValidation, Followed, PathPoint
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PathSolution:
+    """The solution for one k of a path, chosen by a rule."""
+
+    k: int
+    value: float
+    """Objective."""
+    support: Any
+    """Names of the nonzero counted entries, or their indices if unnamed."""
+    coefficients: Mapping[str, float | FloatArray]
+    """Nonzero coefficients by name, uncounted ones included."""
+    values: Mapping[str, Any]
+    """Each variable's value by its label."""
+    chosen_by: str
+    scores: FloatArray
+    """The rule's score for every k of the path; smaller is better."""
+
+    def __str__(self) -> str:
+        return f"k = {self.k} by {self.chosen_by}: objective {self.value:.8g}"
+
+
+@final
+class Path:
+    """Solutions for a range of k; made by :meth:`Problem.path`.
+
+    Attributes
+    ----------
+    k
+        The values, sorted.
+    objective
+        The objective at each; it never rises.
+    support
+        The support at each: names, or indices if unnamed; pairs for the edges of a precision
+        matrix.
+    passes
+        What the path cost, in passes over the data.
+    stop
+        Why it ended: ``Stop.CONVERGED`` where all ``k`` are there, else the time limit or Ctrl-C.
+        It then holds the values of ``k`` that were done.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled | CompiledPrecision,
+        followed: Followed,
+    ) -> None:
+        points = followed.points
+        self._compiled = compiled
+        self._points = tuple(points)
+        self.passes: float = followed.passes
+        self.stop: Stop = followed.stop
+        self.k: IntArray = np.array([point.k for point in points])
+        self.objective: FloatArray = np.array([point.value for point in points])
+        self.support: list[Any] = [self._support(point) for point in points]
+
+    @property
+    def unit(self) -> str:
+        """Return what ``k`` counts, in words."""
+        edges = isinstance(self._compiled, CompiledPrecision)
+        return "edges" if edges else "nonzero coefficients"
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __repr__(self) -> str:
+        early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
+        return (
+            f"Path(k = {self.k[0]} .. {self.k[-1]}, objective {self.objective[0]:.6g} .. "
+            f"{self.objective[-1]:.6g}{early})"
+        )
+
+    def _repr_html_(self) -> str:
+        return path_panel(self.k.tolist(), self.objective.tolist(), self.support)
+
+    def _support(self, point: PathPoint) -> Any:
+        x = point.x
+        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+        chosen = np.flatnonzero(nonzero & self._compiled.counted)
+        indices, names = self._compiled.support(chosen)
+        return indices if names is None else list(names)
+
+    def select(self, criterion: str = "ebic") -> PathSolution:
+        """Return the solution that minimises an information criterion.
+
+        Parameters
+        ----------
+        criterion
+            ``"aic"``, ``"bic"``, ``"ebic"`` or ``"gic"``; see :mod:`sparsemodel.selection.criteria`
+            for the formulas, and :mod:`sparsemodel.selection.precision_choice` for those of
+            precision matrices.
+
+        Raises
+        ------
+        ModelError
+            For losses that are no likelihoods; use :meth:`cross_validate` for them. For a
+            covariance matrix whose number of observations is not known.
+        """
+        scores = scores_of(self._compiled, self._points, criterion)
+        return self._chosen(int(np.argmin(scores)), criterion, scores)
+
+    def cross_validate(
+        self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
+    ) -> PathSolution:
+        """Return the solution whose k predicts held-out observations best.
+
+        Every fold is solved from its own observations alone. With ``one_standard_error`` the
+        smallest k within one standard error of the best is taken.
+
+        Parameters
+        ----------
+        folds
+            How many, or an array with the fold of each observation.
+        """
+        found = self.cross_validation(folds=folds, one_standard_error=one_standard_error, seed=seed)
+        place = int(np.flatnonzero(self.k == found.k)[0])
+        rule = "cross-validation" + (" (one standard error)" if one_standard_error else "")
+        return self._chosen(place, rule, found.mean)
+
+    def cross_validation(
+        self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
+    ) -> CrossValidation:
+        """Return the held-out losses behind :meth:`cross_validate`."""
+        return validated(
+            self._compiled,
+            self.k.tolist(),
+            folds=folds,
+            one_standard_error=one_standard_error,
+            seed=seed,
+        )
+
+    def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
+        """Return how often each coordinate is chosen for each k on random halves of the data.
+
+        Shape ``(len(path), p)``, for the problem's coordinates in order.
+        """
+        return frequencies(self._compiled, self.k.tolist(), resamples=resamples, seed=seed)
+
+    def _chosen(self, place: int, rule: str, scores: FloatArray) -> PathSolution:
+        point, layout = self._points[place], self._compiled.layout
+        names, x = layout.names(), point.x
+        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+        return PathSolution(
+            k=point.k,
+            value=point.value,
+            support=self.support[place],
+            coefficients={
+                names[j]: float(x[j]) if x.ndim == 1 else x[j].copy()
+                for j in np.flatnonzero(nonzero)
+            },
+            values={
+                spec.label: value
+                for spec, value in zip(layout.variables, layout.split(x), strict=True)
+            },
+            chosen_by=rule,
+            scores=scores,
+        )
+
+    def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
+        """Draw the objective against k, and the scores behind a choice; return Matplotlib's axes.
+
+        See :func:`sparsemodel.reporting.plots.path`.
+        """
+        from sparsemodel.reporting.plots import path
+
+        return path(self, chosen=chosen, axes=axes)
+
+
+def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
+    """Return the values of k, sorted and distinct, all in range."""
+    forced = sparsity.forced_units
+    most = sparsity.units + forced
+    if isinstance(values, range) and values and not 0 <= min(values) <= max(values) <= most:
+        raise ModelError(f"Every k of a path must be between 0 and {most}.")
+    try:
+        given = list(values)
+    except TypeError as error:
+        raise ModelError(f"A path needs several values of k, not {values!r}.") from error
+    if not given:
+        raise ModelError("A path needs whole numbers k, for example range(1, 51).")
+    hint = " Write whole numbers, for example range(1, 51)."
+    ks = sorted({whole_number(k, where="Every k of a path", hint=hint) for k in given})
+    if ks[0] < 0 or ks[-1] > most:
+        raise ModelError(f"Every k of a path must be between 0 and {most}.")
+    if ks[0] < forced:
+        raise InfeasibleError(
+            f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
+            f"away from zero. Begin at k = {forced}, or leave such bounds out."
+        )
+    return ks
+
+
+__all__ = ["Path", "PathSolution", "checked_ks"]

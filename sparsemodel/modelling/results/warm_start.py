@@ -1,0 +1,66 @@
+"""Where a run begins: from what the user gave to the coordinates of the form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.compiler import Layout
+from sparsemodel.compiler.precision_layout import PrecisionLayout
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import FloatArray, Form, ModelError, SparseRegression
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.numerics import select
+
+
+def given_start(
+    start: Any,
+    form: Form,
+    layout: Layout | PrecisionLayout,
+    variables: tuple[Variable, ...],
+) -> FloatArray:
+    """Return the start as coordinates of ``form``.
+
+    Raises
+    ------
+    ModelError
+        When it is of another shape, or has more nonzero units than the constraint allows.
+    """
+    if isinstance(start, str):
+        if start != "value":
+            raise ModelError(f"start must be an array, a mapping or 'value', not {start!r}.")
+        values = {id(v): v.value for v in variables}
+    elif isinstance(start, dict):
+        values = {id(v): value for v, value in start.items()}
+    else:
+        vectors = [v for v in variables if v.shape]
+        if len(vectors) != 1:
+            raise ModelError("With several variables, start is a mapping {variable: array}.")
+        values = {id(vectors[0]): start}
+    checked = []
+    for variable in variables:
+        probe = Variable(variable.shape, name=f"the start of {variable.label}")
+        probe.value = values.get(id(variable))
+        checked.append(probe.value)
+    x = layout.join(tuple(checked))
+    count, k = form.cardinality.count(x), form.cardinality.budget
+    if count > k:
+        raise ModelError(f"The start has {count} nonzero units, and the constraint allows {k}.")
+    return x
+
+
+def warm_start(form: Form, last: Outcome | None) -> FloatArray | None:
+    """Return the last solution, fitted to the form's present constraints; None without one."""
+    if last is None or last.x.shape != form.shape:
+        return None
+    x = np.zeros(form.shape)
+    support = select(form.cardinality, last.x)
+    x[support] = last.x[support]
+    if isinstance(form, SparseRegression) and form.box is not None:
+        kept = np.clip(x, form.box.lower, form.box.upper)
+        x = np.where(x != 0.0, kept, 0.0)
+    return x
+
+
+__all__ = ["given_start", "warm_start"]

@@ -1,0 +1,1 @@
+"""Curvature, step lengths, batches of rows."""

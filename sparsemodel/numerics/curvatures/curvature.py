@@ -1,0 +1,92 @@
+"""Curvature over all coordinates: blocks of Hessian columns, and the diagonal."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Access,
+    Curved,
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics.objectives.regression import RegressionObjective, margins, without_faint
+
+
+def cheap_columns(objective: Objective) -> bool:
+    """Return whether a few columns of every design cost a few columns, not full products."""
+    return isinstance(objective, RegressionObjective) and all(
+        Access.COLUMNS in term.design.access for term in objective.form.terms
+    )
+
+
+def hessian_columns(
+    objective: Objective, at: Point, support: IntArray, directions: FloatArray
+) -> FloatArray:
+    """Return ``H @ V`` for ``V`` that is ``directions`` (one a column) on ``support``.
+
+    Shape ``(p, q)`` for ``directions`` of shape ``(len(support), q)``. For a regression this is
+    one product of matrices, which costs a fraction of ``q`` products with vectors. The Hessian
+    of a matrix variable must be the same for all of its columns (squared losses): then this is
+    that common ``p x p`` matrix applied to the directions, and never formed.
+    """
+    q = directions.shape[1]
+    if not isinstance(objective, RegressionObjective):
+        out = np.empty((objective.shape[0], q))
+        for j in range(q):
+            out[:, j] = objective.full_hessian_product(at, support, directions[:, j])
+        return out
+    form = objective.form
+    out = np.zeros((objective.shape[0], q))
+    out[support] = form.ridge[support, None] * directions
+    for term, z, design in zip(form.terms, at.state, objective.columns(support), strict=True):
+        products = design.matvec(directions)
+        if z.ndim == 1:
+            loss = cast("TwiceDifferentiable", term.loss)
+            products = loss.hessian_product(margins(term, z), term.target, term.weights, products)
+        else:
+            curved = cast("Curved", term.loss)
+            h = term.weights * curved.second_derivative(margins(term, z), term.target)
+            products *= h[:, None]
+        # A product of matrices with a single column is slower than one with a vector.
+        out += (
+            term.design.rmatvec(products[:, 0])[:, None]
+            if q == 1
+            else term.design.rmatvec(products)
+        )
+    objective.passes += 0.5 * q
+    return out
+
+
+def full_diagonal(
+    objective: Objective, at: Point, *, for_ranking: bool = False
+) -> FloatArray | None:
+    """Return the diagonal of the Hessian over all coordinates, or None where that is dear.
+
+    Shape ``(p,)``; for a matrix variable, that of one column of it. One pass over a stored
+    design; None for designs that only have products and for losses that couple observations.
+    ``for_ranking`` leaves out observations whose curvature is negligible beside the largest, and
+    does not read their rows.
+    """
+    if not cheap_columns(objective):
+        return None
+    form = cast("RegressionObjective", objective).form
+    out = form.ridge.copy()
+    for term, z in zip(form.terms, at.state, strict=True):
+        if not isinstance(term.loss, Curved):
+            return None
+        h = term.loss.second_derivative(margins(term, z), term.target)
+        if h.ndim > 1:
+            return None
+        weights = term.weights * h
+        out += term.design.column_square_norms(without_faint(weights) if for_ranking else weights)
+    objective.passes += 0.5
+    return out
+
+
+__all__ = ["cheap_columns", "full_diagonal", "hessian_columns"]

@@ -1,0 +1,1 @@
+"""All exchanges of one unit priced at once, and the search that takes them."""

@@ -1,0 +1,333 @@
+r"""Rows of a Hessian, computed when they are asked for and kept.
+
+What free coordinates take up is taken out first: with :math:`F` the free ones,
+:math:`G = H - H_{:F} H_{FF}^{-1} H_{F:}` is the Hessian of :math:`\min_{x_F} f`, so that whoever
+works with ``G`` can forget about them. Rows and columns are divided by
+:math:`\sqrt{G_{jj}}`: numbers are compared with one, whatever the columns are measured in.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Access,
+    BoolArray,
+    Curved,
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    Quadratic,
+    Term,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics.curvatures.curvature import cheap_columns
+from sparsemodel.numerics.minimisers.newton import factored
+from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
+
+_VANISHED = 1e-11
+"""Share of a column's curvature that the free coordinates must leave of it."""
+_WHOLE = 2000
+"""Coordinates up to which the whole matrix may be formed (32 MB)."""
+_LIKELY = 50
+"""Rows that a search needs, about, beside a few for each place in the support."""
+_PROBES = 64
+"""Random products that estimate the diagonal where columns cannot be read."""
+_BLOCK = 2**21
+"""Entries of a block of rows that is read at a time (16 MB)."""
+_GROWTH = 32
+"""Rows by which the store grows."""
+
+Curvatures: TypeAlias = tuple[FloatArray | None, ...]
+"""The weights of a term's observations in the Hessian; None where they have none of their own."""
+
+
+@final
+class HessianRows:
+    """The Hessian of an objective at a point, by rows; mutable, a run's workspace.
+
+    Parameters
+    ----------
+    objective
+        Twice differentiable. For a matrix variable the Hessian must be the same for all of its
+        columns (squared losses).
+    at
+        Where the Hessian is taken; any point for a quadratic.
+    places
+        Size of the supports that are to be searched, which decides whether the whole matrix is
+        formed in one reading of the data.
+    curvatures
+        Weights of the observations to take instead of those of the losses: of one column of a
+        matrix variable, for instance.
+
+    Attributes
+    ----------
+    scale
+        :math:`1 / \\sqrt{G_{jj}}`; 0 for coordinates of which nothing is left, which no support
+        needs.
+    diagonal
+        Of the scaled matrix: 1, or 0 where nothing is left. Where columns cannot be read it is an
+        estimate until the row has been computed.
+    noise
+        How far the rows were seen to differ from a symmetric matrix with that diagonal, in units
+        of the diagonal: the rounding of data in single precision, for instance.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        at: Point,
+        *,
+        places: int = 1,
+        curvatures: Curvatures | None = None,
+    ) -> None:
+        self._objective, self._at = objective, at
+        self.size = objective.shape[0]
+        self._curvatures = _curvatures(objective, at) if curvatures is None else curvatures
+        self._slot = np.full(self.size, -1, dtype=np.intp)
+        self._store = np.empty((0, self.size))
+        self._used = 0
+        self.noise = 1e-15
+        self.exact = True
+        self._free = objective.cardinality.free
+        self._eliminate(self._whole_diagonal(places))
+        if self.size <= min(_WHOLE, 10 * places + _LIKELY) and self.size > places:
+            self._form(np.arange(self.size))
+
+    # ---- what is asked for -------------------------------------------------------------------
+
+    def rows(self, coordinates: IntArray) -> FloatArray:
+        """Return rows of the scaled matrix, shape ``(len(coordinates), p)``, a copy."""
+        self.fetch(coordinates)
+        return self._store[self._slot[coordinates]]
+
+    def fetch(self, coordinates: IntArray) -> bool:
+        """Compute the rows that are missing; True when that has changed the diagonal."""
+        slots = self._slot[coordinates]
+        if slots.size and slots.min() >= 0:
+            return False
+        fresh = np.unique(coordinates[slots < 0])
+        return self._form(fresh) if fresh.size else False
+
+    def known(self, coordinates: IntArray) -> BoolArray:
+        """Return which rows are at hand."""
+        return np.asarray(self._slot[coordinates] >= 0)
+
+    def blocks(self, index: IntArray, present: BoolArray) -> FloatArray:
+        """Return square blocks of the scaled matrix, shape ``(b, g, g)``.
+
+        Block ``a`` is that of the coordinates ``index[a][present[a]]``; the rest of it is the
+        identity.
+        """
+        out = np.zeros((*index.shape, index.shape[1]))
+        if self._used == self.size or self._curvatures is None:
+            for block, some, here in zip(out, index, present, strict=True):
+                block[:] = self.rows(some)[:, some] * (here[:, None] & here)
+        else:
+            form = cast("RegressionObjective", self._objective).form
+            for block, some, here in zip(out, index, present, strict=True):
+                own = some[here]
+                order = np.argsort(own)
+                inside = np.diag(form.ridge[own[order]])
+                for term, h in zip(form.terms, self._curvatures, strict=True):
+                    weights = term.weights if h is None else h
+                    inside += term.design.restrict(own[order]).gram(weights)
+                back = np.argsort(order)
+                inside = inside[np.ix_(back, back)]
+                inside -= self._free_rows[:, own].T @ self._taken[:, own]
+                block[np.ix_(here, here)] = inside * self.scale[own] * self.scale[own, None]
+            self._objective.passes += 0.5
+        rest = ~present | (self.scale[index] == 0.0)
+        np.einsum("bgg->bg", out)[rest] += 1.0
+        return out
+
+    def reduced_gradient(self, gradient: FloatArray) -> FloatArray:
+        """Return the scaled gradient of :math:`\\min_{x_F} f`, shape ``(m, p)``."""
+        g = gradient[:, None] if gradient.ndim == 1 else gradient
+        if self._free.size:
+            g = g - self._taken.T @ g[self._free]
+        return np.ascontiguousarray((g * self.scale[:, None]).T)
+
+    def values(self, support: IntArray, w: FloatArray) -> FloatArray:
+        """Return the coordinates of ``support`` for scaled ones ``w``, shape ``(k, m)``."""
+        return w * self.scale[support, None]
+
+    def free_values(self, gradient: FloatArray, support: IntArray, x: FloatArray) -> FloatArray:
+        """Return the minimising free coordinates, given the others and the gradient at zero."""
+        g = gradient[:, None] if gradient.ndim == 1 else gradient
+        return -self._inverse @ g[self._free] - self._taken[:, support] @ x
+
+    # ---- how it is computed ------------------------------------------------------------------
+
+    def _eliminate(self, diagonal: FloatArray) -> None:
+        free = self._free
+        self._taken = np.zeros((free.size, self.size))
+        self._free_rows, self._inverse = self._taken, np.zeros((free.size, free.size))
+        left = diagonal.copy()
+        if free.size:
+            self._free_rows = raw = self._raw(free)
+            solve = factored(raw[:, free])
+            self._inverse = np.column_stack([solve(unit) for unit in np.eye(free.size)])
+            self._taken = self._inverse @ raw
+            left -= np.einsum("ij,ij->j", raw, self._taken)
+            left[free] = 0.0
+        useful = left > _VANISHED * diagonal
+        self.scale = np.zeros(self.size)
+        np.divide(1.0, np.sqrt(np.maximum(left, 0.0)), out=self.scale, where=useful)
+        self.diagonal = useful.astype(np.float64)
+
+    def _form(self, coordinates: IntArray) -> bool:
+        changed = False
+        width = max(1, _BLOCK // self.size)
+        for first in range(0, coordinates.size, width):
+            some = coordinates[first : first + width]
+            block = self._raw(some)
+            if self._free.size:
+                block -= block[:, self._free] @ self._taken
+            block *= self.scale
+            block *= self.scale[some, None]
+            changed |= self._keep(some, block)
+        return changed
+
+    def _keep(self, coordinates: IntArray, block: FloatArray) -> bool:
+        places = np.arange(coordinates.size)
+        own = block[places, coordinates]
+        change = float(np.abs(own - self.diagonal[coordinates]).max(initial=0.0))
+        square = block[:, coordinates]
+        self.noise = max(self.noise, float(np.abs(square - square.T).max(initial=0.0)))
+        changed = False
+        if self.exact:
+            self.noise = max(self.noise, change)
+            block[places, coordinates] = self.diagonal[coordinates]
+        elif change > 1e-9:
+            self.diagonal[coordinates] = own
+            changed = True
+        needed = self._used + coordinates.size
+        if needed > len(self._store):
+            grown = np.empty((min(self.size, max(needed, len(self._store) + _GROWTH)), self.size))
+            grown[: self._used] = self._store[: self._used]
+            self._store = grown
+        self._store[self._used : needed] = block
+        self._slot[coordinates] = np.arange(self._used, needed)
+        self._used = needed
+        return changed
+
+    def _raw(self, coordinates: IntArray) -> FloatArray:
+        """Return rows of the Hessian itself; half a pass each, as a product of matrices."""
+        objective = self._objective
+        objective.passes += 0.5 * coordinates.size
+        out = np.zeros((coordinates.size, self.size))
+        if self._curvatures is None:
+            unit = np.zeros((1, *objective.shape[1:]))
+            unit.flat[0] = 1.0
+            for place, coordinate in enumerate(coordinates):
+                one = np.array([coordinate])
+                product = objective.full_hessian_product(self._at, one, unit)
+                out[place] = product if product.ndim == 1 else product[:, 0]
+                objective.passes -= 0.5  # counted there
+            return out
+        form = cast("RegressionObjective", objective).form
+        everything = coordinates.size == self.size
+        for term, h, z in zip(form.terms, self._curvatures, self._at.state, strict=True):
+            if everything and h is not None and Access.ROWS in term.design.access:
+                out += _gram(term, h)
+                continue
+            columns = term.design.restrict(coordinates).to_array()
+            if h is None:
+                loss = cast("TwiceDifferentiable", term.loss)
+                columns = loss.hessian_product(margins(term, z), term.target, term.weights, columns)
+            else:
+                columns *= h[:, None]
+            if coordinates.size == 1:  # a product with a vector is quicker than with one column
+                out[0] += term.design.rmatvec(columns[:, 0])
+            else:
+                out += term.design.rmatvec(columns).T
+        out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
+        return out
+
+    def _whole_diagonal(self, places: int) -> FloatArray:
+        """Return the diagonal of the Hessian itself, exact where that is cheap, else estimated."""
+        everything = np.arange(self.size)
+        if self._curvatures is None:
+            diagonal = self._objective.hessian_diagonal(self._at, everything)
+            return diagonal if diagonal.ndim == 1 else np.ascontiguousarray(diagonal[:, 0])
+        if cheap_columns(self._objective) and all(h is not None for h in self._curvatures):
+            form = cast("RegressionObjective", self._objective).form
+            self._objective.passes += 0.5
+            squares = [
+                term.design.column_square_norms(h)
+                for term, h in zip(form.terms, self._curvatures, strict=True)
+            ]
+            return np.asarray(form.ridge + sum(squares))
+        if self.size <= min(_WHOLE, 10 * places + _LIKELY):
+            return np.diag(self._raw(everything)).copy()
+        self.exact = False
+        rng = np.random.default_rng(0)
+        estimate = np.zeros(self.size)
+        form = cast("RegressionObjective", self._objective).form
+        for term, h in zip(form.terms, self._curvatures, strict=True):
+            signs = rng.integers(0, 2, (term.design.shape[0], _PROBES)) * 2.0 - 1.0
+            weights = term.weights if h is None else h
+            products = term.design.rmatvec(np.sqrt(weights)[:, None] * signs)
+            estimate += np.mean(np.square(products), axis=1)
+        self._objective.passes += 0.5 * _PROBES
+        estimate += form.ridge
+        if any(h is None for h in self._curvatures):  # observations have no curvature of their own
+            some = np.sort(rng.choice(self.size, min(8, self.size), replace=False))
+            own = self._raw(some)[np.arange(some.size), some]
+            ratios = own[estimate[some] > 0.0] / estimate[some][estimate[some] > 0.0]
+            estimate *= np.median(ratios) if ratios.size else 1.0
+        return estimate
+
+
+def _curvatures(objective: Objective, at: Point) -> Curvatures | None:
+    """Return the weights of the observations in the Hessian, by term; None where there are none."""
+    if not isinstance(objective, RegressionObjective):
+        return None
+    return tuple(
+        term.weights * term.loss.second_derivative(margins(term, z), term.target)
+        if isinstance(term.loss, Curved)
+        else None
+        for term, z in zip(objective.form.terms, at.state, strict=True)
+    )
+
+
+def _gram(term: Term, h: FloatArray) -> FloatArray:
+    """Return ``A.T @ diag(h) @ A`` in one reading of the rows."""
+    p = term.design.shape[1]
+    out = np.zeros((p, p))
+    uniform = bool(h.size) and bool(np.all(h == h[0]))
+    for rows, block in term.design.row_blocks(max(1, _BLOCK // p)):
+        if uniform:
+            out += block.T @ block
+        else:
+            scaled = np.sqrt(h[rows])[:, None] * block
+            out += scaled.T @ scaled
+    return float(h[0]) * out if uniform else out
+
+
+def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> bool:
+    """Return whether curvatures at ``point`` differ from those of ``rows_at`` by more than a share.
+
+    The differences of all observations together, relative to all curvatures together.
+    """
+    if objective.quadratic:
+        return False
+    if not isinstance(objective, RegressionObjective):
+        return True
+    for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
+        if isinstance(term.loss, Quadratic):
+            continue
+        if not isinstance(term.loss, Curved):
+            return True
+        old = term.weights * term.loss.second_derivative(margins(term, before), term.target)
+        new = term.weights * term.loss.second_derivative(margins(term, now), term.target)
+        if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
+            return True
+    return False
+
+
+__all__ = ["HessianRows", "drifted"]

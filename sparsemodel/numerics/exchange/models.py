@@ -1,0 +1,271 @@
+r"""Exchanges of units priced by a second-order model at a minimiser over its support.
+
+Exact for quadratics without bounds. Units may be groups: with ``I`` the coordinates of the one
+that leaves and ``J`` those of the one that enters, numbers become blocks,
+
+.. math:: P = (B_{II})^{-1}, \quad r_J' = r_J + Q_{IJ}^\top P w_I, \quad
+          S_J' = S_J + Q_{IJ}^\top P\, Q_{IJ}, \quad
+          \mathrm{gain} = r_J'^\top S_J'^{-1} r_J' - w_I^\top P\, w_I .
+"""
+
+from __future__ import annotations
+
+from typing import cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Curved,
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    SparseRegression,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics.exchange.hessian_rows import Curvatures, HessianRows, drifted
+from sparsemodel.numerics.exchange.pricing import Exchanges
+from sparsemodel.numerics.exchange.search import ExchangeSearch
+from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
+from sparsemodel.numerics.support.factor import has_common_hessian
+from sparsemodel.numerics.support.units import descent_gradient
+
+_DRIFT = 1.0 / 3.0
+"""Share of all curvature that may have changed before the Hessian is taken anew."""
+_JITTER = 1e-10
+"""Share of its curvature that is added to a block, which may be singular."""
+
+
+@final
+class ExchangeModels:
+    """The prices of insertions and exchanges at one point after another; a run's workspace.
+
+    The Hessian's rows are kept while its curvatures are about the same. For a matrix variable
+    whose columns have Hessians of their own (multinomial losses) the model leaves out what ties
+    the columns together.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self._at: Point | None = None
+        self._rows: tuple[HessianRows, ...] = ()
+        sparsity = objective.cardinality
+        self._counted = np.flatnonzero(sparsity.counted)
+        self._index: IntArray | None = None
+        if sparsity.groups is not None:
+            sizes = np.bincount(sparsity.groups[self._counted], minlength=sparsity.units)
+            self._index = np.zeros((sparsity.units, int(sizes.max(initial=1))), dtype=np.intp)
+            self._present = np.arange(self._index.shape[1]) < sizes[:, None]
+            order = np.argsort(sparsity.groups[self._counted], kind="stable")
+            self._index[self._present] = self._counted[order]
+        self._blocks: tuple[FloatArray, ...] = ()
+
+    def renew(self, point: Point, drift: float = _DRIFT) -> bool:
+        """Take the Hessian at ``point`` if its curvatures have changed by that share."""
+        if self._at is not None and not drifted(self._objective, self._at, point, drift):
+            return False
+        objective = self._objective
+        places = min(objective.cardinality.budget, objective.shape[0])
+        if len(objective.shape) == 1 or has_common_hessian(objective):
+            self._rows = (HessianRows(objective, point, places=places),)
+        else:
+            self._rows = tuple(
+                HessianRows(objective, point, places=places, curvatures=weights)
+                for weights in _by_column(objective, point)
+            )
+        if self._index is not None:
+            self._blocks = tuple(rows.blocks(self._index, self._present) for rows in self._rows)
+        self._at = point
+        return True
+
+    def insertions(self, point: Point) -> FloatArray:
+        """Return what adding each unit lowers the objective by, ``(units,)``; 0 for those in it."""
+        out = np.zeros(self._objective.cardinality.units)
+        for column, search in enumerate(self._searches(point)):
+            if self._index is None:
+                clipped = self._clipped(search, point)
+                gains = search.insertions()[0] if clipped is None else clipped[-1]
+                out += 0.5 * gains[self._counted]
+            else:
+                inside = self._inside(search)
+                r, left = self._left(search, column)
+                out += 0.5 * np.where(inside.any(axis=1), 0.0, _quadratic_forms(r, left))
+        return out
+
+    def exchanges(self, point: Point) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the units of the support, what their removal costs, what exchanges gain.
+
+        Shapes ``(q,)``, ``(q,)`` and ``(q, units)``; ``-inf`` for units that are inside.
+        """
+        sparsity = self._objective.cardinality
+        inside = np.zeros(sparsity.size)
+        inside[point.support] = 1.0
+        units = np.flatnonzero(sparsity.unit_scores(inside))
+        costs, gains = np.zeros(units.size), np.zeros((units.size, sparsity.units))
+        for column, search in enumerate(self._searches(point)):
+            if self._index is None:
+                self._add_coordinates(search, point, units, costs, gains)
+            else:
+                self._add_groups(search, column, units, costs, gains)
+        gains[:, units] = -np.inf
+        return units, costs, gains
+
+    def search(self, point: Point) -> ExchangeSearch | None:
+        """Return a search over the supports of the model at ``point``, begun at its support.
+
+        None where the model is not that of single coordinates without constraints.
+        """
+        form = self._objective.form
+        bound = isinstance(form, SparseRegression) and (
+            form.box is not None or form.region is not None
+        )
+        if bound or self._index is not None or not self.renewed_one(point):
+            return None
+        model = _search(self._rows[0], point, self._objective.gradient(point), None)
+        sparsity = self._objective.cardinality
+        most = min(sparsity.budget, sparsity.units)
+        found = ExchangeSearch(self._rows[0], model.linear, most=most, price=sparsity.price)
+        found.start(model.members[0])
+        return found
+
+    def renewed_one(self, point: Point) -> bool:
+        """Take the Hessian at ``point`` if need be; return whether one serves all columns."""
+        self.renew(point)
+        return len(self._rows) == 1
+
+    # ---- coordinates -------------------------------------------------------------------------
+
+    def _searches(self, point: Point) -> list[Exchanges]:
+        self.renew(point)
+        gradient = descent_gradient(self._objective, point)
+        if len(self._rows) == 1:
+            return [_search(self._rows[0], point, gradient, None)]
+        return [
+            _search(rows, point, gradient[:, column], column)
+            for column, rows in enumerate(self._rows)
+        ]
+
+    def _add_coordinates(
+        self,
+        search: Exchanges,
+        point: Point,
+        units: IntArray,
+        costs: FloatArray,
+        gains: FloatArray,
+    ) -> None:
+        clipped = self._clipped(search, point)
+        exact = search.prices()[0] if clipped is None else clipped[:-1]
+        single = search.insertions()[0] if clipped is None else clipped[-1]
+        removals = search.removals()[0]
+        slots = {int(member): slot for slot, member in enumerate(search.members[0])}
+        for place, coordinate in enumerate(self._counted[units]):
+            slot = slots.get(int(coordinate))
+            if slot is None:  # superfluous: the others do without it
+                gains[place] += 0.5 * single[self._counted]
+            else:
+                costs[place] += 0.5 * removals[slot]
+                gains[place] += 0.5 * exact[slot][self._counted]
+
+    def _clipped(self, search: Exchanges, point: Point) -> FloatArray | None:
+        """Return gains of exchanges, and of insertions as the last row, with steps within bounds.
+
+        None without bounds on a vector. Only the coordinate that enters is held by its bounds.
+        """
+        form = self._objective.form
+        if not isinstance(form, SparseRegression) or form.box is None or point.x.ndim > 1:
+            return None
+        scale = search.rows.scale
+        useful = scale > 0.0
+        lower, upper = np.zeros_like(scale), np.zeros_like(scale)
+        np.divide(form.box.lower, scale, out=lower, where=useful)
+        np.divide(form.box.upper, scale, out=upper, where=useful)
+        own = np.diag(search.inverse[0])
+        w, q = search.w[0, :, 0], search.q[0]
+        slope = np.vstack([search.r[0, 0] + q * (w / own)[:, None], search.r[0, 0]])
+        left = np.vstack([search.s[0] + np.square(q) / own[:, None], search.s[0]])
+        able = np.isfinite(left) & (left > search.guard)
+        left = np.where(able, left, 1.0)
+        step = np.clip(np.where(able, slope, 0.0) / left, lower, upper)
+        gains = (2.0 * slope - left * step) * step
+        gains[:-1] -= search.removals()[0][:, None]
+        return np.where(able, gains, -np.inf) if not able.all() else gains
+
+    # ---- groups ------------------------------------------------------------------------------
+
+    def _inside(self, search: Exchanges) -> np.ndarray:
+        member = np.zeros(search.rows.size, dtype=bool)
+        member[search.members[0]] = True
+        return np.asarray(member[cast("IntArray", self._index)] & self._present)
+
+    def _left(self, search: Exchanges, column: int) -> tuple[FloatArray, FloatArray]:
+        """Return by group the negative gradient ``(b, g, m)`` and what is left of its block."""
+        index = cast("IntArray", self._index)
+        members = search.members[0]
+        rows = search.rows.rows(members)
+        left = self._blocks[column].copy()
+        pairs = self._present[:, :, None] & self._present[:, None, :]
+        taken = np.einsum("kbg,kbh->bgh", rows[:, index], search.q[0][:, index], optimize=True)
+        left -= taken * pairs
+        r = np.moveaxis(search.r[0][:, index], 0, 2) * self._present[:, :, None]
+        return r, left
+
+    def _add_groups(
+        self, search: Exchanges, column: int, units: IntArray, costs: FloatArray, gains: FloatArray
+    ) -> None:
+        index = cast("IntArray", self._index)
+        r, left = self._left(search, column)
+        groups = cast("IntArray", self._objective.cardinality.groups)[search.members[0]]
+        for place, unit in enumerate(units):
+            slots = np.flatnonzero(groups == unit)
+            own = np.linalg.pinv(search.inverse[0][np.ix_(slots, slots)], hermitian=True)
+            w, q = search.w[0][slots], search.q[0][slots]
+            cost = float(np.einsum("im,ij,jm->", w, own, w))
+            inside = q[:, index] * self._present  # (i, b, g)
+            turned = np.einsum("ij,jbg->ibg", own, inside)
+            moved = r + np.einsum("ibg,im->bgm", turned, w)
+            grown = left + np.einsum("ibg,ibh->bgh", turned, inside)
+            costs[place] += 0.5 * cost
+            gains[place] += 0.5 * (_quadratic_forms(moved, grown) - cost)
+
+
+def _search(rows: HessianRows, point: Point, gradient: FloatArray, column: int | None) -> Exchanges:
+    """Return the exchanges of the model whose minimiser over the support is ``point``."""
+    members = point.support[rows.diagonal[point.support] > 0.0]
+    x = point.x if column is None else point.x[:, column]
+    w = (x[members] if x.ndim > 1 else x[members][:, None]) / rows.scale[members, None]
+    linear = -rows.reduced_gradient(gradient)
+    linear[:, members] = 0.0
+    linear += w.T @ rows.rows(members)
+    search = Exchanges(rows, linear)
+    search.reset(members)
+    return search
+
+
+def _by_column(objective: Objective, point: Point) -> list[Curvatures]:
+    """Return the weights of the observations for each column of a matrix variable."""
+    form = cast("RegressionObjective", objective).form
+    out: list[Curvatures] = []
+    for column in range(objective.shape[1]):
+        weights: list[FloatArray | None] = []
+        for term, z in zip(form.terms, point.state, strict=True):
+            u = margins(term, z)
+            if isinstance(term.loss, Curved) and u.ndim == 1:
+                weights.append(term.weights * term.loss.second_derivative(u, term.target))
+                continue
+            one = np.zeros_like(u)
+            one[:, column] = 1.0
+            loss = cast("TwiceDifferentiable", term.loss)
+            product = loss.hessian_product(u, term.target, term.weights, one)
+            weights.append(np.maximum(product[:, column], 0.0))
+        out.append(tuple(weights))
+    return out
+
+
+def _quadratic_forms(r: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return ``trace(r.T @ inv(M) @ r)`` for each block, with ``M`` a little enlarged."""
+    eye = _JITTER * np.eye(matrices.shape[1])
+    solved = np.linalg.solve(matrices + eye, r)
+    return np.asarray(np.maximum(np.einsum("bgm,bgm->b", r, solved), 0.0))
+
+
+__all__ = ["ExchangeModels"]

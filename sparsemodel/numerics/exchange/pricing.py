@@ -1,0 +1,339 @@
+r"""All exchanges of one coordinate for another, priced at once.
+
+For a quadratic with Hessian ``G`` (scaled to a unit diagonal, free coordinates eliminated) and
+``c`` its negative gradient at zero, a support ``S`` has the minimiser :math:`w = B c_S` with
+:math:`B = G_{SS}^{-1}`. Let :math:`Q = B G_{S:}`, let :math:`r = c - G_{:S} w` be the negative
+gradient there and :math:`s_j = d_j - G_{jS} Q_{Sj}` what ``S`` leaves of the curvatures ``d``.
+Taking out ``i`` and putting in ``j`` lowers twice the objective by
+
+.. math:: \frac{(r_j + Q_{ij} w_i / B_{ii})^2}{s_j + Q_{ij}^2 / B_{ii}} - \frac{w_i^2}{B_{ii}} ,
+
+exactly, because removing ``i`` adds :math:`Q_{i:} w_i / B_{ii}` to ``r`` and
+:math:`Q_{i:}^2 / B_{ii}` to ``s``. So all :math:`k (p - k)` exchanges are priced in
+:math:`O(k p)` once ``Q`` is there, and carrying one out updates everything by outer products of
+rank two, with one row of ``G`` for a column that was never seen before.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
+
+_INDEPENDENT = 1e-9
+"""Fraction of its curvature that a support must leave of a column that enters."""
+_NOISES = 30.0
+"""The same, in units of the rows' own noise."""
+
+
+@final
+class Exchanges:
+    """Several supports of one size, each with its minimiser and the prices of its exchanges.
+
+    The first axis of every array is that of the supports, which are searched side by side: with
+    few coordinates the time goes into calls, not into numbers. Mutable, a run's workspace.
+
+    Parameters
+    ----------
+    rows
+        The Hessian.
+    linear
+        ``c``, scaled as the rows are, shape ``(m, p)`` for ``m`` columns of a matrix variable that
+        share the Hessian.
+        Kept under this name.
+    columns
+        Sorted coordinates that may enter; None for all.
+
+    Attributes
+    ----------
+    members
+        The supports, ``(R, k)``, in the order of the slots; positions in ``columns``.
+    explained
+        ``c . w``: twice what each support lowers the objective by.
+    """
+
+    def __init__(
+        self, rows: HessianRows, linear: FloatArray, columns: IntArray | None = None
+    ) -> None:
+        self.rows = rows
+        self.columns = columns
+        self.linear = linear
+        self._c = linear if columns is None else np.ascontiguousarray(linear[:, columns])
+        self._d = rows.diagonal if columns is None else rows.diagonal[columns]
+        self.members: IntArray = np.empty((1, 0), dtype=np.intp)
+        self._clear()
+
+    def _clear(self) -> None:
+        m, p = self._c.shape
+        self.members = np.empty((1, 0), dtype=np.intp)
+        self.w: FloatArray = np.empty((1, 0, m))
+        self.inverse: FloatArray = np.empty((1, 0, 0))
+        self.q: FloatArray = np.empty((1, 0, p))
+        self.r: FloatArray = self._c[None].copy()
+        self.s: FloatArray = np.where(self._d > 0.0, self._d, np.inf)[None]
+        self.explained: FloatArray = np.zeros(1)
+        self._buffers: tuple[FloatArray, FloatArray] | None = None
+        self.updates = 0
+
+    @property
+    def guard(self) -> float:
+        """Return what must be left of the curvature of a column that enters."""
+        return max(_INDEPENDENT, _NOISES * self.rows.noise)
+
+    @property
+    def size(self) -> int:
+        """Return how many coordinates a support has."""
+        return int(self.members.shape[1])
+
+    def coordinates(self, members: IntArray) -> IntArray:
+        """Return coordinates by their positions in ``columns``."""
+        return members if self.columns is None else self.columns[members]
+
+    def _row(self, members: IntArray) -> FloatArray:
+        block = self.rows.rows(self.coordinates(members))
+        return block if self.columns is None else np.ascontiguousarray(block[:, self.columns])
+
+    # ---- prices ------------------------------------------------------------------------------
+
+    def removals(self) -> FloatArray:
+        """Return what taking each member out costs, ``(R, k)``, in units of ``2 f``."""
+        own = np.einsum("rii->ri", self.inverse)
+        costs: FloatArray = np.einsum("rim,rim->ri", self.w, self.w) / own
+        return costs
+
+    def insertions(self) -> FloatArray:
+        """Return what each coordinate gains if it is added, ``(R, p)``.
+
+        0 for members and for coordinates that they make superfluous.
+        """
+        gains: FloatArray = np.einsum("rmj,rmj->rj", self.r, self.r)
+        gains /= np.maximum(self.s, self.guard)
+        gains[self.s <= self.guard] = 0.0
+        return gains
+
+    def insertions_without(self, slots: IntArray) -> FloatArray:
+        """Return what each coordinate gains after the member at ``slots[a]`` has left, ``(R, p)``.
+
+        The member itself gains what its removal costs.
+        """
+        every = np.arange(len(slots))
+        own = self.inverse[every, slots, slots]
+        drop = self.q[every, slots] / own[:, None]
+        moved = self.r + self.w[every, slots][:, :, None] * drop[:, None, :]
+        left = self.s + drop * self.q[every, slots]
+        left[every, self.members[every, slots]] = 1.0 / own
+        gains: FloatArray = np.einsum("rmj,rmj->rj", moved, moved) / np.maximum(left, self.guard)
+        gains[left <= self.guard] = 0.0
+        return gains
+
+    def prices(self) -> FloatArray:
+        """Return what every exchange gains, ``(R, k, p)``, in units of ``2 f``.
+
+        The array is a buffer, overwritten by the next call. Of members the entries are what the
+        removal costs, negative; of coordinates that the rest of the support makes superfluous,
+        ``-inf``.
+        """
+        if self._buffers is None or self._buffers[0].shape != self.q.shape:
+            self._buffers = np.empty_like(self.q), np.empty_like(self.q)
+        gains, left = self._buffers
+        own = np.einsum("rii->ri", self.inverse)
+        np.divide(self.q, own[:, :, None], out=left)
+        if self.w.shape[2] == 1:
+            np.multiply(left, self.w, out=gains)
+            gains += self.r
+            np.square(gains, out=gains)
+        else:  # ||r_j + q w_i||^2 without the array of all outputs
+            np.matmul(self.w, self.r, out=gains)
+            gains *= 2.0
+            gains += left * np.einsum("rim,rim->ri", self.w, self.w)[:, :, None]
+            gains *= left
+            gains += np.einsum("rmj,rmj->rj", self.r, self.r)[:, None, :]
+        left *= self.q
+        left += self.s[:, None, :]
+        if left.size and left.min() <= self.guard:
+            dependent = left <= self.guard
+            gains[dependent], left[dependent] = -np.inf, 1.0
+        gains /= left
+        gains -= self.removals()[:, :, None]
+        return gains
+
+    def best(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return slot, coordinate and gain of the best exchange of each support."""
+        gains = self.prices()
+        flat = gains.reshape(len(gains), -1)
+        if not flat.shape[1]:
+            nothing = np.zeros(len(gains), dtype=np.intp)
+            return nothing, nothing, np.full(len(gains), -np.inf)
+        place = np.argmax(flat, axis=1)
+        slot, into = np.divmod(place, gains.shape[2])
+        return slot, into, flat[np.arange(len(flat)), place]
+
+    def fetch(self, members: IntArray) -> bool:
+        """Read the rows of coordinates that are to enter; True when prices have changed by it."""
+        coordinates = self.coordinates(members)
+        before = self.rows.diagonal[coordinates]
+        if not self.rows.fetch(coordinates):
+            return False
+        change = self.rows.diagonal[coordinates] - before
+        self._d = self.rows.diagonal if self.columns is None else self.rows.diagonal[self.columns]
+        where, first = np.unique(members, return_index=True)
+        self.s[:, where] = np.maximum(self.s[:, where] + change[first], 0.0)
+        return bool(np.any(np.abs(change) > 1e-9))
+
+    # ---- changes -----------------------------------------------------------------------------
+
+    def exchange(self, slots: IntArray, into: IntArray) -> None:
+        """Put ``into[a]`` in place of the member at ``slots[a]``, in every support ``a``."""
+        row = self._row(into)
+        every = np.arange(len(slots))
+        inside = self.inverse[every, slots]
+        own = inside[every, slots]
+        b = inside / own[:, None]
+        leaving = self.q[every, slots]  # a copy
+        w = self.w[every, slots]
+        out = self.members[every, slots]
+        # Removal.
+        drop = leaving / own[:, None]
+        self.w -= b[:, :, None] * w[:, None, :]
+        self.r += w[:, :, None] * drop[:, None, :]
+        self.s += drop * leaving
+        self.s[every, out] = 1.0 / own
+        # Insertion, into what is left.
+        q = self.q[every, :, into] - b * leaving[every, into][:, None]
+        q[every, slots] = 0.0
+        known = row[every[:, None], self.members]
+        known[every, slots] = 0.0
+        v = row - (known[:, None, :] @ self.q)[:, 0]
+        v += np.einsum("rk,rk->r", known, b)[:, None] * leaving
+        pivot = np.maximum(v[every, into], self.guard)
+        step = self.r[every, :, into] / pivot[:, None]
+        self.explained += np.einsum("rm,rm->r", step, step) * pivot
+        self.explained -= np.einsum("rm,rm->r", w, w) / own
+        self.w -= q[:, :, None] * step[:, None, :]
+        self.w[every, slots] = step
+        self.r -= step[:, :, None] * v[:, None, :]
+        v_scaled = v / pivot[:, None]
+        self.s -= v * v_scaled
+        self.s[every, into] = np.inf
+        left = np.stack([b, q], axis=2)
+        buffer = self._scratch()
+        np.matmul(left, np.stack([leaving, v_scaled], axis=1), out=buffer)
+        self.q -= buffer
+        self.q[every, slots] = v_scaled
+        q[every, slots] = -1.0
+        self.inverse -= b[:, :, None] * inside[:, None, :]
+        self.inverse[every, slots] = 0.0
+        self.inverse[every, :, slots] = 0.0
+        self.inverse += q[:, :, None] * (q / pivot[:, None])[:, None, :]
+        self.members[every, slots] = into
+        self.updates += 1
+
+    def _scratch(self) -> FloatArray:
+        if self._buffers is None or self._buffers[0].shape != self.q.shape:
+            self._buffers = np.empty_like(self.q), np.empty_like(self.q)
+        return self._buffers[0]
+
+    def insert(self, into: int) -> None:
+        """Add a coordinate to the only support."""
+        row = self._row(np.array([into]))[0]
+        q = self.q[0, :, into].copy()
+        v = row - row[self.members[0]] @ self.q[0]
+        pivot = max(float(v[into]), self.guard)
+        step = self.r[0, :, into] / pivot
+        self.explained += float(step @ step) * pivot
+        scaled = v / pivot
+        self.q = np.concatenate([self.q[0] - np.outer(q, scaled), scaled[None]])[None]
+        self.w = np.concatenate([self.w[0] - np.outer(q, step), step[None]])[None]
+        self.r -= step[:, None] * v
+        self.s -= v * scaled
+        self.s[0, into] = np.inf
+        extended = np.append(q, -1.0)
+        inverse = np.outer(extended, extended / pivot)
+        inverse[:-1, :-1] += self.inverse[0]
+        self.inverse = inverse[None]
+        self.members = np.append(self.members[0], into)[None]
+        self.updates += 1
+
+    def remove(self, slot: int) -> None:
+        """Take a member out of the only support."""
+        inside = self.inverse[0, slot].copy()
+        own = inside[slot]
+        b, leaving, w = inside / own, self.q[0, slot].copy(), self.w[0, slot].copy()
+        self.explained -= float(w @ w) / own
+        self.r += w[:, None] * (leaving / own)
+        self.s += leaving * leaving / own
+        self.s[0, self.members[0, slot]] = 1.0 / own
+        rest = np.delete(np.arange(self.size), slot)
+        self.w = (self.w[0, rest] - np.outer(b[rest], w))[None]
+        self.q = (self.q[0, rest] - np.outer(b[rest], leaving))[None]
+        self.inverse = (self.inverse[0][np.ix_(rest, rest)] - np.outer(b[rest], inside[rest]))[None]
+        self.members = self.members[:, rest]
+        self.updates += 1
+
+    def reset(self, members: IntArray) -> None:
+        """Start again from one support, leaving out members that the others make superfluous."""
+        block = self._row(members)
+        inside = block[:, members]
+        inverse = _inverse(inside, self.guard) if members.size else np.empty((0, 0))
+        if inverse is None:
+            self._clear()
+            for member in members:
+                if self.s[0, member] > self.guard and np.isfinite(self.s[0, member]):
+                    self.insert(int(member))
+            self.updates = 0
+            return
+        c = self._c
+        w = inverse @ c[:, members].T
+        q = inverse @ block
+        self.members, self.w = members[None].copy(), w[None]
+        self.inverse, self.q = inverse[None], q[None]
+        self.r = (c - w.T @ block)[None]
+        s = self._d - np.einsum("kp,kp->p", block, q)
+        s[self._d == 0.0] = np.inf
+        s[members] = np.inf
+        self.r[0, :, members] = 0.0
+        self.s = np.maximum(s, 0.0)[None]
+        self.explained = np.array([float(np.einsum("km,mk->", w, c[:, members]))])
+        self.updates = 0
+
+    # ---- several supports --------------------------------------------------------------------
+
+    def tiled(self, times: int) -> Exchanges:
+        """Return ``times`` copies of the only support, side by side."""
+        copy = Exchanges.__new__(Exchanges)
+        copy.rows, copy.columns, copy.linear = self.rows, self.columns, self.linear
+        copy._c, copy._d, copy.updates, copy._buffers = self._c, self._d, self.updates, None
+        for name in _BATCHED:
+            setattr(copy, name, np.repeat(getattr(self, name), times, axis=0))
+        return copy
+
+    def keep(self, chosen: IntArray) -> None:
+        """Forget all supports but the ``chosen`` ones."""
+        for name in _BATCHED:
+            setattr(self, name, getattr(self, name)[chosen])
+
+    def extend(self, other: Exchanges) -> None:
+        """Take the supports of another search of the same problem in, behind the own ones."""
+        for name in _BATCHED:
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+
+
+_BATCHED = ("members", "w", "inverse", "q", "r", "s", "explained")
+
+
+def _inverse(matrix: FloatArray, guard: float) -> FloatArray | None:
+    """Return the inverse, or None where it is not positive definite with pivots above ``guard``."""
+    try:
+        factor = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.square(np.diag(factor)).min() > guard:
+        return None
+    root = np.linalg.inv(factor)
+    return np.asarray(root.T @ root)
+
+
+__all__ = ["Exchanges"]

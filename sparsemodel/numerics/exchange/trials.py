@@ -1,0 +1,233 @@
+"""Exchanges that a model prices and the objective itself judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    RestrictedSolver,
+    priced,
+)
+from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.support.hard_threshold import top_k
+
+_NEGLIGIBLE = 1e-11
+"""A decrease below this fraction of the objective's range is rounding."""
+_ROUGH = 1e-6
+"""Accuracy of the restricted minimisations that only compare supports."""
+_JUDGED = 2
+"""Ends of searches in the model that the objective is asked about, of those found at a time."""
+_CHANGES = 10
+"""Changes in a perturbation's descent at most, beside two for each unit."""
+_PROMISING = 50
+"""Units that a perturbation draws from."""
+_EXACTLY = 0.05
+"""Change of the curvatures, as a share, after which a search does not end without another look."""
+_REPLACED = 0.5
+"""Share of a support that a perturbation replaces at most."""
+
+
+@final
+class ExchangeTrials:
+    """Change a support unit by unit, by what a model promises and the objective confirms.
+
+    Parameters
+    ----------
+    objective
+        Twice differentiable.
+    restricted
+        Minimises on a support; keeps bounds and other constraints, where there are some.
+    candidates
+        Changes that are tried before a point counts as one that none improves.
+    over
+        Tells whether time is up.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        restricted: RestrictedSolver,
+        candidates: int,
+        over: Callable[[], bool],
+    ) -> None:
+        self._objective, self._restricted = objective, restricted
+        self._candidates, self._over = candidates, over
+        self._models = ExchangeModels(objective)
+        self._origin = objective.origin().value
+        self._around: tuple[Point, ExchangeSearch | None] | None = None
+
+    def settled(self, point: Point) -> Point:
+        """Return the minimiser over the support of ``point``, to full accuracy."""
+        found = self._restricted(self._objective, point.support, point)
+        return found if self._worth(found) <= self._worth(point) else point
+
+    def improved(self, point: Point, *, thorough: bool = True) -> Point | None:
+        """Return a better point one change of the support away; None when none was found.
+
+        With room in the support a third of it is filled at a time. ``thorough`` looks again with
+        the curvatures at the point before it gives up, where they are not quite those of the model.
+        """
+        if not np.all(np.isfinite(self._objective.gradient(point))):
+            return replace(point, value=np.nan)  # the data are not finite, which ends the run
+        following = self._one_change(point)
+        if following is not None or not thorough or self._over():
+            return following
+        return self._one_change(point) if self._models.renew(point, _EXACTLY) else None
+
+    def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
+        """Descend from perturbations of ``point``; return a better point if one is found.
+
+        Perturbed supports are searched in the model where that is one of single coordinates, and
+        what that ends at is judged by the objective.
+        """
+        best = point
+        for start in self._starts(point, rng, rounds):
+            found = self._descended(start, rounds)
+            if self.better(found, best):
+                best = found
+        if best is point:
+            return None
+        rounds.count([], better=True)
+        return self.settled(best)
+
+    def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
+        if self._around is None or self._around[0] is not point:
+            self._around = (point, self._models.search(point))
+        search = self._around[1]
+        if search is None:
+            rounds.count([], better=False, searches=1)
+            return [self._perturbed(point, rng)]
+        ends, better = search.perturb(rng, self._over)
+        fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
+        rounds.count(ends, better=False)
+        if better:
+            search.start(self._counted(point))
+        sparsity = self._objective.cardinality
+        supports = [np.frombuffer(end, dtype=np.intp) for end in fresh[:_JUDGED]]
+        return [
+            self._restricted(self._objective, np.union1d(support, sparsity.free), point, tol=_ROUGH)
+            for support in supports
+        ]
+
+    def _descended(self, point: Point, rounds: Rounds) -> Point:
+        size = self._objective.cardinality.budget
+        for _ in range(_CHANGES + 2 * size):
+            following = self.improved(point, thorough=False)
+            if following is None:
+                break
+            point = following
+            if rounds.known(self._counted(point).tobytes()):
+                break
+        rounds.note(self._counted(point).tobytes())
+        return point
+
+    def _counted(self, point: Point) -> IntArray:
+        return np.setdiff1d(point.support, self._objective.cardinality.free)
+
+    def _perturbed(self, point: Point, rng: np.random.Generator) -> Point:
+        """Return the minimiser over a support with some of the units of ``point`` replaced."""
+        sparsity = self._objective.cardinality
+        units = sparsity.active_units(point.x)
+        times = int(rng.integers(1, max(1, int(_REPLACED * units.size)) + 1))
+        gone = rng.choice(units, min(times, units.size), replace=False)
+        kept = np.setdiff1d(units, gone)
+        base = self._minimised(kept, point)
+        if not np.isfinite(base.value):  # what is left admits no feasible point
+            base = point
+        gains = self._models.insertions(base)
+        gains[units] = 0.0
+        best = top_k(gains, _PROMISING)
+        best = best[gains[best] > 0.0]
+        if not best.size:
+            return point
+        chances = gains[best] / gains[best].sum()
+        many = min(gone.size, int(np.count_nonzero(chances)))
+        drawn = rng.choice(best, many, replace=False, p=chances)
+        return self._minimised(np.concatenate([kept, drawn]), base)
+
+    def better(self, new: Point, old: Point) -> bool:
+        """Return whether one point is better than another by more than rounding."""
+        if not np.isfinite(new.value):
+            return False
+        size = max(abs(old.value), abs(self._origin - old.value))
+        if not np.isfinite(size):
+            return not self._worth(old) <= self._worth(new)
+        return self._worth(old) - self._worth(new) > _NEGLIGIBLE * size
+
+    # ---- one change --------------------------------------------------------------------------
+
+    def _one_change(self, point: Point) -> Point | None:
+        sparsity = self._objective.cardinality
+        active = sparsity.active_units(point.x)
+        point = self._without_zeros(point, active)
+        room = min(sparsity.budget, sparsity.units) - active.size
+        if room > 0 and (filled := self._filled(point, active, room)) is not None:
+            return filled
+        if not active.size:
+            return None
+        units, costs, gains = self._models.exchanges(point)
+        if sparsity.price > 0.0:
+            cheapest = int(np.argmin(costs))
+            if costs[cheapest] < sparsity.price:
+                fewer = self._minimised(np.delete(units, cheapest), point)
+                if self.better(fewer, point):
+                    return fewer
+        flat = gains.ravel()
+        best = top_k(flat, self._candidates)
+        best = best[flat[best] > 0.0]
+        for place in best[np.argsort(-flat[best], kind="stable")]:
+            if self._over():
+                return None
+            slot, into = divmod(int(place), gains.shape[1])
+            trial = self._minimised(np.append(np.delete(units, slot), into), point)
+            if self.better(trial, point):
+                return trial
+        return None
+
+    def _filled(self, point: Point, active: IntArray, room: int) -> Point | None:
+        price = self._objective.cardinality.price
+        gains = self._models.insertions(point)
+        gains[active] = 0.0
+        block = max(1, room // 3) if price == 0.0 else 1
+        for chosen in self._fillings(gains, block, price):
+            if self._over():
+                return None
+            trial = self._minimised(np.concatenate([active, chosen]), point)
+            if self.better(trial, point):
+                return trial
+        return None
+
+    def _fillings(self, gains: FloatArray, block: int, price: float) -> list[IntArray]:
+        best = top_k(gains, max(block, self._candidates))
+        best = best[gains[best] > price]
+        best = best[np.argsort(-gains[best], kind="stable")]
+        if not best.size:
+            return []
+        single = [best[place : place + 1] for place in range(min(best.size, self._candidates))]
+        return [best[:block], *single] if block > 1 else single
+
+    def _without_zeros(self, point: Point, active: IntArray) -> Point:
+        """Return the point on the units that it uses."""
+        support = self._objective.cardinality.coordinates(active)
+        if support.size == point.support.size:
+            return point
+        return Point(point.x, support, point.value, point.state, point.gradient, point.normal)
+
+    def _minimised(self, units: IntArray, start: Point) -> Point:
+        support = self._objective.cardinality.coordinates(units)
+        return self._restricted(self._objective, support, start, tol=_ROUGH)
+
+    def _worth(self, point: Point) -> float:
+        return priced(self._objective, point)
+
+
+__all__ = ["ExchangeTrials"]

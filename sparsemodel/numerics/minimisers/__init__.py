@@ -1,0 +1,1 @@
+"""Minimising an objective on a support, within constraints."""

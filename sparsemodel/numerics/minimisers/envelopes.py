@@ -1,0 +1,332 @@
+r"""Smooth stand-ins for what is not smooth: losses with kinks, linear constraints, balls.
+
+Each part is a convex function ``h`` of a linear image ``z`` of the unknowns, with a multiplier
+``a``, and evaluates :math:`\max_b b z - h^*(b) - \frac{\mu}{2} (b - a)^2` up to a constant; see
+:mod:`sparsemodel.numerics.minimisers.multipliers`, which uses them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Ball,
+    Curved,
+    Design,
+    FloatArray,
+    IntArray,
+    Linear,
+    Loss,
+    Smoothable,
+    Term,
+    TwiceDifferentiable,
+)
+
+_TINY = float(np.finfo(np.float64).tiny)
+"""Least smoothing: its inverse, the curvature, is finite."""
+
+
+class Envelope(ABC):
+    """A part of the function that is minimised; mutable, the workspace of one solve."""
+
+    @abstractmethod
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        """Return value and gradient at ``v``, and stay there for the other methods."""
+
+    @abstractmethod
+    def hessian(self) -> FloatArray:
+        """Return the (generalised) Hessian where :meth:`evaluate` was last."""
+
+    @abstractmethod
+    def update(self) -> None:
+        """Move the multiplier to the maximiser."""
+
+
+class TermEnvelope(Envelope):
+    """A term of the objective on the support."""
+
+    def __init__(self, term: Term, design: Design) -> None:
+        self._term, self._design = term, design
+        self._z: FloatArray = np.empty(0)
+
+    def _predict(self, v: FloatArray) -> FloatArray:
+        z = self._design.matvec(v)
+        return z if self._term.offset is None else z + self._term.offset
+
+    def squares(self) -> FloatArray:
+        """Return the weighted sums of the columns' squares."""
+        return self._design.column_square_norms(self._term.weights)
+
+    def sharpen(self, factor: float) -> None:
+        """Come closer to the kinks, where there are any."""
+
+    def gap(self) -> float:
+        """Return what the kinks still cost: the term's value above its dual one."""
+        return 0.0
+
+    def size(self) -> float:
+        """Return what the gap is measured against."""
+        return 0.0
+
+    @abstractmethod
+    def dual(self) -> FloatArray:
+        """Return the gradient in the predictions, weights inside."""
+
+
+@final
+class SmoothTerm(TermEnvelope):
+    """A term that needs no stand-in."""
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        term = self._term
+        self._z = self._predict(v)
+        value = term.loss.total(self._z, term.target, term.weights)
+        return value, self._design.rmatvec(self.dual())
+
+    def hessian(self) -> FloatArray:
+        term, z = self._term, self._z
+        if isinstance(term.loss, Curved):
+            return self._design.gram(term.weights * term.loss.second_derivative(z, term.target))
+        loss = cast("TwiceDifferentiable", term.loss)
+        columns = self._design.to_array()
+        product = columns.T @ loss.hessian_product(z, term.target, term.weights, columns)
+        return np.asarray((product + product.T) / 2.0)
+
+    def update(self) -> None:
+        pass
+
+    def dual(self) -> FloatArray:
+        term = self._term
+        return term.loss.gradient(self._z, term.target, term.weights)
+
+
+@final
+class KinkedTerm(TermEnvelope):
+    """A loss with kinks as its smooth approximation around the multiplier ``a``."""
+
+    def __init__(self, term: Term, design: Design, v: FloatArray) -> None:
+        super().__init__(term, design)
+        self._loss = cast("Loss", term.loss)
+        self._mu = max(self._width(v), _TINY)
+        self._smooth = self._smoothed()
+        self._a: FloatArray = np.zeros(term.target.shape[0])
+        self._u: FloatArray = self._a
+
+    def _smoothed(self) -> Curved:
+        return cast("Curved", cast("Smoothable", self._term.loss).smoothed(self._mu))
+
+    def sharpen(self, factor: float) -> None:
+        """Come closer to the kinks: divide the smoothing by ``factor``."""
+        self._mu = max(self._mu / factor, _TINY)
+        self._smooth = self._smoothed()
+
+    def _width(self, v: FloatArray) -> float:
+        """Return a smoothing as wide as the typical distance from the kinks."""
+        y, c = self._term.target, self._term.weights
+        widths = []
+        for point in (v, np.zeros_like(v)):
+            u = self._predict(point)
+            slope = float(np.dot(c, np.square(self._loss.derivative(u, y))))
+            widths.append(float(np.dot(c, self._loss.value(u, y))) / slope if slope else 0.0)
+        return max(widths) or 1.0
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        y, c = self._term.target, self._term.weights
+        self._u = self._predict(v)
+        self._z = self._u + self._mu * self._a
+        loss = cast("Loss", self._smooth)
+        return loss.total(self._z, y, c), self._design.rmatvec(loss.gradient(self._z, y, c))
+
+    def hessian(self) -> FloatArray:
+        term = self._term
+        return self._design.gram(
+            term.weights * self._smooth.second_derivative(self._z, term.target)
+        )
+
+    def _maximiser(self) -> FloatArray:
+        return cast("Loss", self._smooth).derivative(self._z, self._term.target)
+
+    def gap(self) -> float:
+        # Fenchel's inequality at the maximiser b: l(u) + l*(b) - b u, with l*(b) from the envelope.
+        y, c = self._term.target, self._term.weights
+        a, b = self._a, self._maximiser()
+        envelope = cast("Loss", self._smooth).value(self._z, y) - 0.5 * self._mu * np.square(a)
+        below = envelope + 0.5 * self._mu * np.square(b - a)
+        return float(np.dot(c, np.maximum(self._loss.value(self._u, y) - below, 0.0)))
+
+    def size(self) -> float:
+        y, c = self._term.target, self._term.weights
+        return float(np.dot(c, self._loss.value(self._u, y) + np.abs(self._maximiser() * self._u)))
+
+    def update(self) -> None:
+        self._a = self._maximiser()
+
+    def dual(self) -> FloatArray:
+        return self._term.weights * self._a
+
+
+class ConstraintEnvelope(Envelope):
+    """A constraint as the squared distance of its shifted image."""
+
+    @abstractmethod
+    def violation(self) -> float:
+        """Return the relative violation where :meth:`evaluate` was last."""
+
+    @abstractmethod
+    def residual(self) -> float:
+        """Return the relative violation, or what a multiplier of a slack constraint still moves.
+
+        It is zero where the constraint holds and its multiplier is complementary to it.
+        """
+
+    @abstractmethod
+    def stiffen(self, factor: float) -> None:
+        """Let violations cost ``factor`` times more."""
+
+    @abstractmethod
+    def normal(self, size: int) -> FloatArray:
+        """Return the multiplier's part of the stationarity equation, over all coordinates."""
+
+
+@final
+class RowsEnvelope(ConstraintEnvelope):
+    """``lower <= C v <= upper`` as an augmented Lagrangian, one penalty a row."""
+
+    def __init__(self, rows: Linear, support: IntArray, curvature: FloatArray) -> None:
+        self._rows = rows
+        self.lower: FloatArray = rows.lower
+        self.upper: FloatArray = rows.upper
+        self.matrix: FloatArray = rows.design.restrict(support).to_array()
+        # What moving a row by one costs the objective, whatever the units of the unknowns.
+        yields = np.square(self.matrix) @ (1.0 / curvature)
+        self._sigma = 10.0 / np.where(yields > 0.0, yields, 1.0)
+        self._y = np.zeros(rows.lower.size)
+        self._v = np.zeros(support.size)
+        self._value: FloatArray = self._y
+        self._excess: FloatArray = self._y
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        self._v, self._value = v, self.matrix @ v
+        z = self._value + self._y / self._sigma
+        self._excess = z - np.clip(z, self._rows.lower, self._rows.upper)
+        pull = self._sigma * self._excess
+        return 0.5 * float(np.dot(pull, self._excess)), self.matrix.T @ pull
+
+    def hessian(self) -> FloatArray:
+        active = self._excess != 0.0
+        active |= self._rows.lower == self._rows.upper
+        rows = self.matrix[active]
+        return np.asarray(rows.T @ (self._sigma[active, None] * rows))
+
+    def violation(self) -> float:
+        rows, value = self._rows, self._value
+        return self._relative(np.abs(value - np.clip(value, rows.lower, rows.upper)))
+
+    def residual(self) -> float:
+        return self._relative(np.abs(self._excess - self._y / self._sigma))
+
+    def _relative(self, over: FloatArray) -> float:
+        reach = np.abs(self.matrix) @ np.abs(self._v)
+        return self._rows.relative(over, self._value, reach, self._v.size)
+
+    def update(self) -> None:
+        self._y = self._sigma * self._excess
+
+    def stiffen(self, factor: float) -> None:
+        self._sigma = factor * self._sigma
+
+    def normal(self, size: int) -> FloatArray:
+        return self._rows.design.rmatvec(self._y)
+
+
+@final
+class BallEnvelope(ConstraintEnvelope):
+    """``||v[inside] - center|| <= radius`` as an augmented Lagrangian."""
+
+    def __init__(self, ball: Ball, support: IntArray, curvature: float) -> None:
+        self._ball = ball
+        _, places, inside = np.intersect1d(
+            ball.index, support, assume_unique=True, return_indices=True
+        )
+        self._inside = inside
+        self._coordinates = ball.index[places]
+        self._radius = ball.radius
+        self.center: FloatArray = np.zeros(inside.size)
+        if ball.center is not None:
+            left = np.delete(ball.center, places)
+            rest = ball.radius**2 - float(np.dot(left, left))  # what is zero is this far away
+            self._radius = float(np.sqrt(rest)) if rest >= 0.0 else -1.0
+            self.center = ball.center[places]
+        self._size = support.size
+        self._sigma = 10.0 * curvature
+        self._y = np.zeros(inside.size)
+        self._part: FloatArray = self._y
+        self._z: FloatArray = self._y
+        self._length = 0.0
+
+    @property
+    def possible(self) -> bool:
+        """Return whether the entries outside the support leave room."""
+        return self._radius >= 0.0
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        self._part = v[self._inside] - self.center
+        self._z = self._part + self._y / self._sigma
+        self._length = float(np.linalg.norm(self._z))
+        excess = self._excess()
+        gradient = np.zeros(self._size)
+        gradient[self._inside] = self._sigma * excess
+        return 0.5 * self._sigma * float(np.dot(excess, excess)), gradient
+
+    def _excess(self) -> FloatArray:
+        if self._length <= self._radius:
+            return np.zeros_like(self._z)
+        return self._z * (1.0 - max(self._radius, 0.0) / self._length)
+
+    def hessian(self) -> FloatArray:
+        total = np.zeros((self._size, self._size))
+        if self._length > self._radius:
+            share = max(self._radius, 0.0) / self._length
+            unit = self._z / self._length
+            block = (1.0 - share) * np.eye(unit.size) + share * np.outer(unit, unit)
+            total[np.ix_(self._inside, self._inside)] = self._sigma * block
+        return total
+
+    def violation(self) -> float:
+        length = float(np.linalg.norm(self._part))
+        return max(length - self._radius, 0.0) / (1.0 + self._ball.radius)
+
+    def residual(self) -> float:
+        moved = float(np.linalg.norm(self._excess() - self._y / self._sigma))
+        return moved / (1.0 + self._ball.radius)
+
+    def update(self) -> None:
+        self._y = self._sigma * self._excess()
+
+    def stiffen(self, factor: float) -> None:
+        self._sigma *= factor
+
+    def normal(self, size: int) -> FloatArray:
+        out = np.zeros(size)
+        out[self._coordinates] = self._y
+        if self._ball.center is not None and np.any(self._y):
+            # Entries outside the support are pulled to the centre with the same force.
+            force = float(np.linalg.norm(self._y)) / max(self._radius, 1e-300)
+            outside = np.setdiff1d(self._ball.index, self._coordinates)
+            where = np.searchsorted(self._ball.index, outside)
+            out[outside] = -force * self._ball.center[where]
+        return out
+
+
+__all__ = [
+    "BallEnvelope",
+    "ConstraintEnvelope",
+    "Envelope",
+    "KinkedTerm",
+    "RowsEnvelope",
+    "SmoothTerm",
+    "TermEnvelope",
+]

@@ -1,0 +1,129 @@
+"""A first point that satisfies the constraints, where zero does not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    BoolArray,
+    FloatArray,
+    InfeasibleError,
+    IntArray,
+    Objective,
+    Point,
+    RestrictedSolver,
+    SparseRegression,
+    coordinate_scores,
+)
+from sparsemodel.numerics.support.hard_threshold import select, select_scores
+
+_TOLERANCE = 1e-9
+_REWEIGHTINGS = 8
+
+
+def satisfied(form: SparseRegression, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
+    """Return whether ``x`` is within the bounds and the region of ``form``."""
+    if form.box is not None:
+        slack = tolerance * (1.0 + np.abs(x))
+        if np.any(x < form.box.lower - slack) or np.any(x > form.box.upper + slack):
+            return False
+    return form.region is None or form.region.violation(x) <= tolerance
+
+
+def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point | None:
+    """Return a feasible point with at most ``k`` units, or None where zero is one.
+
+    Tries the free coordinates alone, then the steepest ``k`` units, then supports of sparse
+    solutions of the linear constraints (linear programs with reweighted absolute values).
+
+    Raises
+    ------
+    InfeasibleError
+        When the constraints exclude each other, or no point of at most ``k`` units was found.
+    """
+    form = objective.form
+    if not isinstance(form, SparseRegression) or (form.box is None and form.region is None):
+        return None
+    origin = objective.origin()
+    if satisfied(form, origin.x):
+        return None
+    for support in _candidates(objective, form, origin):
+        point = restricted(objective, support, origin)
+        if np.isfinite(point.value):
+            return point
+    words = [] if form.region is None else [form.region.describe()]
+    words += ["bounds"] if form.box is not None else []
+    raise InfeasibleError(
+        f"No point with at most {form.sparsity.k} nonzeros was found that satisfies "
+        f"{' and '.join(words)}. Allow more nonzeros, or pass a feasible start=."
+    )
+
+
+def _candidates(objective: Objective, form: SparseRegression, origin: Point) -> list[IntArray]:
+    sparsity = form.sparsity
+    supports = [sparsity.free, select(sparsity, objective.gradient(origin))]
+    region = form.region
+    if region is not None and region.linear and not form.matrix:
+        supports += [select(sparsity, x) for x in _sparse_vertices(form)]
+    elif region is not None:
+        for ball in region.balls:
+            if ball.center is not None:
+                wanted = np.zeros(form.shape)
+                wanted[ball.index] = ball.center
+                supports.append(select_scores(sparsity, coordinate_scores(wanted)))
+    return list({support.tobytes(): support for support in supports}.values())
+
+
+def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:
+    """Return solutions of the linear constraints with few nonzeros, sparser from one to the next.
+
+    Minimises :math:`\\sum_j c_j |x_j|` over the counted coordinates, with
+    :math:`c_j = 1/(|x_j| + \\epsilon)` from the last solution.
+    """
+    from scipy.optimize import linprog
+
+    size = form.sparsity.size
+    region = form.region
+    if region is None:
+        return []
+    matrix = np.concatenate([part.design.to_array() for part in region.linear])
+    low = np.concatenate([part.lower for part in region.linear])
+    high = np.concatenate([part.upper for part in region.linear])
+    equal = low == high
+    both = np.concatenate([matrix[~equal], -matrix[~equal]])
+    limits = np.concatenate([high[~equal], -low[~equal]])
+    kept = np.isfinite(limits)
+    counted: BoolArray = form.sparsity.counted
+    lower = np.full(size, -np.inf) if form.box is None else form.box.lower
+    upper = np.full(size, np.inf) if form.box is None else form.box.upper
+    # x = r - s with r, s >= 0; bounds of x are bounds of r and s where they exclude a sign.
+    bounds = np.concatenate(
+        [
+            np.column_stack([np.maximum(lower, 0.0), np.maximum(upper, 0.0)]),
+            np.column_stack([np.maximum(-upper, 0.0), np.maximum(-lower, 0.0)]),
+        ]
+    )
+    cost = counted.astype(np.float64)
+    found: list[FloatArray] = []
+    for _ in range(_REWEIGHTINGS):
+        program = linprog(
+            np.concatenate([cost, cost]),
+            A_ub=np.hstack([both[kept], -both[kept]]) if kept.any() else None,
+            b_ub=limits[kept] if kept.any() else None,
+            A_eq=np.hstack([matrix[equal], -matrix[equal]]) if equal.any() else None,
+            b_eq=low[equal] if equal.any() else None,
+            bounds=bounds,
+            method="highs-ds",
+        )
+        if program.status == 2:
+            raise InfeasibleError("No point satisfies the linear constraints and the bounds.")
+        if program.x is None:
+            return found
+        x = program.x[:size] - program.x[size:]
+        found.append(x)
+        scale = float(np.abs(x).max(initial=0.0)) or 1.0
+        cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
+    return found
+
+
+__all__ = ["feasible_start", "satisfied"]

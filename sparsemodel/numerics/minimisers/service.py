@@ -1,0 +1,44 @@
+"""The restricted minimisation of any sparse regression: which kernel does it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparsemodel.interfaces import (
+    IntArray,
+    Objective,
+    Point,
+    SparseRegression,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics.minimisers.boxed import minimise_in_box
+from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers
+from sparsemodel.numerics.minimisers.newton import minimise_on_support
+
+
+def minimise_restricted(
+    objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
+) -> Point:
+    """Return ``argmin f(x)`` over the ``x`` on ``support`` that satisfy the form's constraints.
+
+    Newton's method where the losses are smooth, projected Newton with bounds, the method of
+    multipliers with kinks or constraints beside bounds. A support that admits no feasible point
+    gives a point of value ``inf``.
+    """
+    form = objective.form
+    if not isinstance(form, SparseRegression):
+        return minimise_on_support(objective, support, start, tol=tol)
+    if form.region is not None or has_kinks(form):
+        solved = minimise_with_multipliers(objective, support, start)
+        return replace(solved.point, duals=solved.duals)
+    if form.box is not None:
+        return minimise_in_box(objective, support, start, tol=tol)
+    return minimise_on_support(objective, support, start, tol=tol)
+
+
+def has_kinks(form: SparseRegression) -> bool:
+    """Return whether a loss of the form has no second derivative."""
+    return not all(isinstance(term.loss, TwiceDifferentiable) for term in form.terms)
+
+
+__all__ = ["has_kinks", "minimise_restricted"]

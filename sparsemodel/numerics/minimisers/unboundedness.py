@@ -1,0 +1,189 @@
+"""Whether a minimiser is one: objectives that fall for ever, or towards what they never reach."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Curved,
+    DataError,
+    FloatArray,
+    IntArray,
+    Loss,
+    Point,
+    RestrictedSolver,
+    SeparableDataError,
+    TwiceDifferentiable,
+    UnboundedError,
+)
+from sparsemodel.numerics.curvatures.curvature import full_diagonal
+from sparsemodel.numerics.minimisers.feasible import satisfied
+from sparsemodel.numerics.minimisers.newton import FAR
+from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
+from sparsemodel.numerics.support.hard_threshold import select, top_k
+
+_NEAR = 8.0
+"""Predictions up to this size are no sign of a minimiser at infinity: exp(-8) is a curvature."""
+_FLAT = 1e-7
+"""Curvature, relative to that at zero, below which a direction may lead to infinity."""
+_TRIED = 20
+"""Coordinates without curvature that are tried one by one, those of the steepest slope."""
+_MOST = 300
+"""Unknowns up to which the flat directions are looked for."""
+
+
+def check_bounded(objective: RegressionObjective, restricted: RestrictedSolver) -> None:
+    """Raise when the steepest coordinates lead to infinity, or one that is linear alone.
+
+    Algorithms that add coordinates by their gradients would pass by the latter. Nothing is
+    computed where the objective has a lower bound, as it has without linear terms and custom
+    losses.
+
+    Raises
+    ------
+    UnboundedError
+    """
+    sparsity = objective.cardinality
+    if np.isfinite(objective.infimum()) or len(objective.shape) > 1 or not sparsity.budget:
+        return
+    origin = objective.origin()
+    _try(objective, restricted, select(sparsity, objective.gradient(origin)))
+    if not all(isinstance(term.loss, Curved) for term in objective.form.terms):
+        return
+    diagonal = full_diagonal(objective, origin)
+    if diagonal is None:
+        return
+    flat = diagonal <= 1e-14 * float(diagonal.max(initial=0.0))
+    pull = sparsity.unit_scores(np.where(flat, np.square(objective.gradient(origin)), 0.0))
+    for unit in top_k(pull, min(_TRIED, pull.size)):
+        if not pull[unit]:
+            return
+        _try(objective, restricted, sparsity.coordinates(np.array([unit])))
+
+
+def _try(objective: RegressionObjective, restricted: RestrictedSolver, support: IntArray) -> None:
+    point = restricted(objective, support, objective.origin())
+    if float(np.linalg.norm(point.x)) > 0.1 * FAR and np.isfinite(point.value):
+        raise _unbounded(objective)
+
+
+def check_attained(objective: RegressionObjective, point: Point) -> None:
+    """Raise when ``point``, found as a minimiser on its support, stands for one at infinity.
+
+    Looks along ``point`` itself and along its part in the directions without curvature: at a
+    minimiser, going on ten times as far does not lower the objective. For losses that are
+    strictly convex wherever they are not affine (``bends``), being level there is as bad when the
+    objective was higher on the way: separable data, counts that are zero wherever a column is not.
+
+    Raises
+    ------
+    SeparableDataError, UnboundedError
+        With what to do about it.
+    """
+    form = objective.form
+    x = point.x[point.support]
+    if objective.quadratic and np.isfinite(objective.infimum()):
+        return  # a quadratic that is bounded below attains its minimum, however far
+    if np.all(form.ridge[point.support] > 0.0) or not np.any(x):
+        return
+    if float(np.linalg.norm(x)) > 0.1 * FAR:
+        raise _unbounded(objective)
+    for direction in _directions(objective, point):
+        far = objective.point(point.support, x + 10.0 * direction)
+        if not satisfied(form, far.x):
+            continue  # constraints keep the coefficients from growing
+        floor = objective.infimum()
+        size = 0.5 * (point.value - floor) if np.isfinite(floor) else 1e-14 * abs(point.value)
+        if far.value < point.value - size:
+            raise _unbounded(objective)
+        if all(term.loss.bends for term in form.terms):
+            rounding = 1e-14 * _summands(objective, point)
+            back = objective.point(point.support, x - direction)
+            higher = back.value > point.value + 1e-6 * (objective.origin().value - point.value)
+            if far.value <= point.value + rounding and higher and back.value > far.value:
+                raise _unbounded(objective)
+
+
+def _summands(objective: RegressionObjective, point: Point) -> float:
+    """Return the size of what adds up to the value at ``point``, which says how it rounds.
+
+    The value at zero is no measure of it: an offset of 700 makes that as large as exp(700).
+    """
+    total = abs(point.value)
+    for term, z in zip(objective.form.terms, point.state, strict=True):
+        loss, u = term.loss, margins(term, z)
+        if not isinstance(loss, Loss):
+            return total + abs(objective.origin().value)
+        sizes = loss.value_magnitude(u, term.target, loss.value(u, term.target))
+        total += float(np.dot(term.weights, sizes))
+    return total
+
+
+def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray]:
+    """Return the directions in which a minimiser at infinity would be sought."""
+    x = point.x[point.support]
+    found = [x]
+    if objective.quadratic or not objective.explicit_hessian or x.size > _MOST:
+        return found
+    if not all(isinstance(term.loss, TwiceDifferentiable) for term in objective.form.terms):
+        return found
+    if max(float(np.abs(z).max(initial=0.0)) for z in point.state) < _NEAR:
+        return found
+    zero = objective.point(point.support, np.zeros_like(x))
+    scale = np.sqrt(np.maximum(objective.hessian_diagonal(zero, point.support), 1e-300)).ravel()
+    hessian = objective.hessian(point, point.support) / np.outer(scale, scale)
+    if not np.all(np.isfinite(hessian)):
+        return found
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    flat = vectors[:, eigenvalues < _FLAT]
+    if flat.shape[1]:
+        part = (flat @ (flat.T @ (scale * x.ravel()))) / scale
+        found.append(part.reshape(x.shape))
+    return found
+
+
+def _unbounded(objective: RegressionObjective) -> UnboundedError:
+    names = {term.loss.name for term in objective.form.terms}
+    what = " + ".join(sorted(names))
+    if not np.isfinite(objective.infimum()):
+        return UnboundedError(
+            f"The objective ({what}) is unbounded below: it falls for ever along the coefficients "
+            "that were found. Bound them (`w <= 10`, `sm.norm(w) <= 10`), or add a ridge, "
+            "sm.ridge(w, 1e-3) for instance."
+        )
+    separable = {"logistic_loss", "multinomial_loss"} & names
+    why = (
+        "the data are separable there, and it"
+        if separable
+        else "some observations are fitted perfectly by ever larger coefficients, and it"
+    )
+    message = (
+        f"The {what} has no minimiser on the support that was found: {why} falls for ever as the "
+        "coefficients grow. Add a ridge, sm.ridge(w, 1e-3) for instance, or bounds."
+    )
+    return SeparableDataError(message) if separable else UnboundedError(message)
+
+
+def check_range(objective: RegressionObjective, point: Point) -> None:
+    """Raise where a loss is not its own formula: it overflows, or its exponential would.
+
+    Raises
+    ------
+    DataError
+    """
+    for term, z in zip(objective.form.terms, point.state, strict=True):
+        loss = term.loss
+        if not isinstance(loss, Loss):
+            continue
+        u, y = margins(term, z), term.target
+        magnitude = loss.value_magnitude(u, y, loss.value(u, y))
+        if np.any(np.isposinf(magnitude) & (term.weights > 0.0)):
+            worst = float(np.abs(u[np.isposinf(magnitude)]).max())
+            raise DataError(
+                f"The predictions of {loss.name} reach {worst:.3g} at the solution, where it "
+                "overflows: rescale the data matrix or the target, add an intercept or a ridge, or "
+                "choose another start."
+            )
+
+
+__all__ = ["check_attained", "check_bounded", "check_range"]

@@ -1,0 +1,1 @@
+"""Objectives that backends are given: values, gradients, Hessians, bounds."""

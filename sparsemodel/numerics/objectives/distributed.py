@@ -1,0 +1,305 @@
+"""The objective of a regression whose observations are spread over blocks."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.distributed import DistributedDesign, total
+from sparsemodel.interfaces import (
+    Curved,
+    Design,
+    FloatArray,
+    IntArray,
+    NormBound,
+    Objective,
+    Point,
+    Quadratic,
+    SparseRegression,
+    Term,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics.objectives.regression import RegressionObjective
+
+
+@final
+class DistributedObjective(Objective):
+    r"""Evaluate :math:`f(x) = \sum_b f_b(x) + \frac12 \sum_j \lambda_j x_j^2` on blocks of rows.
+
+    Each block holds its observations, targets, weights and, for the last point, its columns and
+    predictions. What crosses the network: a support with its values to every block (``2 k``
+    numbers), and back a value (1 number), a gradient (``p``, or ``k`` on a support), a Hessian on
+    the support (``k^2``) or its product with a vector (``k``), added up in a tree. Never ``n``
+    numbers, but for targets, weights and offsets, once.
+
+    Losses must act on observations one by one (:class:`~sparsemodel.interfaces.Curved`).
+    """
+
+    passes: float
+
+    def __init__(
+        self, form: SparseRegression, *, gradient_at_zero: FloatArray | None = None
+    ) -> None:
+        from dask.base import persist
+        from dask.delayed import delayed
+
+        self._form = form
+        self._gradient_at_zero = gradient_at_zero
+        self._origin: Point | None = None
+        # What is not data, evaluated here: the ridge, the constant.
+        self._rest = RegressionObjective(replace(form, terms=()))
+        tasks = []
+        for term in form.terms:
+            leaves = _leaves(term.design)
+            for number, rows in enumerate(leaves[0].rows):
+                part, slots = _part(form, term, rows)
+                arrays = [leaf.blocks[number] for leaf in leaves]
+                tasks.append(delayed(_make, pure=False)(delayed(_Bundle(part, slots)), *arrays))
+        self._parts = persist(*tasks)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def fits(form: SparseRegression) -> bool:
+        """Return whether all designs are distributed alike and all losses act row by row."""
+        for term in form.terms:
+            leaves = _leaves(term.design)
+            if not leaves or not isinstance(term.loss, Curved) or not _only_known(term.design):
+                return False
+            if any(leaf.rows != leaves[0].rows for leaf in leaves):
+                return False
+        return bool(form.terms)
+
+    @property
+    def form(self) -> SparseRegression:
+        return self._form
+
+    @property
+    def quadratic(self) -> bool:
+        return all(isinstance(term.loss, Quadratic) for term in self._form.terms)
+
+    @property
+    def smooth(self) -> bool:
+        return all(
+            isinstance(term.loss, TwiceDifferentiable) or np.isfinite(term.loss.curvature()[1])
+            for term in self._form.terms
+        )
+
+    @property
+    def twice_differentiable(self) -> bool:
+        return all(isinstance(term.loss, TwiceDifferentiable) for term in self._form.terms)
+
+    def point(self, support: IntArray, values: FloatArray) -> Point:
+        rest = self._rest.point(support, values)
+        return Point(rest.x, support, rest.value + float(self._sum("value", support, values)), rest)
+
+    def origin(self) -> Point:
+        if self._origin is None:
+            self._origin = super().origin()
+            self._origin.gradient = self._gradient_at_zero
+        return self._origin
+
+    def gradient(self, at: Point) -> FloatArray:
+        if at.gradient is None:
+            near = self._rest.gradient(at.state)
+            at.gradient = near + _array(self._sum("gradient", at.support, at.x[at.support]))
+            self.passes += 0.5
+        return at.gradient
+
+    def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
+        if at.gradient is not None:
+            return at.gradient[support]
+        near = self._rest.restricted_gradient(at.state, support)
+        return near + _array(
+            self._sum("restricted_gradient", at.support, at.x[at.support], support)
+        )
+
+    def hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
+        near = self._rest.hessian_product(at.state, support, v)
+        return near + _array(self._sum("hessian_product", at.support, at.x[at.support], support, v))
+
+    def hessian(self, at: Point, support: IntArray) -> FloatArray:
+        out = np.array(self._sum("hessian", at.support, at.x[at.support], support))
+        ridge = np.repeat(self._form.ridge[support], self._form.outputs)
+        out[np.diag_indices_from(out)] += ridge
+        return out
+
+    def hessian_diagonal(self, at: Point, support: IntArray) -> FloatArray:
+        near = self._rest.hessian_diagonal(at.state, support)
+        return near + _array(self._sum("hessian_diagonal", at.support, at.x[at.support], support))
+
+    def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
+        near = self._rest.full_hessian_product(at.state, support, v)
+        self.passes += 0.5
+        return near + _array(
+            self._sum("full_hessian_product", at.support, at.x[at.support], support, v)
+        )
+
+    def smoothness(self) -> NormBound:
+        return RegressionObjective(self._form).smoothness()
+
+    def strong_convexity(self) -> float:
+        return self._rest.strong_convexity()
+
+    def infimum(self) -> float:
+        return self._form.constant + sum(
+            term.loss.infimum(term.target, term.weights) for term in self._form.terms
+        )
+
+    def _sum(self, name: str, *arguments: Any) -> Any:
+        from dask.delayed import delayed
+
+        return total([delayed(_call, pure=False)(part, name, arguments) for part in self._parts])
+
+
+def _array(values: Any) -> FloatArray:
+    return np.asarray(values, dtype=np.float64)
+
+
+# ---- what lives with the blocks ------------------------------------------------------------------
+
+
+@final
+class _Slot(Design):
+    """The place of a block's array in a design that is sent without it."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._shape = shape
+        self._design: Design | None = None
+
+    def fill(self, array: Any) -> None:
+        self._design = DenseDesign(array)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._shape
+
+    @property
+    def design(self) -> Design:
+        if self._design is None:
+            raise RuntimeError("The block has not arrived.")
+        return self._design
+
+    @property
+    def access(self) -> Any:
+        return self.design.access
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return self.design.matvec(x)
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        return self.design.rmatvec(r)
+
+    def restrict(self, support: IntArray) -> Design:
+        return self.design.restrict(support)
+
+    def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        return self.design.restrict_again(support, last, restricted)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bundle:
+    """A form without its arrays; one object, so that the slots stay those of the form."""
+
+    form: SparseRegression
+    slots: tuple[_Slot, ...]
+
+
+@final
+class _Part:
+    """The objective of one block. Dask may run two tasks on it at once, hence the lock."""
+
+    def __init__(self, form: SparseRegression) -> None:
+        self._form = form
+        self._objective = RegressionObjective(form)
+        self._last: Point | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> SparseRegression:
+        return self._form
+
+    def __setstate__(self, form: SparseRegression) -> None:
+        self.__init__(form)
+
+    def answer(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        support, values, *more = arguments
+        with self._lock:
+            at = self._at(support, values)
+            return at.value if name == "value" else getattr(self._objective, name)(at, *more)
+
+    def _at(self, support: IntArray, values: FloatArray) -> Point:
+        last = self._last
+        if last is None or not (
+            np.array_equal(last.support, support) and np.array_equal(last.x[support], values)
+        ):
+            last = self._last = self._objective.point(support, values)
+        return last
+
+
+def _make(bundle: _Bundle, *arrays: Any) -> _Part:
+    for slot, array in zip(bundle.slots, arrays, strict=True):
+        slot.fill(array)
+    return _Part(bundle.form)
+
+
+def _call(part: _Part, name: str, arguments: tuple[Any, ...]) -> Any:
+    return part.answer(name, arguments)
+
+
+# ---- cutting a form into blocks ------------------------------------------------------------------
+
+
+def _part(
+    form: SparseRegression, term: Term, rows: slice
+) -> tuple[SparseRegression, tuple[_Slot, ...]]:
+    slots: list[_Slot] = []
+    index = np.arange(rows.start, rows.stop)
+    cut = Term(
+        _cut(term.design, index, slots),
+        term.loss,
+        term.target[rows],
+        term.weights[rows],
+        None if term.offset is None else np.ascontiguousarray(term.offset[rows]),
+    )
+    part = replace(
+        form, terms=(cut,), ridge=np.zeros_like(form.ridge), constant=0.0, box=None, region=None
+    )
+    return part, tuple(slots)
+
+
+def _cut(design: Design, rows: IntArray, slots: list[_Slot]) -> Design:
+    if isinstance(design, DistributedDesign):
+        slots.append(_Slot((int(rows.size), design.shape[1])))
+        return slots[-1]
+    if isinstance(design, TransformedDesign):
+        return design.over(_cut(design.inner, rows, slots))
+    if isinstance(design, StackedDesign):
+        blocks = tuple((index, _cut(block, rows, slots)) for index, block in design.blocks)
+        return StackedDesign(int(rows.size), design.shape[1], blocks)
+    return design.restrict_rows(rows)
+
+
+def _leaves(design: Design) -> list[DistributedDesign]:
+    if isinstance(design, DistributedDesign):
+        return [design]
+    if isinstance(design, TransformedDesign):
+        return _leaves(design.inner)
+    if isinstance(design, StackedDesign):
+        return [leaf for _, block in design.blocks for leaf in _leaves(block)]
+    return []
+
+
+def _only_known(design: Design) -> bool:
+    """Return whether everything beside the blocks is a column of ones."""
+    if isinstance(design, TransformedDesign):
+        return _only_known(design.inner)
+    if isinstance(design, StackedDesign):
+        return all(_only_known(block) for _, block in design.blocks)
+    return isinstance(design, (DistributedDesign, OnesDesign))
+
+
+__all__ = ["DistributedObjective"]

@@ -1,0 +1,327 @@
+"""The objective of a sparse regression: sums of losses over designs, with a ridge."""
+
+from __future__ import annotations
+
+import math
+from typing import cast, final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    Access,
+    Curved,
+    Design,
+    FloatArray,
+    IntArray,
+    NormBound,
+    Objective,
+    Point,
+    Quadratic,
+    SparseRegression,
+    Term,
+    TwiceDifferentiable,
+)
+from sparsemodel.numerics.objectives.columns import SupportColumns
+from sparsemodel.numerics.objectives.lower_bounds import strong_convexity_bound
+
+_BALANCED = 1e-6
+"""Share of the pull on an unpenalised coordinate that may be left where a bound is looked for."""
+
+_FAINT = 1e-10
+"""Share of the largest pull of an observation below which it does not count for a ranking."""
+
+
+@final
+class RegressionObjective(Objective):
+    r"""Evaluate :math:`f(x) = \sum_t F_t(A_t x + o_t) + \frac12 \sum_j \lambda_j x_j^2 + const`.
+
+    A point carries its predictions, so a value costs the product with the columns of its
+    support and a gradient costs one ``A.T @ r`` per term. The columns of the last support are
+    kept (``n |support|`` numbers), and only those that change are read again; for quadratic
+    losses so is their Gram matrix.
+
+    ``best_bound`` is the best of the lower bounds that came with the gradients (each costs O(p)
+    on top of the gradient), valid up to rounding; see
+    :mod:`sparsemodel.numerics.objectives.lower_bounds`.
+    ``best_bound_point`` is where a certificate should look for one, ``best_merit`` what it may
+    find there.
+    """
+
+    passes: float
+    explicit_hessian: bool
+
+    def __init__(
+        self, form: SparseRegression, *, gradient_at_zero: FloatArray | None = None
+    ) -> None:
+        self._form = form
+        self._gradient_at_zero = gradient_at_zero
+        self._origin: Point | None = None
+        self._infimum: float | None = None
+        self._ridge = form.ridge
+        self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
+        self.explicit_hessian = self._cheap
+        self._quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
+        self._separable = all(isinstance(term.loss, Curved) for term in form.terms)
+        self._columns = SupportColumns(form.terms)
+        self._counted = form.sparsity.counted
+        ridged = form.ridge[self._counted]
+        self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
+        free = form.sparsity.free
+        self._unpenalised = free[form.ridge[free] <= 0.0]
+        self._unpenalised_norms: tuple[float, ...] | None = None
+        self.best_merit: float = -np.inf
+        self.best_bound: float = -np.inf
+        self.best_bound_point: Point | None = None
+
+    @property
+    def form(self) -> SparseRegression:
+        return self._form
+
+    @property
+    def quadratic(self) -> bool:
+        return self._quadratic
+
+    @property
+    def smooth(self) -> bool:
+        return all(
+            isinstance(term.loss, TwiceDifferentiable) or np.isfinite(term.loss.curvature()[1])
+            for term in self._form.terms
+        )
+
+    @property
+    def twice_differentiable(self) -> bool:
+        return all(isinstance(term.loss, TwiceDifferentiable) for term in self._form.terms)
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def point(self, support: IntArray, values: FloatArray) -> Point:
+        x = np.zeros(self.shape)
+        x[support] = values
+        designs = self.columns(support)
+        predictions = tuple(design.matvec(values) for design in designs)
+        self._count_restricted()
+        return Point(x, support, self._value(values, support, predictions), predictions)
+
+    def origin(self) -> Point:
+        if self._origin is None:  # made once: asking again must not push columns out
+            self._origin = super().origin()
+            self._origin.gradient = self._gradient_at_zero
+        return self._origin
+
+    def _value(
+        self, values: FloatArray, support: IntArray, predictions: tuple[FloatArray, ...]
+    ) -> float:
+        total = self._form.constant
+        for term, z in zip(self._form.terms, predictions, strict=True):
+            total += term.loss.total(margins(term, z), term.target, term.weights)
+        # Not ridge times squares: those of small coefficients underflow.
+        rooted = rowwise(np.sqrt(self._ridge[support]), values)
+        return total + 0.5 * float(np.vdot(rooted, rooted))
+
+    # ---- gradients ---------------------------------------------------------------------------
+
+    def prediction_gradients(self, at: Point) -> tuple[FloatArray, ...]:
+        """Return the gradient of each term in its predictions (weights inside)."""
+        return tuple(
+            term.loss.gradient(margins(term, z), term.target, term.weights)
+            for term, z in zip(self._form.terms, at.state, strict=True)
+        )
+
+    def gradient(self, at: Point) -> FloatArray:
+        if at.gradient is None:
+            out = rowwise(self._ridge, at.x)
+            for term, r in zip(self._form.terms, self.prediction_gradients(at), strict=True):
+                out += term.design.rmatvec(r)
+            self.passes += 0.5
+            at.gradient = out
+            if self._has_bound:
+                self._keep_bound(at, out)
+        return at.gradient
+
+    def _keep_bound(self, at: Point, gradient: FloatArray) -> None:
+        """Keep the bound of a point if it is the best; a balanced point where none can be stated.
+
+        Unpenalised coordinates leave a bound only where their gradient vanishes exactly. Where it
+        nearly does, the point is worth a certificate's care, and nothing is claimed about it here.
+        """
+        merit = strong_convexity_bound(self._form, at, gradient)
+        left = gradient[self._unpenalised]
+        if np.any(np.abs(left) > _BALANCED * self._pull(at)):
+            return
+        if merit > self.best_merit:
+            self.best_merit, self.best_bound_point = merit, at
+        if not left.any():
+            self.best_bound = max(self.best_bound, merit)
+
+    def _pull(self, at: Point) -> float:
+        """Return what the gradient in an unpenalised coordinate would be without cancellation."""
+        if not self._unpenalised.size:
+            return 0.0
+        if self._unpenalised_norms is None:
+            self._unpenalised_norms = tuple(
+                float(np.linalg.norm(t.design.restrict(self._unpenalised).to_array()))
+                for t in self._form.terms
+            )
+        gradients = self.prediction_gradients(at)
+        return math.fsum(
+            norm * float(np.linalg.norm(r))
+            for norm, r in zip(self._unpenalised_norms, gradients, strict=True)
+        )
+
+    def bound_at(self, point: Point) -> None:
+        """Take the gradient at ``point`` if the bounds so far say no more than the infimum does.
+
+        Half a pass, after plans that never looked at a gradient; nothing without a ridge.
+        """
+        if self._has_bound and self.smooth and not self.best_merit > self.infimum():
+            self.gradient(point)
+
+    def ranking_gradient(self, at: Point) -> FloatArray:
+        """Return the gradient up to errors that do not change which entries are large.
+
+        Where few observations still pull (nearly separable classes, hinges), the others, whose
+        pull is below ``1e-10`` of the largest, are left out and their rows not read. Such a
+        gradient is not kept. Everywhere else this is :meth:`gradient`.
+        """
+        if at.gradient is not None:
+            return at.gradient
+        pulls = [without_faint(r) for r in self.prediction_gradients(at)]
+        many = sum(map(np.count_nonzero, pulls)) > 0.3 * sum(r.size for r in pulls)
+        if many or at.x.ndim > 1:
+            return self.gradient(at)
+        out = rowwise(self._ridge, at.x)
+        for term, r in zip(self._form.terms, pulls, strict=True):
+            out += term.design.rmatvec(r)
+        self.passes += 0.5
+        return out
+
+    def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
+        if at.gradient is not None:
+            return at.gradient[support]
+        out = rowwise(self._ridge[support], at.x[support])
+        for design, r in zip(self.columns(support), self.prediction_gradients(at), strict=True):
+            out += design.rmatvec(r)
+        self._count_restricted()
+        return out
+
+    # ---- curvature ---------------------------------------------------------------------------
+
+    def hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
+        out = rowwise(self._ridge[support], v)
+        for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
+            loss = cast("TwiceDifferentiable", term.loss)
+            w = loss.hessian_product(margins(term, z), term.target, term.weights, design.matvec(v))
+            out += design.rmatvec(w)
+        self._count_restricted(2)
+        return out
+
+    def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
+        out = np.zeros(self.shape)
+        out[support] = rowwise(self._ridge[support], v)
+        for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
+            loss = cast("TwiceDifferentiable", term.loss)
+            w = loss.hessian_product(margins(term, z), term.target, term.weights, design.matvec(v))
+            out += term.design.rmatvec(w)
+        self.passes += 0.5
+        return out
+
+    def hessian_diagonal(self, at: Point, support: IntArray) -> FloatArray:
+        if len(self.shape) > 1 or not self._separable:
+            return super().hessian_diagonal(at, support)
+        out = self._ridge[support].copy()
+        for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
+            out += design.column_square_norms(self._curvature(term, z))
+        return out
+
+    def hessian(self, at: Point, support: IntArray) -> FloatArray:
+        if len(self.shape) > 1 or not self._separable:
+            return self._hessian_by_products(at, support)
+        weights = tuple(
+            self._curvature(term, z) for term, z in zip(self._form.terms, at.state, strict=True)
+        )
+        if self._quadratic:
+            total = self._columns.gram(support, weights)
+        else:
+            total = np.zeros((support.size, support.size))
+            for design, h in zip(self.columns(support), weights, strict=True):
+                total += design.gram(h)
+        self._count_restricted(support.size)
+        total[np.diag_indices_from(total)] += self._ridge[support]
+        return total
+
+    @staticmethod
+    def _curvature(term: Term, z: FloatArray) -> FloatArray:
+        loss = cast("Curved", term.loss)
+        return term.weights * loss.second_derivative(margins(term, z), term.target)
+
+    def _hessian_by_products(self, at: Point, support: IntArray) -> FloatArray:
+        shape = (support.size, *self.shape[1:])
+        size = int(np.prod(shape))
+        out = np.empty((size, size))
+        unit = np.zeros(size)
+        for j in range(size):
+            unit[j] = 1.0
+            out[:, j] = self.hessian_product(at, support, unit.reshape(shape)).ravel()
+            unit[j] = 0.0
+        return (out + out.T) / 2.0
+
+    # ---- columns -----------------------------------------------------------------------------
+
+    def columns(self, support: IntArray) -> tuple[Design, ...]:
+        """Return each term's design on ``support``; the last ones are kept."""
+        if self._cheap:
+            return self._columns.designs(support)
+        changed = not self._columns.holds(support)
+        designs = self._columns.designs(support)
+        # Out of core, the columns are read in half a pass and then at hand.
+        self.explicit_hessian = all(Access.COLUMNS in design.access for design in designs)
+        if changed and self.explicit_hessian and support.size:
+            self.passes += 0.5
+        return designs
+
+    def _count_restricted(self, products: int = 1) -> None:
+        if not self.explicit_hessian:
+            self.passes += 0.5 * products
+
+    # ---- constants ---------------------------------------------------------------------------
+
+    def smoothness(self) -> NormBound:
+        total, kinds = 0.0, set()
+        for term in self._form.terms:
+            upper = term.loss.curvature()[1]
+            norm = term.design.spectral_norm()
+            self.passes += 10.0 if norm.kind == "estimate" else 0.0
+            total += upper * float(term.weights.max(initial=0.0)) * norm.value**2
+            kinds.add(norm.kind)
+        total += float(self._ridge.max(initial=0.0))
+        kind = next((k for k in ("estimate", "upper") if k in kinds), "exact")
+        return NormBound(total, kind)  # type: ignore[arg-type]
+
+    def strong_convexity(self) -> float:
+        return float(self._ridge.min(initial=np.inf)) if self._ridge.size else 0.0
+
+    def infimum(self) -> float:
+        if self._infimum is None:
+            self._infimum = self._form.constant + sum(
+                term.loss.infimum(term.target, term.weights) for term in self._form.terms
+            )
+        return self._infimum
+
+
+def margins(term: Term, z: FloatArray) -> FloatArray:
+    """Return ``A x + o`` from ``A x``."""
+    return z if term.offset is None else z + term.offset
+
+
+def without_faint(r: FloatArray) -> FloatArray:
+    """Return ``r`` with zeros where it is below ``1e-10`` of its largest entry."""
+    sizes = np.abs(r)
+    return np.where(sizes > _FAINT * sizes.max(initial=0.0), r, 0.0)
+
+
+def rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
+    """Return ``d * x``, one factor per coordinate."""
+    return d * x if x.ndim == 1 else d[:, None] * x
+
+
+__all__ = ["RegressionObjective", "margins", "rowwise", "without_faint"]

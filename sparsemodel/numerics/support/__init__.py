@@ -1,0 +1,1 @@
+"""Choosing a support: selection, insertions, removals, exchanges."""

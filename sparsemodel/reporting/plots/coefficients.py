@@ -1,0 +1,110 @@
+"""Coefficients as bars, or as a map where there are several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.interfaces import DataError
+from sparsemodel.reporting.plots.plot_style import BLUE, DIVERGING, GREY, ORANGE, new_axes, quiet
+
+
+def coefficients(
+    values: Mapping[str, Any],
+    *,
+    leave_out: Sequence[str] = ("intercept",),
+    most: int = 30,
+    classes: Sequence[str] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw named coefficients, the largest on top; positive ones blue, negative ones orange.
+
+    Parameters
+    ----------
+    values
+        ``solution.coefficients``, or any mapping from names to numbers (or to an array with a
+        number per class).
+    leave_out
+        Names that are on another scale.
+    most
+        How many to draw.
+    classes
+        Names of the columns, where there are several.
+    axes
+        Matplotlib axes; None makes a figure.
+
+    Raises
+    ------
+    DataError
+        When nothing is left to draw.
+    """
+    kept = [(name, np.atleast_1d(v)) for name, v in values.items() if name not in leave_out]
+    if not kept:
+        raise DataError("There are no coefficients to draw: all of them are zero.")
+    kept.sort(key=lambda item: -float(np.linalg.norm(item[1])))
+    hidden = max(0, len(kept) - most)
+    kept = kept[:most]
+    axes = new_axes(axes, height=0.9 + 0.24 * len(kept))
+    names = [name for name, _ in kept]
+    matrix = np.array([v for _, v in kept])
+    if matrix.shape[1] == 1:
+        _bars(axes, matrix[:, 0])
+    else:
+        _map(axes, matrix, classes)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    if hidden:
+        axes.annotate(
+            f"and {hidden} smaller ones",
+            (1.0, 0.0),
+            xycoords="axes fraction",
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="right",
+            fontsize=9,
+            color=GREY,
+        )
+    return axes
+
+
+def _bars(axes: Any, values: Any) -> None:
+    colours = [BLUE if v >= 0.0 else ORANGE for v in values]
+    axes.barh(range(values.size), values, height=0.62, color=colours)
+    axes.axvline(0.0, color=GREY, linewidth=0.8)
+    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+    room = 0.16 * (high - low)
+    axes.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 else 0.0))
+    for place, value in enumerate(values):
+        axes.annotate(
+            f"{value:#.3g}",
+            (value, place),
+            xytext=(4 if value >= 0.0 else -4, 0),
+            textcoords="offset points",
+            ha="left" if value >= 0.0 else "right",
+            va="center",
+            fontsize=8,
+            color=GREY,
+        )
+    quiet(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("coefficient")
+
+
+def _map(axes: Any, matrix: Any, classes: Sequence[str] | None) -> None:
+    largest = float(np.abs(matrix).max())
+    image = axes.imshow(matrix, cmap=DIVERGING, vmin=-largest, vmax=largest, aspect="auto")
+    count = matrix.shape[1]
+    labels = [str(j) for j in range(count)] if classes is None else list(classes)
+    axes.set_xticks(range(count), labels)
+    axes.tick_params(length=0, labelsize=9)
+    axes.spines[:].set_visible(False)
+    bar = axes.figure.colorbar(image, ax=axes, pad=0.02, shrink=min(1.0, 6.0 / len(matrix)))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.set_label("coefficient", fontsize=9)
+
+
+__all__ = ["coefficients"]

@@ -1,0 +1,1 @@
+"""Problems to test with, and independent references for them."""

@@ -1,0 +1,1 @@
+"""Laws of designs and losses, each a plain function."""

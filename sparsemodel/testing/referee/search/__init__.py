@@ -1,0 +1,1 @@
+"""The referee's own search for better points."""

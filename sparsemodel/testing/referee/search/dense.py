@@ -1,0 +1,290 @@
+"""A small problem as one matrix for each loss: what the search for its optimum works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.interfaces import DataFit, FloatArray, IntArray
+from sparsemodel.losses import SquaredLoss
+from sparsemodel.losses.residuals.linear import LinearLoss
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.constraints import Bound, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgeCount, EdgePattern
+from sparsemodel.testing.referee.expressions import Unjudged, Values, dense, present
+from sparsemodel.testing.referee.losses import Long, bend, long, slope, total
+from sparsemodel.testing.referee.objective import data_of, prediction_of, ridge_piece
+
+ENTRIES = 20_000
+"""Numbers in the matrices of a problem up to which its optimum is looked for."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """One loss of ``matrix @ z + offset``; ``shape`` is that of the predictions."""
+
+    loss: DataFit
+    matrix: Long
+    offset: Long
+    shape: tuple[int, ...]
+    target: Long
+    factors: Long
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """The whole objective over one vector ``z`` of all unknowns."""
+
+    variables: tuple[Variable, ...]
+    basis: FloatArray
+    """The variables' entries, one after the other, from ``z``."""
+    rows: tuple[Rows, ...]
+    ridge: Long
+    constant: Long
+    prices: tuple[tuple[float, tuple[IntArray, ...]], ...]
+    """What each counted unit costs, and the places of the units in ``z``."""
+    units: tuple[IntArray, ...]
+    """The counted units, as places in ``z``."""
+    limit: int
+    """How many of them may be nonzero."""
+    free: IntArray
+    """Places that are not counted."""
+    constraints: tuple[Any, ...]
+    """What there is beside cardinalities and patterns."""
+
+    @property
+    def size(self) -> int:
+        """Return the number of unknowns."""
+        return int(self.basis.shape[1])
+
+    @property
+    def quadratic(self) -> bool:
+        """Return whether every loss is squared or linear."""
+        return all(type(r.loss) in (SquaredLoss, LinearLoss) for r in self.rows)
+
+    def value(self, z: Long) -> Any:
+        """Return the objective without prices."""
+        found = self.constant + np.sum(self.ridge * z * z) / 2
+        for r in self.rows:
+            u = (r.matrix @ z + r.offset).reshape(r.shape)
+            found = found + total(r.loss, u, r.target, r.factors)
+        return found
+
+    def gradient(self, z: Long) -> Long:
+        """Return the gradient of :meth:`value`."""
+        found = self.ridge * z
+        for r in self.rows:
+            u = (r.matrix @ z + r.offset).reshape(r.shape)
+            found = found + r.matrix.T @ slope(r.loss, u, r.target, r.factors).ravel()
+        return long(found)
+
+    def hessian(self, z: Long) -> Long | None:
+        """Return the Hessian of :meth:`value`; None where a loss has no formula for it."""
+        found = np.diag(self.ridge)
+        for r in self.rows:
+            u = (r.matrix @ z + r.offset).reshape(r.shape)
+            weights = bend(r.loss, u, r.target, r.factors)
+            if weights is None:
+                return None
+            found = found + (r.matrix.T * weights.ravel()) @ r.matrix
+        return long(found)
+
+    def values(self, z: Any) -> Values:
+        """Return the value of each variable at ``z``."""
+        x, start, out = self.basis @ np.asarray(z, dtype=np.float64), 0, {}
+        for variable in self.variables:
+            out[id(variable)] = x[start : start + variable.size].reshape(variable.shape)
+            start += variable.size
+        return out
+
+    def coordinates(self, values: Values) -> FloatArray:
+        """Return the ``z`` of the variables' values."""
+        x = np.concatenate([np.ravel(values[id(v)]) for v in self.variables])
+        return np.asarray(self.basis.T @ x / self.basis.sum(axis=0))
+
+    def supports(self, most: int) -> Iterator[IntArray]:
+        """Yield the places that may be nonzero together, for at most ``most`` supports."""
+        largest = min(self.limit, len(self.units))
+        sizes = range(largest + 1) if self.prices else (largest,)
+        every = chain.from_iterable(combinations(range(len(self.units)), size) for size in sizes)
+        for chosen in islice(every, most):
+            parts = [self.free, *(self.units[i] for i in chosen)]
+            yield np.unique(np.concatenate(parts)).astype(np.intp)
+
+    @property
+    def number_of_supports(self) -> float:
+        """Return how many supports there are."""
+        from math import comb
+
+        largest = min(self.limit, len(self.units))
+        sizes = range(largest + 1) if self.prices else (largest,)
+        return float(sum(comb(len(self.units), size) for size in sizes))
+
+
+def make_dense(
+    objective: Objective,
+    constraints: tuple[Any, ...],
+    variables: tuple[Variable, ...],
+    k: int | None = None,
+) -> Dense:
+    """Return a small problem in this form.
+
+    Raises
+    ------
+    Unjudged
+        When it is too large, or of a kind whose optimum is not looked for here.
+    """
+    width = sum(v.size for v in variables)
+    if width > 80:
+        raise Unjudged("too many unknowns for its optimum")
+    starts, start = {}, 0
+    for variable in variables:
+        starts[id(variable)] = np.arange(start, start + variable.size).reshape(variable.shape)
+        start += variable.size
+    basis = _basis(variables, starts, width)
+    rows = []
+    ridge, prices = long(np.zeros(width)), []
+    for term in objective.terms:
+        if isinstance(term, LossTerm):
+            rows.append(_rows(term, variables, starts, width, basis))
+        elif isinstance(term, Ridge):
+            ridge += _ridge(term, variables, starts, width)
+        elif isinstance(term, Price):
+            prices.append((float(present(term.gamma)), _units(term, starts, basis)))
+        else:
+            raise Unjudged("matrix terms are enumerated elsewhere")
+    units, limit, others = _limits(constraints, starts, basis, k)
+    if prices and not units:
+        units, limit = prices[0][1], len(prices[0][1])
+    free = np.setdiff1d(np.arange(basis.shape[1]), np.concatenate([*units, np.empty(0)]))
+    return Dense(
+        variables,
+        basis,
+        tuple(rows),
+        long(basis.T) @ ridge,
+        long(objective.constant),
+        tuple(prices),
+        units,
+        limit,
+        free.astype(np.intp),
+        others,
+    )
+
+
+def _basis(variables: tuple[Variable, ...], starts: dict[int, Any], width: int) -> FloatArray:
+    """Return which entries hang together: the two of a pair of a symmetric matrix."""
+    owner = np.arange(width)
+    for variable in variables:
+        if variable.symmetric:
+            place = starts[id(variable)]
+            owner[place.ravel()] = np.minimum(place, place.T).ravel()
+    distinct = np.unique(owner)
+    return np.asarray(owner[:, None] == distinct[None, :], dtype=np.float64)
+
+
+def _places(piece: Piece, starts: dict[int, Any]) -> Any:
+    place = starts[id(piece.variable)]
+    return place if piece.rows is None else place[piece.rows]
+
+
+def _linear(affine: Affine, shape: tuple[int, ...], starts: dict[int, Any], width: int) -> Long:
+    """Return the matrix that makes an expression of this shape, without its constant."""
+    out = long(np.zeros((int(np.prod(shape)), width)))
+    for piece in affine.pieces:
+        place = _places(piece, starts)
+        if piece.design is None:
+            one = long(np.zeros((place.size, width)))
+            one[np.arange(place.size), place.ravel()] = 1
+            made: tuple[int, ...] = place.shape
+        else:
+            entries = dense(piece.design, max(place.shape[:1], default=1))
+            if place.ndim == 2:
+                entries = np.kron(entries, long(np.eye(place.shape[1])))
+            one = long(np.zeros((len(entries), width)))
+            one[:, np.atleast_1d(place.ravel())] = entries
+            made = (piece.design.shape[0], *place.shape[1:])
+        spread = np.broadcast_to(np.arange(len(one)).reshape(made), shape).ravel()
+        out += long(piece.factor) * one[spread]
+    return out
+
+
+def _rows(
+    term: LossTerm,
+    variables: tuple[Variable, ...],
+    starts: dict[int, Any],
+    width: int,
+    basis: FloatArray,
+) -> Rows:
+    affine = prediction_of(term, variables)
+    shape = affine.value_shape()
+    if int(np.prod(shape)) * width > ENTRIES:
+        raise Unjudged("too many numbers for its optimum")
+    offset = long(0.0) if affine.offset is None else long(present(affine.offset))
+    target, factors = data_of(term, shape)
+    return Rows(
+        term.loss,
+        _linear(affine, shape, starts, width) @ long(basis),
+        long(np.broadcast_to(offset, shape)).ravel(),
+        shape,
+        target,
+        factors,
+    )
+
+
+def _ridge(
+    term: Ridge, variables: tuple[Variable, ...], starts: dict[int, Any], width: int
+) -> Long:
+    piece = ridge_piece(term, variables)
+    place = np.atleast_1d(_places(piece, starts))
+    weight = long(present(term.weight)) * long(piece.factor) ** 2
+    weight = np.broadcast_to(weight, place.shape[:1]).reshape(-1, *[1] * (place.ndim - 1))
+    out = long(np.zeros(width))
+    out[place] = np.broadcast_to(weight, place.shape)
+    return out
+
+
+def _units(term: Any, starts: dict[int, Any], basis: FloatArray) -> tuple[IntArray, ...]:
+    place = _places(term.expression.pieces[0], starts)
+    rows = np.arange(len(place)) if term.groups is None else np.asarray(term.groups)
+    found = []
+    for label in np.unique(rows):
+        entries = np.atleast_1d(place[rows == label]).ravel()
+        found.append(np.flatnonzero(basis[entries].any(axis=0)))
+    return tuple(found)
+
+
+def _limits(
+    constraints: tuple[Any, ...], starts: dict[int, Any], basis: FloatArray, k: int | None
+) -> tuple[tuple[IntArray, ...], int, tuple[Any, ...]]:
+    units: tuple[IntArray, ...] = ()
+    limit, others, owner = 0, [], None
+    for constraint in constraints:
+        if isinstance(constraint, (CardinalityConstraint, EdgeCount)):
+            if owner is not None:
+                raise Unjudged("several cardinalities: its optimum is not looked for")
+            owner = constraint
+            if isinstance(constraint, CardinalityConstraint):
+                units = _units(constraint, starts, basis)
+                limit = int(present(constraint.k)) if k is None else k
+            else:
+                place = starts[id(constraint.expression.pieces[0].variable)]
+                pairs = place[np.triu_indices(len(place), 1)]
+                units = tuple(np.flatnonzero(basis[j]) for j in pairs)
+                limit = int(present(constraint.limit)) // 2 if k is None else k
+        elif isinstance(constraint, (Bound, LinearConstraint, NormConstraint)):
+            others.append(constraint)
+        elif isinstance(constraint, EdgePattern) or type(constraint).__name__:
+            raise Unjudged(f"its optimum is not looked for under {type(constraint).__name__}")
+    return units, limit, tuple(others)
+
+
+__all__ = ["ENTRIES", "Dense", "Rows", "make_dense"]

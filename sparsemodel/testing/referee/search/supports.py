@@ -1,0 +1,55 @@
+"""Supports and coefficients as they are told, against the values they tell of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.objective_terms import Price
+from sparsemodel.modelling.precision_matrices.compiled_precision import is_precision
+from sparsemodel.modelling.problem import Problem
+from sparsemodel.modelling.results.solution import Solution
+from sparsemodel.testing.referee.expressions import Values
+from sparsemodel.testing.referee.objective import counted
+
+
+def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:
+    """Return what is wrong with the support and the coefficients that a solution tells."""
+    if is_precision(problem.goal.objective):
+        matrix = next(iter(values.values()))
+        nonzero = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
+        told = {(int(i), int(j)) for i, j in solution.indices}
+        # Required edges are not counted, and need not be told.
+        return [f"edges {sorted(told - nonzero)} are told and zero"] if told - nonzero else []
+    faults = []
+    mine = _nonzero_counted(problem, values)
+    if mine is not None and mine != solution.indices.tolist():
+        faults.append(f"the support says {solution.indices.tolist()}, and it is {mine}")
+    if len(solution.coefficients) and not _is_listed(values, solution.coefficients):
+        faults.append("the coefficients are not the nonzero values")
+    return faults
+
+
+def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
+    """Return the nonzero counted entries of the one variable that is counted, sorted."""
+    terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
+    limits = [c for c in problem.constraints if isinstance(c, CardinalityConstraint)]
+    found = counted(iter([*terms, *limits]))
+    if len(found) != 1:
+        return None
+    ((owner, rows),) = found.items()
+    x = np.asarray(values[owner])
+    nonzero = np.flatnonzero((x != 0.0).reshape(len(x), -1).any(axis=1))
+    return [int(j) for j in nonzero if int(j) in rows]
+
+
+def _is_listed(values: Values, coefficients: Any) -> bool:
+    """Return whether each coefficient that is told is one of the nonzero values."""
+    numbers = np.concatenate([np.ravel(value) for value in values.values()])
+    told = np.concatenate([np.ravel(value) for value in coefficients.values()])
+    return bool(np.all(np.isin(told, numbers)))
+
+
+__all__ = ["support_faults"]

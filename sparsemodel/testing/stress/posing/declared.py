@@ -1,0 +1,75 @@
+"""Random problems that exist in the language alone: structure, parameters, changes, faults.
+
+Each kind poses a problem to a court, which asks the library and hears the referee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import final
+
+import numpy as np
+
+from sparsemodel.testing.stress.courts.court import Court
+from sparsemodel.testing.stress.courts.proofs import proofs
+from sparsemodel.testing.stress.posing.changes import cvxpy_parameters, parameters
+from sparsemodel.testing.stress.posing.operators import faulty_operators
+from sparsemodel.testing.stress.posing.recipe import SEEDS
+from sparsemodel.testing.stress.posing.structures import (
+    extreme_scales,
+    limits,
+    offsets,
+    paths,
+    portfolios,
+    symmetric_matrices,
+    without_bound,
+)
+
+DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
+    {
+        "symmetric matrices": symmetric_matrices,
+        "CVXPY parameters": cvxpy_parameters,
+        "parameters": parameters,
+        "offsets": offsets,
+        "without bound": without_bound,
+        "portfolios": portfolios,
+        "paths": paths,
+        "proofs": proofs,
+        "extreme scales": extreme_scales,
+        "faulty operators": faulty_operators,
+        "time limits": limits,
+    }
+)
+"""The kinds, by name."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DeclaredRecipe:
+    """A kind of :data:`DECLARED_KINDS` and a seed; equal recipes make equal problems."""
+
+    kind: str
+    seed: int = 0
+
+    @property
+    def loss(self) -> str:
+        """Return under which name problems of this kind are counted."""
+        return self.kind
+
+    def hold(self) -> Court:
+        """Pose the problem, and return what was heard."""
+        court = Court(np.random.default_rng(self.seed))
+        with np.errstate(all="ignore"):
+            DECLARED_KINDS[self.kind](court)
+        return court
+
+
+def declared_recipe(index: int, rng: np.random.Generator) -> DeclaredRecipe:
+    """Return a recipe: the kinds in turn, with random seeds."""
+    kinds = tuple(DECLARED_KINDS)
+    return DeclaredRecipe(kinds[index % len(kinds)], int(rng.integers(SEEDS)))
+
+
+__all__ = ["DECLARED_KINDS", "DeclaredRecipe", "declared_recipe"]
