@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates.coefficient_bounds.base import CoefficientBounds
-from sparsemodel.certificates.coefficient_bounds.bounds import fault, from_data
+from sparsemodel.certificates.coefficient_bounds.bounds import boxed, fault, from_data
 from sparsemodel.certificates.coefficient_bounds.centred import centred
 from sparsemodel.certificates.coefficient_bounds.eliminated import Eliminated, eliminated
 from sparsemodel.certificates.coefficient_bounds.neighbours import (
@@ -229,6 +229,18 @@ def test_a_declared_box_bounds_coefficients_by_its_farther_side():
     np.testing.assert_allclose(bounds.radius, 5.0, rtol=1e-5)
     assert fault(form, bounds, at_zero) == ""
     assert fault(form, replace(bounds, radius=np.full(2, 1.001)), at_zero)
+
+
+def test_the_boxed_problem_is_within_both_boxes():
+    form = squared(np.eye(3), np.ones(3), 2, 0.0)
+    bounds = replace(bounds_of(form), radius=np.array([1.0, 2.0, np.inf]))
+    free = boxed(form, bounds).box
+    np.testing.assert_array_equal(free.lower, [-1.0, -2.0, -np.inf])
+    np.testing.assert_array_equal(free.upper, [1.0, 2.0, np.inf])
+    declared = replace(form, box=Box(np.array([0.0, -9.0, -3.0]), np.array([9.0, 1.5, np.inf])))
+    both = boxed(declared, bounds).box
+    np.testing.assert_array_equal(both.lower, [0.0, -2.0, -3.0])
+    np.testing.assert_array_equal(both.upper, [1.0, 1.5, np.inf])
 
 
 def test_neighbours_are_not_eliminated_where_bounds_may_hold_them():
