@@ -274,3 +274,21 @@ def test_bounds_are_in_units_of_the_columns(scale):
         radius = bounds.radius.copy()
         radius[j] *= 0.98
         assert fault(form, replace(bounds, radius=radius), at_zero)
+
+
+def test_ridges_are_in_units_of_the_columns_as_well():
+    A = np.diag([1.0, 64.0, 1e4])
+    ridge = np.array([3.0, 64.0**2, 5e8])
+    bounds = bounds_of(squared(A, [1.0, 2.0, 3.0], 2, ridge))
+    exact = np.array([1.0, 128.0, 3e4]) / (np.diag(A) ** 2 + ridge)
+    assert np.all(bounds.radius >= exact)
+    assert np.all(bounds.radius <= 1.01 * exact)
+
+
+def test_no_bound_is_claimed_about_a_coordinate_that_is_always_in():
+    form = squared(np.eye(3), [1.0, 2.0, 3.0], 1, 0.0, free=(2,))
+    bounds, at_zero = bounds_of(form), primal(form, np.zeros(3))
+    assert fault(form, bounds, at_zero) == ""
+    assert bounds.radius[2] == np.inf
+    radius = np.append(bounds.radius[:2], 4.0)
+    assert "always in" in fault(form, replace(bounds, radius=radius), at_zero)
