@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import fault, from_data
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
     Eliminated,
@@ -234,6 +234,18 @@ def test_a_declared_box_bounds_coefficients_by_its_farther_side():
     assert fault(form, replace(bounds, radius=np.full(2, 1.001)), at_zero)
 
 
+def test_the_boxed_problem_is_within_both_boxes():
+    form = squared(np.eye(3), np.ones(3), 2, 0.0)
+    bounds = replace(bounds_of(form), radius=np.array([1.0, 2.0, np.inf]))
+    free = boxed(form, bounds).box
+    np.testing.assert_array_equal(free.lower, [-1.0, -2.0, -np.inf])
+    np.testing.assert_array_equal(free.upper, [1.0, 2.0, np.inf])
+    declared = replace(form, box=Box(np.array([0.0, -9.0, -3.0]), np.array([9.0, 1.5, np.inf])))
+    both = boxed(declared, bounds).box
+    np.testing.assert_array_equal(both.lower, [0.0, -2.0, -3.0])
+    np.testing.assert_array_equal(both.upper, [1.0, 1.5, np.inf])
+
+
 def test_neighbours_are_not_eliminated_where_bounds_may_hold_them():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((30, 4))
@@ -265,3 +277,21 @@ def test_bounds_are_in_units_of_the_columns(scale):
         radius = bounds.radius.copy()
         radius[j] *= 0.98
         assert fault(form, replace(bounds, radius=radius), at_zero)
+
+
+def test_ridges_are_in_units_of_the_columns_as_well():
+    A = np.diag([1.0, 64.0, 1e4])
+    ridge = np.array([3.0, 64.0**2, 5e8])
+    bounds = bounds_of(squared(A, [1.0, 2.0, 3.0], 2, ridge))
+    exact = np.array([1.0, 128.0, 3e4]) / (np.diag(A) ** 2 + ridge)
+    assert np.all(bounds.radius >= exact)
+    assert np.all(bounds.radius <= 1.01 * exact)
+
+
+def test_no_bound_is_claimed_about_a_coordinate_that_is_always_in():
+    form = squared(np.eye(3), [1.0, 2.0, 3.0], 1, 0.0, free=(2,))
+    bounds, at_zero = bounds_of(form), primal(form, np.zeros(3))
+    assert fault(form, bounds, at_zero) == ""
+    assert bounds.radius[2] == np.inf
+    radius = np.append(bounds.radius[:2], 4.0)
+    assert "always in" in fault(form, replace(bounds, radius=radius), at_zero)

@@ -9,9 +9,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
+from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.bound_search import Found
 from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
-from sparsemodel.certificates.dual_bounds.scaling import scaling
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import (

@@ -11,6 +11,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.compiler import Stage
 from sparsemodel.compiler.reductions.base import Reduced
+from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.designs import DenseDesign
 from sparsemodel.driver import RunOptions, run
@@ -201,3 +202,17 @@ def test_a_start_outside_the_bounds_is_fitted_first():
     np.testing.assert_allclose(start, vector({0: 0.5, 3: -0.5}), atol=1e-9)
     inside = vector({0: 0.25})
     assert first_point(objective_of(form), restricted_of(form), inside) is inside
+
+
+def test_a_start_and_the_answer_go_through_the_reductions():
+    scale = Scale(np.array([4.0, 1.0, 1.0, 0.5, 1.0, 1.0]))
+    reduced = Reduced(scale.apply(FORM), (scale,))
+    says = Says({0: 0.9 / 4.0, 3: -0.9 / 0.5})
+    w = sm.Variable(P)
+    plan = sm.Problem(sm.minimize(sm.squared_loss(A @ w, Y)), sm.card(w) <= 2).plan("iht")
+    plan = replace(plan, stages=(Stage(says, "", "says", start="zero"),))
+    outcome = run(FORM, reduced, plan, RunOptions(start=vector(WORSE)))
+    np.testing.assert_array_equal(says.starts[0], scale.carry(vector(WORSE)))
+    assert not np.array_equal(says.starts[0], vector(WORSE))
+    assert outcome.value == pytest.approx(fitted(BEST), rel=1e-12)
+    assert objective_of(FORM).point_from(outcome.x).value == pytest.approx(fitted(BEST), rel=1e-12)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual_bounds.diagonal_shift import applies, hessian, squares_hold
-from sparsemodel.certificates.dual_bounds.scaling import scaling
 from sparsemodel.certificates.dual_bounds.witness import (
     evaluate,
     extracted,

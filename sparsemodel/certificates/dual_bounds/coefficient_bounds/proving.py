@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import column_norms
+from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.bound_search import extractable, search
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
@@ -15,7 +16,6 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     from_data,
     objection,
 )
-from sparsemodel.certificates.dual_bounds.scaling import scaling
 from sparsemodel.certificates.relaxation import relax
 from sparsemodel.certificates.statements.claims import relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import Primal, primal

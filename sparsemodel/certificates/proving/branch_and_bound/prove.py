@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.certify import assemble, check_value, checked_point
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
@@ -18,7 +19,6 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
-from sparsemodel.certificates.dual_bounds.scaling import scaling
 from sparsemodel.certificates.proving.branch_and_bound.record import (
     KIND,
     Checked,

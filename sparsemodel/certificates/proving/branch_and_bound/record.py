@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import column_norms
+from sparsemodel.certificates.arithmetic.scaling import Scaling
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound, nothing
 from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     Extraction,
@@ -24,7 +25,6 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     hessian,
     squares_hold,
 )
-from sparsemodel.certificates.dual_bounds.scaling import Scaling
 from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.proving.branch_and_bound.domain import (
     Domain,
