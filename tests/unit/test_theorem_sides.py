@@ -147,9 +147,9 @@ def isometry(low, high):
     return (1.0 + low, 1.0 + high), (1.0 - high, 1.0 - low)
 
 
-@pytest.mark.parametrize("theorem", [tight.THEOREM_6, tight.THEOREM_7])
+@pytest.mark.parametrize("theorem", [tight.THEOREM_06, tight.THEOREM_07])
 def test_tight_6_and_7_take_delta_of_level_2k_or_3k_and_the_target(theorem):
-    six = theorem is tight.THEOREM_6
+    six = theorem is tight.THEOREM_06
     wide, own, k = (18, 13, 6) if six else (24, 18, 6)
     nu = tight.expansion(k, 1, 200)
     limit = 1.0 / math.sqrt(8.0 * nu) if six else tight._cosamp(nu)

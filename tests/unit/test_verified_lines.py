@@ -9,7 +9,12 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
+from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.claims import Assumption
+from sparsemodel.certificates.statements.derived import conjugates_agree
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Cardinality, SparseRegression, Term
+from sparsemodel.losses import HuberLoss
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((20, 6)) + 0.8 * RNG.standard_normal((20, 1))
@@ -72,3 +77,19 @@ def test_an_upper_value_below_the_value_is_refused(made):
     below = certificate.value - 0.5 * certificate.allowance
     with pytest.raises(sm.CertificateError, match="line 'upper'"):
         verify(replace(certificate, upper=below), form)
+
+
+class Wrong(HuberLoss):
+    """A conjugate that is too small: a bound from it would be too large."""
+
+    def conjugate(self, a, y):
+        return super().conjugate(a, y) - 0.1
+
+
+@pytest.mark.parametrize("loss", [HuberLoss(), Wrong()])
+def test_a_wrong_conjugate_is_noticed_at_the_dual_point(loss):
+    term = Term(DenseDesign(A), loss, np.zeros(20), np.ones(20))
+    form = SparseRegression((term,), np.ones(6), Cardinality(6, 2))
+    found = conjugates_agree(form, Witness((np.zeros(20),)))
+    assert found.checked
+    assert found.holds == (type(loss) is HuberLoss)

@@ -1,0 +1,54 @@
+"""What is not an exact fit: penalties, offsets of free columns, hinges, a few huge targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.certificates.statements.exact_fit import exact_fit
+from sparsemodel.certificates.statements.objective_interval import primal
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Cardinality, SparseRegression, Term
+from sparsemodel.losses import HingeLoss, SquaredLoss
+
+
+def form_of(A, y, *, loss=None, ridge=0.0, free=(), constant=0.0):
+    n, p = A.shape
+    term = Term(DenseDesign(A), SquaredLoss() if loss is None else loss, y, np.ones(n))
+    sparsity = Cardinality(p, p - len(free), free=np.array(free, dtype=np.intp))
+    return SparseRegression((term,), np.full(p, ridge), sparsity, constant=constant)
+
+
+def judged(form, x):
+    return exact_fit(form, x, primal(form, x).value)
+
+
+def test_a_penalty_is_not_rounding():
+    A = np.random.default_rng(0).standard_normal((30, 3))
+    x = np.array([1.0, -1.0, 0.0])
+    assert judged(form_of(A, A @ x), x)
+    assert not judged(form_of(A, A @ x, ridge=1e-3), x)
+
+
+def test_what_a_free_column_fits_does_not_make_residuals_small():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((30, 2))
+    noise = 1e-6 * rng.standard_normal(30)
+    for size, exact in ((1.0, False), (1e9, False)):
+        x = np.array([1.0, size])
+        assert judged(form_of(A, A @ x + noise, free=(1,)), x) is exact
+    assert judged(form_of(A, A @ np.array([1.0, 2.0]), free=(1,)), np.array([1.0, 2.0]))
+
+
+def test_a_hinge_must_be_zero_itself():
+    A, y = np.ones((4, 1)), np.ones(4)
+    assert judged(form_of(A, y, loss=HingeLoss()), np.array([1.5]))
+    assert not judged(form_of(A, y, loss=HingeLoss(), constant=-2.0), np.array([0.5]))
+
+
+def test_a_few_huge_targets_do_not_make_the_others_large():
+    rng = np.random.default_rng(0)
+    A = np.column_stack([np.ones(40), np.eye(40)[0]])
+    y = 1e6 + 1e-8 * rng.standard_normal(40)
+    y[0] = 1e15
+    x = np.array([1e6, 1e15 - 1e6])
+    assert not judged(form_of(A, y), x)
