@@ -211,7 +211,7 @@ def prove(
         "decided by bounds": search.fixed,
         "bound at the root": at_root,
         "gap asked for": gap,
-        "ended": "interrupted" if interrupted else "time limit" if search.open else "closed",
+        "ended": _ended(search, interrupted, final.upper - value <= allowed(final.upper)),
     }
     # No part can be better than the point itself, however far beyond it the closed ones are.
     value = min(value, final.upper)
@@ -282,6 +282,15 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if form.sparsity.size > LIMIT:
         out.append(f"there are {form.sparsity.size} coordinates, and it is for at most {LIMIT}")
     return tuple(out)
+
+
+def _ended(search: Search, interrupted: bool, reached: bool) -> str:
+    """Return why a search ended; where rounding decides, there may be nothing to branch on."""
+    if interrupted:
+        return "interrupted"
+    if search.open:
+        return "time limit"
+    return "closed" if search.nodes or reached else "rounding leaves nothing to bound"
 
 
 __all__ = ["METHOD", "objections", "prove"]
