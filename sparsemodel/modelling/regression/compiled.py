@@ -18,7 +18,7 @@ from sparsemodel.compiler import (
     reduce_form,
 )
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import Access, BoolArray, IntArray, Role, SparseRegression
+from sparsemodel.interfaces import BoolArray, IntArray, Role, SparseRegression
 from sparsemodel.registry import usable_backends
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ class Compiled:
         from sparsemodel.certificates.arithmetic.products import check_adjoint
 
         for term in self.form.terms:  # a bound rests on products with the adjoint
-            if Access.ROWS not in term.design.access:
-                check_adjoint(term.design)
+            check_adjoint(term.design)
         return free_bound(self.form, outcome.duals).value
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:

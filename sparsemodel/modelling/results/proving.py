@@ -165,8 +165,9 @@ def _search(
 def _searched(compiled: Compiled, gap: float) -> Certificate | None:
     """Return the last certificate where it rests on a search that a proof can go on with."""
     last = compiled.certified
-    kept = last is not None and last.proof is not None and last.proof.get("tree") is not None
-    return last if kept and last is not None and last.target <= gap else None
+    if last is None or last.proof is None or last.proof.get("tree") is None:
+        return None
+    return last if last.target <= gap else None
 
 
 def _at_hand(compiled: Compiled, outcome: Outcome, backend: str) -> Certificate:
