@@ -1,4 +1,4 @@
-r"""Measure plans for sparse precision matrices, and write the table the compiler reads.
+r"""Measure plans for sparse precision matrices: how many starts pay.
 
 Chains, grids, hubs, scale-free and random graphs of several orders, with half as many samples as
 variables, twice and ten times as many; every recipe gets the true number of edges. The excess of a
@@ -6,7 +6,7 @@ recipe is its distance from the best objective found by any, as a share of what 
 all (the likelihood of independent variables less that best one).
 
     python -m benchmarks.precision_plans                     # a quarter of an hour
-    python -m benchmarks.precision_plans --orders 20 40      # prints, and writes nothing
+    python -m benchmarks.precision_plans --orders 20 40
 
 Times are CPU seconds of the process.
 """
@@ -14,11 +14,9 @@ Times are CPU seconds of the process.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, final
 
 import networkx as nx
@@ -48,8 +46,6 @@ RECIPES = (
     f"{_TWO_STARTS} | precision_fbs > precision_exchange",
 )
 """What was measured."""
-
-TABLE = Path(sm.__file__).parent / "compiler" / "data" / "precision.json"
 
 
 @final
@@ -130,7 +126,7 @@ def row(of: Case) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print a summary, and write the table where all orders were measured."""
+    """Measure and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--orders", type=int, nargs="*", default=list(ORDERS))
     orders = tuple(parser.parse_args().orders)
@@ -146,8 +142,6 @@ def main() -> None:
             f"{recipe}: as good {np.mean(excess <= 1e-3):.0%}, mean excess {excess.mean():.2%}, "
             f"largest {excess.max():.2%}, {np.mean(seconds):.2f} s"
         )
-    if orders == ORDERS:
-        TABLE.write_text(json.dumps({"problems": rows}, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

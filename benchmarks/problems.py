@@ -62,6 +62,22 @@ def best_subset(n: int, p: int, k: int, seed: int = 0) -> tuple[Array, Array, Ar
     return A, signal + rng.normal(0.0, np.sqrt(np.var(signal) / 5.0), n), x
 
 
+def correlated_subset(
+    n: int, p: int, k: int, correlation: float, snr: float, seed: int = 0
+) -> tuple[Array, Array]:
+    """Return ``(A, b)``: rows are AR processes of unit variance, k equally spaced ones of +-1."""
+    from scipy.signal import lfilter
+
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((n, p))
+    noise[:, 1:] *= np.sqrt(1.0 - correlation**2)
+    A = lfilter([1.0], [1.0, -correlation], noise, axis=1)
+    x = np.zeros(p)
+    x[np.linspace(0, p - 1, k + 2).round().astype(int)[1:-1]] = (-1.0) ** np.arange(k)
+    signal = A @ x
+    return A, signal + rng.normal(0.0, np.sqrt(np.var(signal) / snr), n)
+
+
 def refit_logistic(A: Array, y: Array, support: Any, lam: float) -> float:
     """Return mean logistic loss plus ``lam/2 ||w||^2``, minimised over ``support`` by Newton.
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         squared_loss,
         trace,
     )
-    from sparsemodel.registry import available_backends
+    from sparsemodel.registry import available_backends, available_losses
 
 __all__ = [
     "BackendContractError",
@@ -95,6 +95,7 @@ __all__ = [
     "absolute_loss",
     "as_design",
     "available_backends",
+    "available_losses",
     "backends",
     "card",
     "cox_loss",
@@ -140,7 +141,7 @@ def __getattr__(name: str) -> Any:
     message = f"module 'sparsemodel' has no attribute {name!r}"
     # `from sparsemodel import compiler` asks here first: rooms are imported, not explained.
     if not name.startswith("_") and find_spec(f"sparsemodel.{name}") is None:
-        from sparsemodel.modelling.expressions.hints import HINTS
+        from sparsemodel.modelling.expressions.symbolic import HINTS
 
         message += f": {HINTS[name]}" if name in HINTS else ""
     raise AttributeError(message)

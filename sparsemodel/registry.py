@@ -1,29 +1,36 @@
-"""Discovery of backends through entry points; a broken plug-in never breaks the rest."""
+"""What entry points announce: backends, losses; a broken plug-in never breaks the rest."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
-from sparsemodel.interfaces import Backend, BackendUnavailableError, Capabilities
+from sparsemodel.interfaces import (
+    Backend,
+    BackendUnavailableError,
+    Capabilities,
+    DataFit,
+    ModelError,
+    SparseModelError,
+    TargetKind,
+)
+from sparsemodel.losses import builtin_losses
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "sparsemodel.backends"
+LOSSES = "sparsemodel.losses"
 
-_lock = threading.Lock()
-_entries: dict[str, EntryPoint] | None = None
-_loaded: dict[str, type[Backend] | str] = {}
-_distributions: dict[str, str] = {}  # by backend: a distribution parses its metadata when asked
+T = TypeVar("T")
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class BackendInfo:
-    """A backend that was found: where it comes from, and why it cannot be used (if so)."""
+class PluginInfo:
+    """A plug-in that was found: where it comes from, and what is wrong with it, if so."""
 
     name: str
     distribution: str
@@ -35,49 +42,99 @@ class BackendInfo:
         return self.problem is None
 
 
-def entries() -> Mapping[str, EntryPoint]:
-    """Return the entry points by name; found once. Loads nothing."""
-    global _entries
-    from importlib.metadata import entry_points  # costs more to import than all of this package
+@final
+class Plugins(Generic[T]):
+    """What one group of entry points holds; found once, loaded one by one when asked for."""
 
-    with _lock:
-        if _entries is None:
-            # Where two distributions use one name the built-in backend keeps it, and otherwise
-            # the same one wins whatever the order of the search path.
-            named = [(e, "" if e.dist is None else e.dist.name) for e in entry_points(group=GROUP)]
-            named.sort(key=_precedence, reverse=True)
-            _distributions.update((e.name, distribution) for e, distribution in named)
-            _entries = {e.name: e for e, _ in named}
-            _entries = dict(sorted(_entries.items()))
-        return _entries
+    def __init__(
+        self,
+        group: str,
+        base: type[T],
+        misfit: Callable[[type[T]], str],
+        builtin: Callable[[], dict[str, type[T]]] = dict,
+    ) -> None:
+        self._group, self._base, self._misfit, self._builtin = group, base, misfit, builtin
+        self._lock = threading.Lock()
+        self._entries: dict[str, EntryPoint] | None = None
+        self._loaded: dict[str, type[T] | str] = {}
+        # By name: a distribution parses its metadata when asked.
+        self._distributions: dict[str, str] = {}
+
+    def entries(self) -> Mapping[str, EntryPoint]:
+        """Return the entry points by name; loads nothing."""
+        from importlib.metadata import entry_points  # costs more to import than all of this package
+
+        with self._lock:
+            if self._entries is None:
+                # Where two distributions use one name the built-in one keeps it, and otherwise
+                # the same one wins whatever the order of the search path.
+                found = entry_points(group=self._group)
+                named = [(e, "" if e.dist is None else e.dist.name) for e in found]
+                named.sort(key=_precedence, reverse=True)
+                self._distributions.update((e.name, distribution) for e, distribution in named)
+                self._entries = dict(sorted({e.name: e for e, _ in named}.items()))
+            return self._entries
+
+    def refresh(self) -> None:
+        """Forget what was found."""
+        with self._lock:
+            self._entries = None
+            self._loaded.clear()
+            self._distributions.clear()
+
+    def names(self) -> list[str]:
+        """Return every name, sorted."""
+        return sorted({*self._builtin(), *self.entries()})
+
+    def load(self, name: str) -> type[T] | str | None:
+        """Return the class of that name, why it cannot be used, or None where there is none."""
+        builtin = self._builtin()
+        if name in builtin:
+            return builtin[name]
+        table = self.entries()
+        if name not in table:
+            return None
+        if name not in self._loaded:
+            self._loaded[name] = self._import(table[name])
+        return self._loaded[name]
+
+    def _import(self, entry: EntryPoint) -> type[T] | str:
+        # A plug-in is a stranger's code: whatever its import raises is its reason, not our crash.
+        try:
+            cls = entry.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return f"{type(error).__name__}: {error}"
+        if not (isinstance(cls, type) and issubclass(cls, self._base)):
+            room = ".".join(self._base.__module__.split(".")[:2])
+            return f"{entry.value} is not a subclass of {room}.{self._base.__name__}"
+        return self._misfit(cls) or cls
+
+    def get(self, name: str, what: str, error: type[SparseModelError]) -> type[T]:
+        """Return the class of that name, or raise ``error`` with what is known of it."""
+        found = self.load(name)
+        if found is None:
+            known = self.names()
+            close = _closest(name, known)
+            hint = f" Did you mean {close!r}?" if close else ""
+            raise error(f"There is no {what} {name!r}.{hint} Known: {', '.join(known) or 'none'}.")
+        if isinstance(found, str):
+            raise error(f"The {what} {name!r} could not be loaded: {found}")
+        return found
+
+    def available(self) -> tuple[PluginInfo, ...]:
+        """Return all, with what is wrong if anything."""
+        builtin, out = self._builtin(), []
+        for name in self.names():
+            found = self.load(name)
+            problem = found if isinstance(found, str) else None
+            where = "sparsemodel" if name in builtin else self._distributions.get(name)
+            out.append(PluginInfo(name, where or "unknown", problem))
+        return tuple(out)
 
 
 def _precedence(named: tuple[EntryPoint, str]) -> tuple[bool, str, str]:
     entry, distribution = named
     return distribution != "sparsemodel", distribution, entry.value
-
-
-def refresh() -> None:
-    """Forget what was found, for packages installed while the process runs."""
-    global _entries
-    with _lock:
-        _entries = None
-        _loaded.clear()
-        _distributions.clear()
-
-
-def backend_class(name: str) -> type[Backend]:
-    """Return the backend class registered as ``name``.
-
-    Raises
-    ------
-    BackendUnavailableError
-        When there is none of that name (close names are suggested), or it could not be loaded.
-    """
-    found = _load(name)
-    if isinstance(found, str):
-        raise BackendUnavailableError(f"The backend {name!r} could not be loaded: {found}")
-    return found
 
 
 def _closest(name: str, known: Iterable[str]) -> str | None:
@@ -89,31 +146,7 @@ def _closest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name, exchanged or table, n=1)), None)
 
 
-def _load(name: str) -> type[Backend] | str:
-    table = entries()
-    if name not in table:
-        close = _closest(name, table)
-        hint = f" Did you mean {close!r}?" if close else ""
-        raise BackendUnavailableError(
-            f"There is no backend {name!r}.{hint} Known: {', '.join(sorted(table)) or 'none'}."
-        )
-    if name not in _loaded:
-        _loaded[name] = _import(table[name])
-    return _loaded[name]
-
-
-def _import(entry: EntryPoint) -> type[Backend] | str:
-    # A plug-in is a stranger's code: whatever its import raises is its reason, not our crash.
-    try:
-        cls = entry.load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001
-        return f"{type(error).__name__}: {error}"
-    if not (isinstance(cls, type) and issubclass(cls, Backend)):
-        return f"{entry.value} is not a subclass of sparsemodel.interfaces.Backend"
-    return _misfit(cls) or cls
-
-
-def _misfit(cls: type[Backend]) -> str:
+def _backend_misfit(cls: type[Backend]) -> str:
     """Return why planning with a class could fail, "" where nothing speaks against it."""
     from inspect import signature
 
@@ -126,28 +159,99 @@ def _misfit(cls: type[Backend]) -> str:
     return "" if known else f"{cls.__name__} has no name or no Capabilities"
 
 
-def available_backends() -> tuple[BackendInfo, ...]:
+def _loss_misfit(cls: type[DataFit]) -> str:
+    """Return why declaring with a class could fail, "" where nothing speaks against it."""
+    from inspect import signature
+
+    try:
+        loss = cls()
+        signature(loss.curvature).bind(None)
+        known = isinstance(loss.name, str) and isinstance(loss.target_kind, TargetKind)
+    except Exception as error:  # noqa: BLE001 - a stranger's code
+        return f"{cls.__name__} is not made as this release needs it: {error!r}"
+    return "" if known else f"{cls.__name__} has no name or no TargetKind"
+
+
+def _builtin_losses() -> dict[str, type[DataFit]]:
+    """Return the losses of this package by what the command line calls them."""
+    end = "_loss"
+    named = [(loss.name, type(loss)) for loss in builtin_losses() if loss.name.endswith(end)]
+    return {name.removesuffix(end).replace("_", "-"): cls for name, cls in named}
+
+
+_backends = Plugins[Backend](GROUP, Backend, _backend_misfit)  # type: ignore[type-abstract]
+_losses = Plugins[DataFit](LOSSES, DataFit, _loss_misfit, _builtin_losses)  # type: ignore[type-abstract]
+
+
+def entries() -> Mapping[str, EntryPoint]:
+    """Return the entry points of the backends by name; found once. Loads nothing."""
+    return _backends.entries()
+
+
+def refresh() -> None:
+    """Forget what was found, for packages installed while the process runs."""
+    _backends.refresh()
+    _losses.refresh()
+
+
+def backend_class(name: str) -> type[Backend]:
+    """Return the backend class registered as ``name``.
+
+    Raises
+    ------
+    BackendUnavailableError
+        When there is none of that name (close names are suggested), or it could not be loaded.
+    """
+    return _backends.get(name, "backend", BackendUnavailableError)
+
+
+def available_backends() -> tuple[PluginInfo, ...]:
     """Return every discovered backend, third parties' included, with what is wrong if anything."""
-    out = []
-    for name in entries():
-        found = _load(name)
-        problem = found if isinstance(found, str) else None
-        out.append(BackendInfo(name, _distributions.get(name) or "unknown", problem))
-    return tuple(out)
+    return _backends.available()
 
 
 def usable_backends() -> tuple[tuple[str, type[Backend]], ...]:
     """Return the names and classes of the backends that can be loaded."""
-    loaded = [(name, _load(name)) for name in entries()]
-    return tuple((name, cls) for name, cls in loaded if not isinstance(cls, str))
+    loaded = [(name, _backends.load(name)) for name in entries()]
+    return tuple((name, cls) for name, cls in loaded if isinstance(cls, type))
+
+
+def loss_class(name: str) -> type[DataFit]:
+    """Return the class of the loss ``name``: built in, or registered by a plug-in.
+
+    Built-in losses are called as on the command line, ``"squared"`` or ``"smoothed-hinge"``; the
+    others by their entry point in the group ``sparsemodel.losses``.
+
+    Raises
+    ------
+    ModelError
+        When there is none of that name (close names are suggested), or it could not be loaded.
+    """
+    return _losses.get(name, "loss", ModelError)
+
+
+def available_losses() -> tuple[PluginInfo, ...]:
+    """Return every loss by name, third parties' included, with what is wrong if anything.
+
+    Examples
+    --------
+    >>> from sparsemodel.registry import available_losses
+    >>> [info.name for info in available_losses() if info.distribution == "sparsemodel"][:2]
+    ['absolute', 'cox']
+    """
+    return _losses.available()
 
 
 __all__ = [
     "GROUP",
-    "BackendInfo",
+    "LOSSES",
+    "PluginInfo",
+    "Plugins",
     "available_backends",
+    "available_losses",
     "backend_class",
     "entries",
+    "loss_class",
     "refresh",
     "usable_backends",
 ]

@@ -121,13 +121,8 @@ class CHTP(IterativeBackend[CHTPState]):
 def _step_length(objective: Objective, point: Point, pull: np.ndarray) -> float:
     """Return the exact step of a quadratic along the entries that pull hardest."""
     support = select(objective.cardinality, pull)
-    shown = _with_gradient(point, pull)
+    shown = point.with_gradient(pull)  # to measure curvature along it
     return normalised_step(objective, shown, support) or 1.0
-
-
-def _with_gradient(point: Point, gradient: np.ndarray) -> Point:
-    """Return the point with another gradient, to measure curvature along it."""
-    return Point(point.x, point.support, point.value, point.state, gradient)
 
 
 __all__ = ["CHTP", "CHTPState"]

@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
-from sparsemodel.interfaces.standing import Theorem
+from sparsemodel.interfaces.standing import Role, Theorem
 from sparsemodel.numerics import (
     Dual,
     conjugate_slope,
@@ -140,6 +140,7 @@ class DIHT(IterativeBackend[DIHTState]):
         "tol": 0.0,
         "patience": 2**62,
     }
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.DUAL})
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Loss, IntervalConjugable),
         smooth=False,
@@ -163,7 +164,7 @@ class DIHT(IterativeBackend[DIHTState]):
 
     def step(self, objective: Objective, state: DIHTState, context: Context) -> DIHTState:
         form = cast("SparseRegression", objective.form)
-        if state.iteration == 0 and not _smooth(form):
+        if state.iteration == 0 and not form.traits.lipschitz:
             state = replace(state, scale=self._search(objective, state))
         if self.shifted and _power_of_two(state.iteration):
             kappa = dual_curvature(form, state.current.support)
@@ -175,7 +176,7 @@ class DIHT(IterativeBackend[DIHTState]):
         return advance(objective, context, state, a, q, restarts=self.restarts)
 
     def _search(self, objective: Objective, state: DIHTState) -> float:
-        """Return the ``c`` whose first few steps climb highest (the paper's short search)."""
+        """Return the ``c`` with the best first few steps (the paper's short search)."""
         form = cast("SparseRegression", objective.form)
         best, best_bound = 1.0, -np.inf
         for c in (1e-2, 1e-1, 1.0, 1e1, 1e2):
@@ -224,8 +225,8 @@ def dual_objections(form: Form, schedule: str) -> tuple[str, ...]:
         return ()
     if unpenalised_free(form):
         return ("needs a ridge on every coordinate, those that are always in included",)
-    bounds = [term.loss.curvature() for term in form.terms]
-    if schedule == "constant" and not all(0.0 < low <= high < np.inf for low, high in bounds):
+    traits = form.traits
+    if schedule == "constant" and not (traits.lower > 0.0 and traits.lipschitz):
         return ("needs smooth and strongly convex losses for the constant step",)
     return ()
 
@@ -268,7 +269,7 @@ def ascend(form: SparseRegression, state: DIHTState, t: int) -> Dual:
     moved = []
     for part, z, term in zip(state.a, state.current.state, form.terms, strict=True):
         loss = cast("IntervalConjugable", term.loss)
-        smoothness = cast("Loss", loss).curvature()[1]
+        smoothness = term.traits.upper
         if not np.isfinite(smoothness):
             smoothness = state.scale
         slope = margins(term, z) - conjugate_slope(loss, part, term.target)
@@ -368,7 +369,7 @@ def _derivatives(form: SparseRegression, point: Point) -> Dual:
 def _worth(objective: Objective, state: DIHTState, support: IntArray) -> bool:
     """Return whether ``f`` should be minimised on a support where it has not been yet."""
     stayed = np.array_equal(support, state.current.support)
-    if not objective.twice_differentiable:  # dear: only now and then
+    if not objective.twice_differentiable:  # expensive: only now and then
         return stayed and _power_of_two(state.iteration + 1)
     return stayed or support.size <= _SMALL
 
@@ -379,10 +380,6 @@ def _power_of_two(t: int) -> bool:
 
 def _better(objective: Objective, new: Point, old: Point) -> Point:
     return new if not priced(objective, new) >= priced(objective, old) else old
-
-
-def _smooth(form: SparseRegression) -> bool:
-    return all(np.isfinite(term.loss.curvature()[1]) for term in form.terms)
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -14,7 +15,8 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
-    SparseRegression,
+    Prior,
+    Role,
     Stop,
     TwiceDifferentiable,
     priced,
@@ -83,8 +85,10 @@ class Exchange(IterativeBackend[ExchangeState]):
     Quadratics without constraints: ``k`` passes at most for the first support (as one product of
     matrices where all of ``H`` is formed), half a pass for a column that enters for the first
     time, :math:`O(k p)` for an exchange; ``8 k p`` bytes and as many for each column ever seen.
-    Perturbations read next to no data, and some are searched side by side. With many columns
-    those that promise most are priced, and all of them before the search ends.
+    A support that stands out is not perturbed: each member is worth five times what any other
+    coordinate gains, and correlated with none outside by more than 0.7. Perturbations read next to
+    no data, and some are searched side by side. With many columns those that promise most are
+    priced, and all of them before the search ends.
 
     Other losses, groups and constraints: the same prices from the second-order model at the
     minimiser (with blocks for groups, steps held by bounds), then the best ``candidates`` are
@@ -103,6 +107,8 @@ class Exchange(IterativeBackend[ExchangeState]):
         "under all exchanges, insertions and removals of one coordinate, up to rounding"
     )
     purpose: ClassVar[str] = "prices all exchanges at once, takes the best, and perturbs the result"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
+    prior: ClassVar[Prior | None] = Prior(close=0.85, excess=0.005)
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, region=True, price=True
     )
@@ -114,6 +120,10 @@ class Exchange(IterativeBackend[ExchangeState]):
             raise ModelError(f"effort must be positive, not {self.effort}.")
         if self.candidates < 1:
             raise ModelError(f"candidates must be at least 1, not {self.candidates}.")
+
+    def with_patience(self, factor: float) -> Exchange:
+        rounds = self.rounds if factor <= 1.0 else math.ceil(factor * self.rounds)
+        return replace(self, effort=factor * self.effort, rounds=rounds)
 
     def init(self, objective: Objective, context: Context) -> ExchangeState:
         origin = objective.origin()
@@ -138,7 +148,8 @@ class Exchange(IterativeBackend[ExchangeState]):
             point, settled, size = _quadratic(objective, state, state.search, context)
         else:
             point, settled, size = _general(objective, state, state.search, context)
-        done = settled and (state.rounds.enough or size < 2 or _closed(objective, point))
+        ended = size < 2 or state.rounds.enough or _clear(state.search) or _closed(objective, point)
+        done = settled and ended
         if done:
             following = context.restricted(objective, point.support, point)
             point = following if following.value <= point.value else point
@@ -162,11 +173,12 @@ def _exact(objective: Objective) -> bool:
 
 def _single(objective: Objective) -> bool:
     """Return whether the units are coordinates, without constraints."""
-    form = objective.form
-    constrained = isinstance(form, SparseRegression) and (
-        form.box is not None or form.region is not None
-    )
-    return objective.cardinality.groups is None and not constrained
+    return objective.cardinality.groups is None and not objective.form.constrained
+
+
+def _clear(search: ExchangeSearch | ExchangeTrials) -> bool:
+    """Return whether the support stands out; where prices are not exact it is not asked."""
+    return isinstance(search, ExchangeSearch) and search.clear
 
 
 def _closed(objective: Objective, point: Point) -> bool:

@@ -66,7 +66,7 @@ class GOMP(IterativeBackend[GOMPState]):
         "2012, Theorem 3.1)"
     )
     purpose: ClassVar[str] = "adds several coordinates a pass, so that many are in after few passes"
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON})
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
     default_max_iter: ClassVar[int] = 2**62
 

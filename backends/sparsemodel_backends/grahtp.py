@@ -94,8 +94,8 @@ class GraHTP(IterativeBackend[GraHTPState]):
         "when k >= (2 + 16 (M_2k / m_2k)^2) kbar (Yuan, Li and Zhang 2018, Theorem 5(a))"
     )
     purpose: ClassVar[str] = "the loss is smooth, and debiasing on the support is cheap"
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON, Role.REFINEMENT})
-    prior: ClassVar[Prior | None] = Prior(close=0.23, excess=0.21, passes=4.0)
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.REFINEMENT})
+    prior: ClassVar[Prior | None] = Prior(close=0.23, excess=0.21)
     published: ClassVar[Mapping[str, Any] | None] = {
         "step_size": "theory",
         "tol": 0.0,
@@ -136,7 +136,11 @@ class GraHTP(IterativeBackend[GraHTPState]):
         eta = state.step_size
         if self.step_size == "normalised":
             eta = _normalised(objective, point)
-        elif self.step_size == "unit" and objective.explicit_hessian and not objective.quadratic:
+        elif (
+            self.step_size == "unit"
+            and not objective.quadratic
+            and objective.explicit_hessian(point.support)
+        ):
             eta = _unit(objective, point)  # the curvature has changed
         z = point.x - eta * g  # (S1)
         support = project(objective, z)[0]  # (S2)

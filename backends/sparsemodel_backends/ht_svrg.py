@@ -170,12 +170,12 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
                 raise ModelError(f"{name} must be positive or None, not {value!r}.")
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
-        boxed = isinstance(form, SparseRegression) and form.box is not None
+        boxed = form.box is not None
         if boxed and self.radius is not None:
             return ("keeps either bounds or a radius, not both",)
         if self.step_size != "lipschitz" or not isinstance(form, SparseRegression):
             return ()
-        if not all(np.isfinite(term.loss.curvature()[1]) for term in form.terms):
+        if not form.traits.lipschitz:
             return ("needs a bounded second derivative for the step 2 / L",)
         return ()
 
@@ -259,7 +259,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
                 b = moved if b is None else b + moved
             if b is None:
                 continue
-            objective.passes += 1.0 / count
+            objective.work.passes += 1.0 / count
             b -= drift
             b[support] += x[support]
             if ridged:

@@ -15,8 +15,6 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
-    Prior,
-    Role,
     Stop,
     TwiceDifferentiable,
 )
@@ -79,8 +77,6 @@ class IHT(IterativeBackend[IHTState]):
         "2018, Theorem 2(b))"
     )
     purpose: ClassVar[str] = "plain gradient steps give a cheap first support"
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON})
-    prior: ClassVar[Prior | None] = Prior(close=0.16, excess=0.21, passes=68.0)
     published: ClassVar[Mapping[str, Any] | None] = {"step_size": 1.0, "tol": 0.0}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 

@@ -17,7 +17,6 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
-    SparseRegression,
     Stop,
     TwiceDifferentiable,
     coordinate_scores,
@@ -37,7 +36,7 @@ class L1State:
     first: float
     """The least penalty at which no counted unit is active."""
     metric: FloatArray
-    """``d``, the diagonal of the Hessian at zero (ones where that is dear), shape ``(p,)``."""
+    """``d``, the diagonal of the Hessian at zero (ones where that is expensive), shape ``(p,)``."""
     step: float = 1.0
     too_many: float = 0.0
     """The largest penalty seen with more than ``k`` active units; 0 for none."""
@@ -104,7 +103,7 @@ class L1(IterativeBackend[L1State]):
             )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
-        boxed = isinstance(form, SparseRegression) and form.box is not None
+        boxed = form.box is not None
         if boxed and (len(form.shape) > 1 or form.cardinality.groups is not None):
             return ("keeps bounds on single coordinates, not on groups or rows",)
         return ()
@@ -213,7 +212,7 @@ def _proximal(
     factors[active] = 1.0 - threshold[active] / norms[active]
     support = sparsity.coordinates(active)
     values = rowwise(_spread(objective, factors)[support], z[support])
-    box = form.box if isinstance(form, SparseRegression) else None
+    box = form.box
     if box is not None:
         values = np.clip(values, box.lower[support], box.upper[support])
     return objective.point(support, values)

@@ -167,7 +167,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         context: Context,
         threshold: float,
     ) -> Point | None:
-        if swaps.worn:
+        if swaps.stale:
             point = context.restricted(objective, point.support, point)
             if not swaps.reset(point):
                 return None
@@ -176,9 +176,9 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
             addition = swaps.best_insertion()
             if addition is not None and addition[1] > sparsity.price + threshold:
                 return swaps.point() if swaps.insert(addition[0]) else None
-        worthless = swaps.worthless(sparsity.price - threshold) if sparsity.price else None
-        if worthless is not None:
-            swaps.remove(worthless)
+        unprofitable = swaps.unprofitable(sparsity.price - threshold) if sparsity.price else None
+        if unprofitable is not None:
+            swaps.remove(unprofitable)
             return swaps.point()
         swap = self._swap(swaps, threshold, context)
         if swap is None or swap.decrease <= threshold:

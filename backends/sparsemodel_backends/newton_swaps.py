@@ -179,7 +179,7 @@ def _prices(objective: Objective, point: Point) -> tuple[IntArray, IntArray, np.
     width = engine.block_width
     blocks = [positions[i : i + width] for i in range(0, positions.size, width)]
     priced = [engine.best_insertions(block, costs, inverse) for block in blocks]
-    objective.passes += model.passes
+    objective.work.passes += model.work.passes
     if not priced:
         return nothing
     into = np.concatenate([insertions for insertions, _ in priced])

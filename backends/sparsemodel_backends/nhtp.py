@@ -18,6 +18,7 @@ from sparsemodel.interfaces import (
     Objective,
     Point,
     Prior,
+    Role,
     Stop,
     TwiceDifferentiable,
     coordinate_scores,
@@ -32,7 +33,7 @@ _MOVING = 16
 """While more than one in so many coordinates is new, two digits are enough."""
 _LOOSE_COST = 16
 """At most one step of conjugate gradients for so many unknowns is cheaper than a factorisation
-(k = 500, n = 2500: 7 steps for two digits, a factorisation as dear as 45)."""
+(k = 500, n = 2500: 7 steps for two digits, a factorisation as expensive as 45)."""
 
 
 @final
@@ -145,7 +146,8 @@ class NHTP(IterativeBackend[NHTPState]):
     purpose: ClassVar[str] = (
         "Newton steps on the support take few passes, and recover exactly without noise"
     )
-    prior: ClassVar[Prior | None] = Prior(close=0.26, excess=0.17, passes=13.0)
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.RECOVERY})
+    prior: ClassVar[Prior | None] = Prior(close=0.26, excess=0.17)
     published: ClassVar[Mapping[str, Any] | None] = {"literal": True, "update_every": 10}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
@@ -340,13 +342,13 @@ def _newton_direction(
     if (
         not exact
         and objective.quadratic
-        and objective.explicit_hessian
+        and objective.explicit_hessian(support)
         and _moving(point.support, support)
     ):
         d = _loose_direction(objective, point, support)
         if d is not None:
             return d
-    if state.linear is not None and objective.explicit_hessian:
+    if state.linear is not None and objective.explicit_hessian(support):
         try:
             x = newton_solver(objective, point, support, tol=accuracy)(-state.linear[support])
         except (np.linalg.LinAlgError, ArithmeticError):

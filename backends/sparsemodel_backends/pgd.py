@@ -101,7 +101,7 @@ class PGD(IterativeBackend[PGDState]):
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         if self.step_size != "lipschitz" or not isinstance(form, SparseRegression):
             return ()
-        if not all(np.isfinite(term.loss.curvature()[1]) for term in form.terms):
+        if not form.traits.lipschitz:
             return ("needs a bounded second derivative for the step 2 / L",)
         return ()
 

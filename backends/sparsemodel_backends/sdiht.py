@@ -163,7 +163,7 @@ class SDIHT(IterativeBackend[DIHTState]):
             w[support] = values
             for part in batch:
                 loss = cast("IntervalConjugable", form.terms[part.index].loss)
-                smoothness = cast("Loss", loss).curvature()[1]
+                smoothness = form.terms[part.index].traits.upper
                 if not np.isfinite(smoothness):
                     smoothness = self.scale
                 times = count if uniform else 1.0
@@ -174,7 +174,7 @@ class SDIHT(IterativeBackend[DIHTState]):
                 new = loss.project_dual(old + eta * slope, part.target)
                 a[part.index][part.rows] = new
                 q += part.design.rmatvec(part.weights * (new - old))
-            objective.passes += 1.0 / count
+            objective.work.passes += 1.0 / count
             w[support] = 0.0
             support, values, _ = primal_of(form, q)
         if state.iteration % 10 == 9:  # the sums have gathered rounding

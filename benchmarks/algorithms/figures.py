@@ -150,7 +150,7 @@ def swaps(quick: bool) -> list[Line]:
         context = Context(minimise_restricted, start=start.x)
         backend = LocalSearch(removal="cheapest")
         state = backend.init(objective, context)
-        counted, began, number = objective.passes, time.process_time(), 0
+        counted, began, number = objective.work.passes, time.process_time(), 0
         while not state.done and number < 10:
             state = backend.step(objective, state, context)
             number += 1
@@ -159,7 +159,7 @@ def swaps(quick: bool) -> list[Line]:
             {
                 "k": k,
                 "swaps": number,
-                "counted passes a swap": (objective.passes - counted) / number,
+                "counted passes a swap": (objective.work.passes - counted) / number,
                 "CPU passes a swap": seconds / number / unit,
                 "prices in closed form": isinstance(state.swaps, QuadraticSwaps),
             }

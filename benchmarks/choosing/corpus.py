@@ -1,7 +1,7 @@
 """The corpus: problems small enough that every backend that can runs on every one of them.
 
 ``cases()`` lists them; a case is generated from its name alone, so that results can be kept
-under it. A tenth, chosen by a seed, is held out of everything that is fitted.
+under it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ import sparsemodel as sm
 from benchmarks.choosing import real
 from benchmarks.choosing import synthetic as syn
 from benchmarks.choosing.posing import drawn, planted, posed, scaled
-
-HELD_OUT_SEED = 20
-"""Chooses the tenth that no fit may see."""
 
 Generator = np.random.Generator
 
@@ -53,20 +50,6 @@ def cases() -> list[Case]:
         *_structured(),
         *_large(),
     ]
-
-
-def held_out(all_cases: list[Case]) -> frozenset[str]:
-    """Return the names of the tenth that is kept apart.
-
-    Of the small problems, and of the large ones.
-    """
-    small = [case for case in all_cases if not case.large]
-    rng = np.random.default_rng(HELD_OUT_SEED)
-    chosen = rng.choice(len(small), len(small) // 10, replace=False)
-    away = {small[i].name for i in chosen if "p4000" not in small[i].name}
-    large = [case for case in all_cases if case.family == "large"]
-    away |= {large[i].name for i in rng.choice(len(large), len(large) // 10, replace=False)}
-    return frozenset(away)
 
 
 # ---- squared loss ----------------------------------------------------------------------------

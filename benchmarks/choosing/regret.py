@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.choosing.corpus import cases, held_out
+from benchmarks.choosing.corpus import cases
 from benchmarks.choosing.runs import CHOSEN, run_case
 from benchmarks.choosing.scores import CLOSE, TIMES, Line, Verdict, lines, verdict
 
-DRAWN = ("nhtp", "local_search", "omp", "gomp", "gp")
+DRAWN = ("exchange", "nhtp", "local_search", "omp", "gp")
 """Single backends of the picture, beside ``solve()``."""
 
 
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmark-results/choosing"))
     parser.add_argument("--again", nargs="*", default=[], help="recipes to measure anew")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--openings", action="store_true", help="also before the finish")
     arguments = parser.parse_args()
     again = frozenset(arguments.again)
     chosen = [case for case in cases() if arguments.only in case.name]
@@ -39,9 +40,11 @@ def main() -> None:
     verdicts = []
     for case in chosen:
         began = time.process_time()
-        verdicts.append(verdict(run_case(case, arguments.out, again=again)))
+        verdicts.append(
+            verdict(run_case(case, arguments.out, again=again, openings=arguments.openings))
+        )
         print(f"{case.name}: {time.process_time() - began:.1f} s", flush=True)
-    summary = lines(verdicts, held_out(cases()))
+    summary = lines(verdicts)
     about = machine.describe()
     text = markdown(summary, about)
     print(text)

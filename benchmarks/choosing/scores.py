@@ -128,16 +128,9 @@ def line(label: str, verdicts: list[Verdict]) -> Line:
     )
 
 
-def lines(verdicts: list[Verdict], away: frozenset[str]) -> list[Line]:
-    """Return a line for each family, for what was fitted, what was held out, and everything."""
+def lines(verdicts: list[Verdict]) -> list[Line]:
+    """Return a line for each family, and one for everything."""
     families: dict[str, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         families[v.family].append(v)
-    out = [line(family, members) for family, members in families.items()]
-    for label, kept in (
-        ("held out of the fit", [v for v in verdicts if v.name in away]),
-        ("all", verdicts),
-    ):
-        if kept:
-            out.append(line(label, kept))
-    return out
+    return [line(family, of) for family, of in (families | {"all": verdicts}).items() if of]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import singledispatch
 from itertools import zip_longest
-from typing import final
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from sparsemodel.certificates.dual_bounds.witness import evaluate
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
     PrecisionCertificate,
 )
+from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
+from sparsemodel.certificates.proving.records.replay import checked, tree_bound
 from sparsemodel.certificates.proving.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import WRITERS_OWN, Certificate
 from sparsemodel.certificates.statements.claims import Claim
-from sparsemodel.certificates.statements.comparison import require, short
+from sparsemodel.certificates.statements.comparison import Verification, require, short
 from sparsemodel.certificates.statements.derived import Statement, derive
 from sparsemodel.certificates.statements.objective_interval import Primal, primal
 from sparsemodel.certificates.statements.problem_facts import describe
@@ -35,26 +38,11 @@ from sparsemodel.interfaces import (
     DataError,
     Form,
     SparseRegression,
-    UnsupportedProblemError,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 
 _RELATIVE = 1e-9
 """How far two computations of the same quantity may differ, as another machine rounds otherwise."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What was checked: lines of the file with a word on each."""
-
-    claim: Claim
-    lines: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self.lines)
-        body = "\n".join(f"  {name:<{width}}  {note}" for name, note in self.lines)
-        return f"verified: {self.claim.value}\n{body}"
 
 
 @np.errstate(all="ignore")
@@ -97,16 +85,32 @@ def verify(
     The claim that is returned is the strongest one that the numbers support. A few passes over the
     data; a Cholesky factorisation when curvature was taken out of it.
     """
-    if isinstance(form, SparsePrecision):
-        from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
+    return verifier_of(form)(certificate, form, names, cross_check)
 
-        if isinstance(certificate, Certificate):
-            raise CertificateError("This certificate is about no precision matrix.")
-        if cross_check:
-            raise UnsupportedProblemError("The cross-check is for certificates of regressions.")
-        return verify_precision(certificate, form)
-    if not isinstance(form, SparseRegression):
-        raise CertificateError(f"Nothing is certified about a {type(form).__name__}.")
+
+Verifier = Callable[[Any, Any, Sequence[str] | None, bool], Verification]
+"""Checks a certificate or its file on a form, with the coordinates' names, and CVXPY if asked."""
+
+
+@singledispatch
+def verifier_of(form: Form) -> Verifier:
+    """Return what checks certificates about a form; every form registers its own."""
+    raise CertificateError(f"Nothing is certified about a {type(form).__name__}.")
+
+
+@verifier_of.register
+def _(form: SparseRegression) -> Verifier:
+    return _verify_regression
+
+
+@verifier_of.register
+def _(form: SparsePrecision) -> Verifier:
+    return verify_precision
+
+
+def _verify_regression(
+    certificate: Any, form: SparseRegression, names: Sequence[str] | None, cross_check: bool
+) -> Verification:
     if isinstance(certificate, PrecisionCertificate):
         raise CertificateError("This certificate is about a precision matrix, not a regression.")
     if not isinstance(certificate, Certificate):
@@ -162,7 +166,7 @@ def _verify(
     lines.append(("claim", words))
     lines.append(("not checked", "what the file says of its writer: " + ", ".join(WRITERS_OWN)))
     if cross_check:
-        lines.append(("cross-check", _cross_check(c, inner)))
+        lines.append(("cross-check", _cross_check(c, form, inner)))
     return Verification(claim, tuple(lines))
 
 
@@ -217,7 +221,7 @@ def _allowance_matches(c: Certificate, form: SparseRegression, found: Statement)
     """Compare what was given away for rounding."""
     expected = [found.allowance if c.proof is None else found.at_point.allowance]
     if c.proof is not None and c.version < 2:  # with that of the bound at the root
-        expected.append(found.at_point.allowance + _root(c, form).allowance)
+        expected.append(found.at_point.allowance + _root(c, form, form).allowance)
     same = any(c.allowance == e or abs(c.allowance - e) <= 0.01 * e + 1e-300 for e in expected)
     require(same, "allowance", c.allowance, expected[0])
 
@@ -240,26 +244,23 @@ def _claim(c: Certificate, found: Statement) -> tuple[Claim, str]:
     return strongest, strongest.value
 
 
-def _root(c: Certificate, form: SparseRegression) -> Bound:
+def _root(c: Certificate, form: SparseRegression, inner: SparseRegression) -> Bound:
     """Return the bound at the root of a search, evaluated again."""
-    from sparsemodel.certificates.proving.branch_and_bound import record
-
     tree = None if c.proof is None else c.proof.get("tree")
-    if isinstance(tree, dict) and tree.get("kind") == record.KIND:
-        return record.checked(form, tree).root
-    return evaluate(form, c.witness, caution=1.0)
+    root = None if tree is None else checked(form, inner, tree).root
+    return evaluate(inner, c.witness, caution=1.0) if root is None else root
 
 
-def _cross_check(c: Certificate, form: SparseRegression) -> str:
+def _cross_check(c: Certificate, form: SparseRegression, inner: SparseRegression) -> str:
     """Compare the bound with the relaxation's value from a conic solver."""
     from sparsemodel.cvx.relaxations import relaxation_value
 
     at_root, what = c.bound, "the bound"
     if c.proof is not None:
-        at_root, what = _root(c, form).value, "the bound at the root of the proof"
+        at_root, what = _root(c, form, inner).value, "the bound at the root of the proof"
     if not math.isfinite(at_root):
         return "there is no bound of the relaxation to compare with"
-    value = relaxation_value(form, extraction=c.witness.extraction)
+    value = relaxation_value(inner, extraction=c.witness.extraction)
     # A conic solver stops at relative accuracies of 1e-8; kinks and scales cost some digits.
     slack = 1e-5 * max(abs(value), c.null_value - value, 0.0)
     require(at_root <= value + slack, "bound", at_root, value)
@@ -269,12 +270,7 @@ def _cross_check(c: Certificate, form: SparseRegression) -> str:
 def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> Bound:
     """Return the bound evaluated again; ``inner`` is the problem within the bounds of the file."""
     if c.proof is not None and c.proof.get("tree") is not None:
-        from sparsemodel.certificates.proving.branch_and_bound import record
-        from sparsemodel.certificates.proving.compiled import tree
-
-        stored = c.proof["tree"]
-        general = isinstance(stored, dict) and stored.get("kind") == record.KIND
-        bound = record.tree_bound(inner, stored) if general else tree.tree_bound(form, stored)
+        bound = tree_bound(form, inner, c.proof["tree"])
         # The bound without branching may be the better one.
         if c.witness.duals:
             bound = max(bound, evaluate(inner, c.witness, caution=1.0), key=lambda b: b.value)
@@ -334,4 +330,4 @@ def _close(one: float, two: float) -> bool:
     return abs(one - two) <= _RELATIVE * max(abs(one), abs(two), 1e-300)
 
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "Verifier", "verifier_of", "verify"]

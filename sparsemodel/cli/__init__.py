@@ -1,6 +1,7 @@
 """The command ``sparsemodel``: solve, certify and verify from a shell.
 
-Every subcommand is a module of this package with ``add`` (its part of the parser) and ``run``.
+Every subcommand is a module of ``commands`` with ``Options``, a dataclass that declares its part of
+the command line, and ``run``, which takes one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import warnings
 from collections.abc import Sequence
 
 from sparsemodel.cli.exits import Exit, code_of, one_line
-from sparsemodel.cli.parser import build_parser
-from sparsemodel.cli.plain import encodable
-from sparsemodel.cli.plain import message as plain
+from sparsemodel.cli.parser import build_parser, parse
+from sparsemodel.cli.printing import encodable
+from sparsemodel.cli.printing import message as plain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,27 +33,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     _open_streams()
-    parser = build_parser()
     try:
-        arguments = parser.parse_args(argv)
+        call = parse(argv)
     except SystemExit as stop:  # --help, --version, or a line that cannot be parsed
         return int(stop.code or 0)
-    if arguments.command is None:
-        print(parser.format_help(), end="", file=sys.stderr)
+    if call is None:
+        print(build_parser().format_help(), end="", file=sys.stderr)
         return int(Exit.USAGE)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            status = int(arguments.run(arguments))
+            status = call.run()
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads our output has seen enough; the interpreter must not flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.INTERRUPTED_OUTPUT)
     except (Exception, KeyboardInterrupt) as error:
-        if arguments.traceback:
+        if call.common.traceback:
             raise
-        print(f"sparsemodel {arguments.command}: {one_line(error)}", file=sys.stderr)
+        print(f"sparsemodel {call.command}: {one_line(error)}", file=sys.stderr)
         return int(code_of(error))
     return status
 

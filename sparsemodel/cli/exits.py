@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from sparsemodel.cli.plain import message
+from sparsemodel.cli.printing import message
 from sparsemodel.interfaces import (
     BackendContractError,
     BackendUnavailableError,

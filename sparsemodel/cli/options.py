@@ -1,180 +1,24 @@
-"""Options that several commands share: which data, which model, which outputs."""
+"""Options that several commands share: which data, which model, how to run, which outputs."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, final
 
+from sparsemodel.cli.declaring import flag, option, part
+from sparsemodel.cli.exits import UsageError
+from sparsemodel.cli.files import check_free
 from sparsemodel.cli.reading import FORMATS, Columns, Table, read_table
+from sparsemodel.compiler.choice.effort import Effort
 
-LOSSES = {
-    "squared": "SquaredLoss",
-    "logistic": "LogisticLoss",
-    "multinomial": "MultinomialLoss",
-    "poisson": "PoissonLoss",
-    "gamma": "GammaLoss",
-    "huber": "HuberLoss",
-    "absolute": "AbsoluteLoss",
-    "quantile": "QuantileLoss",
-    "hinge": "HingeLoss",
-    "smoothed-hinge": "SmoothedHingeLoss",
-    "squared-hinge": "SquaredHingeLoss",
-}
-"""Losses of the command line, with their classes in ``sparsemodel.losses``."""
+DATA = "the file of data; - is standard input (CSV)"
 
 
-def add_data(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
-    """Declare which columns of which file are meant."""
-    group = parser.add_argument_group("data")
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        metavar="FORMAT",
-        help=f"{', '.join(FORMATS)} (default: by the ending of the name)",
-    )
-    if target:
-        group.add_argument(
-            "--target",
-            metavar="COLUMN",
-            help="the column to predict, by name or number (from 1; -1 is the last); text is "
-            "read as classes, for the losses of classification",
-        )
-        group.add_argument(
-            "--weights", metavar="COLUMN", help="nonnegative weights of the observations"
-        )
-    group.add_argument(
-        "--features",
-        metavar="COLUMNS",
-        type=_listed,
-        help="the only columns to use, separated by commas (default: all others)",
-    )
-    group.add_argument(
-        "--drop", metavar="COLUMNS", type=_listed, default=(), help="columns to leave out"
-    )
-    group.add_argument(
-        "--missing",
-        choices=("error", "drop"),
-        default="error",
-        help="what to do with rows that have missing values (default: error)",
-    )
-    group.add_argument("--delimiter", metavar="CHAR", type=_character, help="CSV: between fields")
-    group.add_argument("--matrix", metavar="NAME", help="npz: the array of features (default: X)")
-    group.add_argument(
-        "--max-gigabytes",
-        metavar="GB",
-        type=_positive,
-        default=8.0,
-        help="refuse larger files, unpacked size included (default: 8)",
-    )
-
-
-def add_model(parser: argparse.ArgumentParser, *, k: bool = True) -> None:
-    """Declare the loss, the ridge and the constraints."""
-    group = parser.add_argument_group("model")
-    if k:
-        group.add_argument(
-            "--k", type=_count, metavar="K", help="at most this many coefficients are nonzero"
-        )
-    group.add_argument(
-        "--loss",
-        choices=LOSSES,
-        metavar="LOSS",
-        default="squared",
-        help=f"how errors count: {', '.join(LOSSES)} (default: squared)",
-    )
-    group.add_argument(
-        "--tau", type=float, metavar="T", help="the quantile of --loss quantile (default: 0.5)"
-    )
-    group.add_argument(
-        "--delta", type=_positive, metavar="D", help="where --loss huber becomes linear"
-    )
-    group.add_argument(
-        "--ridge",
-        type=_nonnegative,
-        metavar="LAMBDA",
-        default=1e-3,
-        help="weight of (LAMBDA/2) * sum of s_j^2 w_j^2 with s_j the standard deviation of column "
-        "j (to three digits), so that units do not matter (default: 0.001); bounds need it > 0",
-    )
-    group.add_argument(
-        "--plain-ridge", action="store_true", help="take s_j = 1: (LAMBDA/2) * ||w||^2"
-    )
-    group.add_argument("--no-intercept", action="store_true", help="no constant term")
-    group.add_argument(
-        "--always",
-        metavar="COLUMNS",
-        type=_listed,
-        default=(),
-        help="columns that are always in the model and not counted",
-    )
-    group.add_argument(
-        "--group-prefix",
-        metavar="SEP",
-        help="columns whose names agree up to SEP (colour=red, colour=blue) count as one",
-    )
-    group.add_argument("--lower", type=float, metavar="L", help="no coefficient below this")
-    group.add_argument("--upper", type=float, metavar="U", help="no coefficient above this")
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Declare how to solve."""
-    group = parser.add_argument_group("run")
-    group.add_argument(
-        "--backend", metavar="NAME", help="see `sparsemodel backends` (default: the compiler's)"
-    )
-    add_time_limit(group, "return the best found by then")
-    group.add_argument("--seed", type=_count, default=0, help="of backends that draw numbers")
-    group.add_argument(
-        "--quiet", action="store_true", help="no progress on the terminal's error stream"
-    )
-
-
-def add_time_limit(group: argparse._ArgumentGroup, meaning: str) -> None:
-    """Declare ``--time-limit``."""
-    group.add_argument("--time-limit", type=_positive, metavar="SECONDS", help=meaning)
-
-
-def add_overwrite(parser: argparse._ArgumentGroup) -> None:
-    """Declare ``--overwrite``."""
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace output files that exist already"
-    )
-
-
-def read(path: str, arguments: argparse.Namespace) -> Table:
-    """Read the table that the data options describe."""
-    columns = Columns(
-        target=getattr(arguments, "target", None),
-        needs_target=hasattr(arguments, "target"),
-        weights=getattr(arguments, "weights", None),
-        drop=arguments.drop,
-        keep=arguments.features,
-        matrix=arguments.matrix,
-        drop_missing=arguments.missing == "drop",
-        delimiter=arguments.delimiter,
-        max_bytes=int(arguments.max_gigabytes * 1e9),
-    )
-    return read_table(path, columns, kind=arguments.format)
-
-
-def recorded(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[str]:
-    """Return the options of ``parser`` that differ from their defaults, as a command line.
-
-    This is how a certificate remembers which problem it is about.
-    """
-    line: list[str] = []
-    for action in parser._actions:
-        value: Any = getattr(arguments, action.dest, None)
-        if not action.option_strings or value is None or value == action.default:
-            continue
-        option = action.option_strings[-1]
-        if action.nargs == 0:
-            line.append(option)
-        else:
-            shown = ",".join(value) if isinstance(value, tuple) else str(value)
-            line.append(f"{option}={shown}")
-    return line
+# ---- what values may be ----------------------------------------------------------------------
 
 
 def output_file(text: str) -> Path:
@@ -200,7 +44,8 @@ def _character(text: str) -> str:
     return character
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """Return a whole number, 0 or more."""
     try:
         number = int(text)
     except ValueError:
@@ -210,14 +55,16 @@ def _count(text: str) -> int:
     return number
 
 
-def _positive(text: str) -> float:
-    number = _nonnegative(text)
+def positive(text: str) -> float:
+    """Return a number above 0."""
+    number = nonnegative(text)
     if number == 0.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not positive")
     return number
 
 
-def _nonnegative(text: str) -> float:
+def nonnegative(text: str) -> float:
+    """Return a number, 0 or more."""
     try:
         number = float(text)
     except ValueError:
@@ -227,13 +74,212 @@ def _nonnegative(text: str) -> float:
     return number
 
 
+def ks_of(text: str) -> list[int]:
+    """Return the values of ``1:20`` (both ends), ``0:50:5`` or ``1,2,4``, sorted.
+
+    >>> ks_of("1:4"), ks_of("0:10:5"), ks_of("8,2")
+    ([1, 2, 3, 4], [0, 5, 10], [2, 8])
+    """
+    try:
+        if ":" in text:
+            first, last, *step = (int(part) for part in text.split(":"))
+            values = list(range(first, last + 1, *step))
+        else:
+            values = [int(part) for part in text.split(",")]
+    except (TypeError, ValueError):
+        values = []
+    if not values or min(values) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range such as 1:20 or a list 1,2,4")
+    return sorted(set(values))
+
+
+# ---- what several commands ask for -----------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """Which column is predicted, and how much each row counts."""
+
+    target: str | None = option(
+        "the column to predict, by name or number (from 1; -1 is the last); text is "
+        "read as classes, for the losses of classification",
+        metavar="COLUMN",
+    )
+    weights: str | None = option("nonnegative weights of the observations", metavar="COLUMN")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How a file of data is read, and which columns of it are used."""
+
+    format: str | None = option(
+        f"{', '.join(FORMATS)} (default: by the ending of the name)",
+        metavar="FORMAT",
+        choices=FORMATS,
+    )
+    features: tuple[str, ...] | None = option(
+        "the only columns to use, separated by commas (default: all others)",
+        metavar="COLUMNS",
+        kind=_listed,
+    )
+    drop: tuple[str, ...] = option(
+        "columns to leave out", metavar="COLUMNS", kind=_listed, default=()
+    )
+    missing: str = option(
+        "what to do with rows that have missing values (default: error)",
+        choices=("error", "drop"),
+        default="error",
+    )
+    delimiter: str | None = option("CSV: between fields", metavar="CHAR", kind=_character)
+    matrix: str | None = option("npz: the array of features (default: X)", metavar="NAME")
+    max_gigabytes: float = option(
+        "refuse larger files, unpacked size included (default: 8)",
+        metavar="GB",
+        kind=positive,
+        default=8.0,
+    )
+
+    def read(self, path: str, target: TargetOptions | None = None) -> Table:
+        """Read the table; ``target`` is None where every column is a feature."""
+        columns = Columns(
+            target=None if target is None else target.target,
+            needs_target=target is not None,
+            weights=None if target is None else target.weights,
+            drop=self.drop,
+            keep=self.features,
+            matrix=self.matrix,
+            drop_missing=self.missing == "drop",
+            delimiter=self.delimiter,
+            max_bytes=int(self.max_gigabytes * 1e9),
+        )
+        return read_table(path, columns, kind=self.format)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """The loss, the ridge and the constraints of a regression, but for k."""
+
+    loss: str = option(
+        "how errors count: squared, huber, absolute, quantile, epsilon-insensitive, logistic, "
+        "multinomial, hinge, smoothed-hinge, squared-hinge, poisson, gamma, or the loss of a "
+        "plug-in (default: squared)",
+        metavar="LOSS",
+        default="squared",
+    )
+    tau: float | None = option(
+        "the quantile of --loss quantile (default: 0.5)", metavar="T", kind=float
+    )
+    delta: float | None = option("where --loss huber becomes linear", metavar="D", kind=positive)
+    ridge: float = option(
+        "weight of (LAMBDA/2) * sum of s_j^2 w_j^2 with s_j the standard deviation of column "
+        "j (to three digits), so that units do not matter (default: 0.001); bounds need it > 0",
+        metavar="LAMBDA",
+        kind=nonnegative,
+        default=1e-3,
+    )
+    plain_ridge: bool = flag("take s_j = 1: (LAMBDA/2) * ||w||^2")
+    no_intercept: bool = flag("no constant term")
+    always: tuple[str, ...] = option(
+        "columns that are always in the model and not counted",
+        metavar="COLUMNS",
+        kind=_listed,
+        default=(),
+    )
+    group_prefix: str | None = option(
+        "columns whose names agree up to SEP (colour=red, colour=blue) count as one",
+        metavar="SEP",
+    )
+    lower: float | None = option("no coefficient below this", metavar="L", kind=float)
+    upper: float | None = option("no coefficient above this", metavar="U", kind=float)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionOptions:
+    """What defines a regression problem, given its data."""
+
+    columns: TargetOptions = part("data")
+    file: FileOptions = part("data")
+    k: int | None = option(
+        "at most this many coefficients are nonzero", metavar="K", kind=count, group="model"
+    )
+    model: ModelOptions = part("model")
+
+    def limit(self) -> int:
+        """Return k, or raise an error that asks for it."""
+        if self.k is None:
+            raise UsageError("Say how many coefficients may be nonzero with --k.")
+        return self.k
+
+
+def effort_option() -> Any:
+    """Declare ``--effort``."""
+    return option(
+        "how long the search goes on in vain (default: medium)",
+        choices=("low", "medium", "high"),
+        default="medium",
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How to solve."""
+
+    backend: str | None = option(
+        "see `sparsemodel backends` (default: the compiler's)", metavar="NAME"
+    )
+    effort: Effort = effort_option()
+    time_limit: float | None = option(
+        "return the best found by then", metavar="SECONDS", kind=positive
+    )
+    seed: int = option("of backends that draw numbers", kind=count, default=0)
+    quiet: bool = flag("no progress on the terminal's error stream")
+
+
+class OutputFile(NamedTuple):
+    """A file to be written, by the option that names it."""
+
+    option: str
+    path: Path | None
+    endings: tuple[str, ...]
+    needs_certificate: bool = False
+
+
+def check_outputs(
+    outputs: Iterable[OutputFile], *, overwrite: bool, data: str, certified: bool = False
+) -> None:
+    """Refuse before the work what would fail after it."""
+    wanted: dict[str, str] = {}
+    for name, path, endings, needs_certificate in outputs:
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            raise UsageError(f"{name} {path}: the name must end in {' or '.join(endings)}.")
+        if needs_certificate and not certified:
+            raise UsageError(f"{name} needs the certificate that --no-certificate leaves out.")
+        check_free(path, overwrite=overwrite, data=data)
+        real = os.path.realpath(path)
+        if real in wanted:
+            raise UsageError(f"{name} and {wanted[real]} name the same file.")
+        wanted[real] = name
+
+
 __all__ = [
-    "LOSSES",
-    "add_data",
-    "add_model",
-    "add_overwrite",
-    "add_run",
+    "DATA",
+    "FileOptions",
+    "ModelOptions",
+    "OutputFile",
+    "RegressionOptions",
+    "RunOptions",
+    "TargetOptions",
+    "check_outputs",
+    "count",
+    "effort_option",
+    "ks_of",
     "output_file",
-    "read",
-    "recorded",
+    "positive",
 ]

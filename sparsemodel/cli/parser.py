@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, final
 
 from sparsemodel._version import __version__
 from sparsemodel.cli.commands import backends, demo, explain, path, precision, solve, verify
-from sparsemodel.cli.plain import message as plain
+from sparsemodel.cli.declaring import add_options, flag, from_namespace
+from sparsemodel.cli.printing import message as plain
+from sparsemodel.cli.printing import table
 
-_COMMANDS = (demo, solve, path, precision, explain, verify, backends)
+COMMANDS = (demo, solve, path, precision, explain, verify, backends)
 
 _DESCRIPTION = """\
 Sparse models with a certificate: fit a model with at most k nonzero coefficients, and learn how
@@ -38,7 +42,6 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         width = min(96, shutil.get_terminal_size().columns - 2)
         super().__init__(prog, max_help_position=26, width=width)
-        self._action_max_length = len("    precision")  # argparse forgets to indent commands
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,35 +51,70 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {plain(message)} (see {self.prog} --help)\n")
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What every command knows."""
+
+    traceback: bool = flag("show where an error came from (for bug reports)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command with its options, not run yet."""
+
+    command: str
+    common: Common
+    run: Callable[[], int]
+
+
+def parse(argv: Sequence[str] | None) -> Call | None:
+    """Return what is called; None where no command is named.
+
+    Raises
+    ------
+    SystemExit
+        After ``--help`` and ``--version``, and when the line makes no sense.
+    """
+    module = (namespace := build_parser().parse_args(argv)).module
+    if module is None:
+        return None
+    options = from_namespace(module.Options, namespace)
+    return Call(module.NAME, from_namespace(Common, namespace), lambda: int(module.run(options)))
+
+
 def build_parser() -> Parser:
     """Return the parser of the whole command line."""
     parser = Parser(
         prog="sparsemodel",
+        usage="sparsemodel [--help] [--version] COMMAND ...",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sparsemodel {__version__}")
-    common = Parser(add_help=False)
-    common.add_argument(
-        "--traceback", action="store_true", help="show where an error came from (for bug reports)"
+    parser.set_defaults(module=None)
+    commands: Any = parser.add_subparsers(
+        metavar="COMMAND",
+        title="commands",
+        description=table([(module.NAME, module.SUMMARY) for module in COMMANDS]),
+        help=argparse.SUPPRESS,
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for module in _COMMANDS:
+    for module in COMMANDS:
         made = commands.add_parser(
             module.NAME,
             usage=f"sparsemodel {module.USAGE}",
-            help=module.SUMMARY,
             description=module.DESCRIPTION,
             epilog=module.EPILOG,
             formatter_class=_Help,
             allow_abbrev=False,
-            parents=[common],
         )
-        module.add(made)
-        made.set_defaults(run=module.run)
+        add_options(made, Common)
+        add_options(made, module.Options)
+        made.set_defaults(module=module)
     return parser
 
 
-__all__ = ["Parser", "build_parser"]
+__all__ = ["COMMANDS", "Call", "Parser", "build_parser", "parse"]

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sparsemodel.cli.options import add_data, add_model, recorded
+from sparsemodel.cli.declaring import parsed, recorded
+from sparsemodel.cli.files import write_text, written
 from sparsemodel.interfaces import CertificateError
 
 KEY = "recipe"
+
+T = TypeVar("T")
 
 
 class _Quiet(argparse.ArgumentParser):
@@ -25,46 +27,40 @@ class _Quiet(argparse.ArgumentParser):
         raise CertificateError(f"line '{KEY}': {message}.")
 
 
-def problem_parser(
-    add: Callable[[argparse.ArgumentParser], None] | None = None,
-) -> argparse.ArgumentParser:
-    """Return a parser of the options that define a problem, and of nothing else.
-
-    ``add`` declares them; None is for regressions.
-    """
-    parser = _Quiet(add_help=False, allow_abbrev=False)
-    if add is None:
-        add_data(parser)
-        add_model(parser)
-    else:
-        add(parser)
-    return parser
+def read_recipe(kind: type[T], line: list[str]) -> T:
+    """Return the options that define a problem, and no others, from a command line."""
+    return parsed(kind, _Quiet(add_help=False, allow_abbrev=False), line)
 
 
-def with_recipe(
-    certificate: Any,
-    arguments: argparse.Namespace,
-    parser: argparse.ArgumentParser | None = None,
-) -> dict[str, Any]:
-    """Return the certificate as plain data with the recipe, under one digest."""
-    from sparsemodel.certificates.files.regression_file import digest
+def with_recipe(certificate: Any, options: Any) -> dict[str, Any]:
+    """Return the certificate as plain data with the options of its problem, under one digest."""
+    from sparsemodel.certificates.files.json_document import signed
 
-    body: dict[str, Any] = certificate.to_dict()
-    body[KEY] = recorded(parser or problem_parser(), arguments)
-    body["digest"] = digest(body)
-    return body
+    return signed(certificate.to_dict() | {KEY: recorded(options)})
+
+
+def save(
+    certificate: Any, options: Any, *, report: Path | None, record: Path | None, overwrite: bool
+) -> None:
+    """Write the certificate for people, and for ``verify`` with the options of its problem."""
+    if report is not None:
+        with written(report, overwrite=overwrite) as temporary:
+            certificate.save(temporary)
+    if record is not None:
+        text = json.dumps(with_recipe(certificate, options), indent=1, ensure_ascii=False)
+        write_text(record, text + "\n", overwrite=overwrite)
 
 
 def is_about_a_graph(file: Path) -> bool:
     """Return whether a file says that it certifies a precision matrix."""
-    from sparsemodel.certificates.files.regression_file import read_text
-    from sparsemodel.certificates.precision_matrices.precision_file import FORMAT
+    from sparsemodel.certificates import PrecisionCertificate
+    from sparsemodel.certificates.files.json_document import read_text
 
     try:
         body = json.loads(read_text(file)[0])
     except (CertificateError, ValueError, RecursionError):
         return False  # reading it as a certificate says what is wrong
-    return isinstance(body, dict) and body.get("format") == FORMAT
+    return isinstance(body, dict) and body.get("format") == PrecisionCertificate.FORMAT
 
 
 def recipe_of(file: Path) -> list[str] | None:
@@ -75,7 +71,7 @@ def recipe_of(file: Path) -> list[str] | None:
     CertificateError
         When what it says is not a list of texts.
     """
-    from sparsemodel.certificates.files.regression_file import read_text
+    from sparsemodel.certificates.files.json_document import read_text
 
     try:
         body = json.loads(read_text(file)[0])
@@ -91,4 +87,4 @@ def recipe_of(file: Path) -> list[str] | None:
     return options
 
 
-__all__ = ["is_about_a_graph", "problem_parser", "recipe_of", "with_recipe"]
+__all__ = ["is_about_a_graph", "read_recipe", "recipe_of", "save", "with_recipe"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.cli.model import Declared
-from sparsemodel.cli.plain import cell
+from sparsemodel.cli.printing import cell
 
 
 def solution_record(solution: Any) -> dict[str, Any]:

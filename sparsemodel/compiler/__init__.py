@@ -9,15 +9,16 @@ from sparsemodel.compiler.canonical.declaration import (
     LinearSpec,
     LossSpec,
     NormSpec,
-    OtherSpec,
     RidgeSpec,
     VariableSpec,
 )
 from sparsemodel.compiler.canonical.layout import Layout
 from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
+from sparsemodel.compiler.choice.effort import Effort, checked_effort
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import Fact
-from sparsemodel.compiler.plans.plan import Plan, Rejection, Stage
+from sparsemodel.compiler.plans.plan import Plan
+from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.compiler.reductions import Reduced, reduce_form
 
 __all__ = [
@@ -25,13 +26,13 @@ __all__ = [
     "BoundSpec",
     "CardSpec",
     "Declaration",
+    "Effort",
     "Fact",
     "Facts",
     "Layout",
     "LinearSpec",
     "LossSpec",
     "NormSpec",
-    "OtherSpec",
     "Plan",
     "Reduced",
     "Rejection",
@@ -40,6 +41,7 @@ __all__ = [
     "VariableSpec",
     "backend_for",
     "canonicalize",
+    "checked_effort",
     "make_plan",
     "reduce_form",
 ]

@@ -38,9 +38,12 @@ class PrecisionLayout:
 
     def name(self, coordinate: int) -> str:
         """Return the name of one coordinate, an entry of the matrix."""
-        node = self.nodes()
-        i, j = int(self.form.rows[coordinate]), int(self.form.cols[coordinate])
-        return node[i] if i == j else f"{node[i]} -- {node[j]}"
+        known, i, j = self.form.names, *self._ends(coordinate)
+        first, second = (str(i), str(j)) if known is None else (known[i], known[j])
+        return first if i == j else f"{first} -- {second}"
+
+    def _ends(self, coordinate: int) -> tuple[int, int]:
+        return int(self.form.rows[coordinate]), int(self.form.cols[coordinate])
 
     def names(self) -> tuple[str, ...]:
         """Return a name for every coordinate: ``"a"`` on the diagonal, ``"a -- b"`` off it."""

@@ -1,7 +1,8 @@
 """What each canonical form needs to be solved: its objective and its restricted solver.
 
-A new form registers both here; driver, dispatch and backends stay as they are. Nobody else decides
-how the objective is minimised on a support: backends, adapters, paths and proofs are given it.
+Those of another distribution are registered here with its formulation; driver, dispatch and
+backends stay as they are. Nobody else decides how the objective is minimised on a support:
+backends, adapters, paths and proofs are given it.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     SparseRegression,
     UnsupportedProblemError,
+    Work,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import RegressionObjective, minimise_restricted
 
 
 @singledispatch
-def objective_of(form: Form, gradient_at_zero: FloatArray | None = None) -> Objective:
-    """Return the objective a backend is given for ``form``."""
+def objective_of(
+    form: Form, gradient_at_zero: FloatArray | None = None, work: Work | None = None
+) -> Objective:
+    """Return the objective a backend is given for ``form``; it counts what it costs in ``work``."""
     raise UnsupportedProblemError(f"Nothing is registered to evaluate a {type(form).__name__}.")
 
 
@@ -34,13 +38,15 @@ def restricted_of(form: Form) -> RestrictedSolver:
 
 
 @objective_of.register
-def _(form: SparseRegression, gradient_at_zero: FloatArray | None = None) -> Objective:
+def _(
+    form: SparseRegression, gradient_at_zero: FloatArray | None = None, work: Work | None = None
+) -> Objective:
     if distributed(form):
         from sparsemodel.numerics.objectives.distributed import DistributedObjective
 
         if DistributedObjective.fits(form):
-            return DistributedObjective(form, gradient_at_zero=gradient_at_zero)
-    return RegressionObjective(form, gradient_at_zero=gradient_at_zero)
+            return DistributedObjective(form, gradient_at_zero=gradient_at_zero, work=work)
+    return RegressionObjective(form, gradient_at_zero=gradient_at_zero, work=work)
 
 
 def distributed(form: SparseRegression) -> bool:
@@ -50,7 +56,7 @@ def distributed(form: SparseRegression) -> bool:
 
 @restricted_of.register
 def _(form: SparseRegression) -> RestrictedSolver:
-    if form.region is not None and form.region.others:  # constraints that no kernel knows
+    if form.matrix and form.region is not None and form.region.one_norms:  # no kernel knows these
         from sparsemodel.cvx import minimise_with_cvxpy
 
         return minimise_with_cvxpy
@@ -58,10 +64,12 @@ def _(form: SparseRegression) -> RestrictedSolver:
 
 
 @objective_of.register
-def _(form: SparsePrecision, gradient_at_zero: FloatArray | None = None) -> Objective:
+def _(
+    form: SparsePrecision, gradient_at_zero: FloatArray | None = None, work: Work | None = None
+) -> Objective:
     from sparsemodel.numerics.precision import precision_objective
 
-    return precision_objective(form)
+    return precision_objective(form, work)
 
 
 @restricted_of.register

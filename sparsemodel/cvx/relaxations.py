@@ -20,7 +20,6 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.losses.residuals.linear import LinearLoss
 
 
 def relaxation_value(
@@ -73,13 +72,14 @@ def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, so
     stacked, aims = [], []
     slopes, constant = np.zeros(form.shape), form.constant
     for term in form.terms:
-        if isinstance(term.loss, LinearLoss):
-            slopes += term.design.rmatvec(term.weights * term.target)
-            offset = np.zeros_like(term.target) if term.offset is None else term.offset
-            constant += float((term.weights * term.target) @ offset)
+        if term.traits.affine:
+            b = term.slopes()
+            slopes += term.design.rmatvec(b)
+            constant += 0.0 if term.offset is None else float(b @ term.offset)
             continue
-        root = np.sqrt(term.weights)
-        aim = term.target if term.offset is None else term.target - term.offset
+        centre, weights = term.squares()
+        root = np.sqrt(weights)
+        aim = centre if term.offset is None else centre - term.offset
         stacked.append(root[:, None] * term.design.to_array())
         aims.append(root * aim)
     a, y = np.concatenate(stacked), np.concatenate(aims)

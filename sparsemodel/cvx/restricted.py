@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sparsemodel.interfaces import (
     IntArray,
     Linear,
     Objective,
+    OneNormBall,
     Point,
     SparseRegression,
     UnboundedError,
@@ -42,15 +44,13 @@ def minimise_with_cvxpy(
     if not support.size:
         point = objective.point(support, np.zeros(shape))
         if form.region is not None and form.region.violation(point.x) > 1e-9:
-            point.value = np.inf
+            return replace(point, value=np.inf)
         return point
     z = cp.Variable(shape, name="x")
     problem, linear = _build(cp, form, support, z)
     status = _solve(cp, problem)
     if status in ("infeasible", "infeasible_inaccurate"):
-        point = objective.point(support, np.zeros(shape))
-        point.value = np.inf
-        return point
+        return replace(objective.point(support, np.zeros(shape)), value=np.inf)
     if status in ("unbounded", "unbounded_inaccurate"):
         raise UnboundedError(
             "The objective is unbounded below on the chosen columns. Add a ridge, "
@@ -62,8 +62,7 @@ def minimise_with_cvxpy(
     if form.box is not None:
         values = np.clip(values, form.box.lower[support], form.box.upper[support])
     point = objective.point(support, values)
-    point.normal = _normal(objective, point, support, linear)
-    return point
+    return replace(point, normal=_normal(objective, point, support, linear))
 
 
 def restricted_problem(form: SparseRegression, support: IntArray, x: Any) -> cvxpy.Problem:
@@ -129,9 +128,20 @@ def _build(
             part = x[np.searchsorted(support, inside)] - center[inside]
             radius = np.sqrt(rest) if rest >= 0.0 else -1.0
             constraints.append(cp.norm(cp.vec(part, order="C"), 2) <= radius)
-        for other in form.region.others:
-            constraints += other.cvxpy(cp, x, support)
+        constraints += [_diamond(cp, ball, support, x) for ball in form.region.one_norms]
     return cp.Problem(cp.Minimize(total), constraints), linear
+
+
+def _diamond(cp: Any, ball: OneNormBall, support: IntArray, x: Any) -> Any:
+    """Return a bound on a 1-norm; the entries that are zero are as far from the centre as it is."""
+    _, inside, outside = np.intersect1d(
+        ball.index, support, assume_unique=True, return_indices=True
+    )
+    left, part = ball.radius, x[outside]
+    if ball.center is not None:
+        left -= float(np.abs(np.delete(ball.center, inside, axis=0)).sum())
+        part = part - ball.center[inside]
+    return cp.sum(cp.abs(part)) <= left if outside.size else cp.Constant(0.0) <= left
 
 
 def _scattered(full: Any, index: IntArray, values: Any) -> Any:

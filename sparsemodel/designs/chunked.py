@@ -35,7 +35,7 @@ class ChunkedDesign(Design):
     array
         Two-dimensional, of real numbers. In row-major files the columns of a support are
         gathered in one reading (half a pass) and then kept; column-major files are read column by
-        column, which makes supports cheap and rows dear.
+        column, which makes supports cheap and rows expensive.
     block_bytes, column_bytes
         Sizes of what is held in memory. Supports whose columns exceed ``column_bytes`` are not
         gathered: every product with them reads the file.

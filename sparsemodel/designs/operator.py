@@ -12,6 +12,7 @@ from sparsemodel.interfaces import (
     DataTypeError,
     Design,
     FloatArray,
+    NormBound,
     SparseModelError,
 )
 
@@ -39,6 +40,7 @@ class OperatorDesign(Design):
     def __init__(self, operator: Any) -> None:
         self._operator = operator
         self._compared = False
+        self._norm: NormBound | None = None
         declared = getattr(operator, "dtype", None)
         self.single: bool = declared is not None and np.dtype(declared).itemsize < 8
         """Whether products are accurate to single precision only."""
@@ -64,6 +66,12 @@ class OperatorDesign(Design):
                 self._compared = False
                 raise
         return self._apply("rmatvec", r, self.shape[1])
+
+    def spectral_norm(self) -> NormBound:
+        """Return the estimate of the base class; its hundred products are multiplied once."""
+        if self._norm is None:
+            self._norm = super().spectral_norm()
+        return self._norm
 
     def first_nonfinite(self) -> tuple[int, int] | None:
         n, p = self.shape

@@ -16,7 +16,6 @@ from sparsemodel.interfaces import (
     Point,
     RestrictedSolver,
     Result,
-    SparseRegression,
 )
 from sparsemodel.numerics import RegressionObjective, feasible_start, satisfied
 
@@ -29,7 +28,7 @@ def first_point(
 ) -> FloatArray | None:
     """Return a feasible start, None where zero is one; a start that is not is fitted first."""
     form = objective.form
-    if start is not None and isinstance(form, SparseRegression) and not satisfied(form, start):
+    if start is not None and not satisfied(form, start):
         at = objective.point_from(start)
         fitted = restricted(objective, at.support, at)
         start = fitted.x if np.isfinite(fitted.value) else None
@@ -68,7 +67,7 @@ def restored(
     sparsity = form.cardinality
     x = point.x.copy() if not reduced.reductions else reduced.restore(point.x)
     value = point.value
-    if isinstance(form, SparseRegression) and form.box is not None:
+    if form.box is not None:
         x = np.where(x == 0.0, x, np.clip(x, form.box.lower, form.box.upper))
     if reduced.reductions:
         fresh = objective_of(form)

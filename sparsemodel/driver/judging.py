@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sparsemodel.interfaces import (
@@ -11,11 +9,10 @@ from sparsemodel.interfaces import (
     Objective,
     Point,
     Result,
-    SparseRegression,
     Stop,
     priced,
 )
-from sparsemodel.numerics import satisfied, separation
+from sparsemodel.numerics import inside, satisfied, separation
 
 _FEASIBLE = 1e-9
 """How far a point may be outside a bound, relative to the bound's size."""
@@ -59,14 +56,13 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
             f"{sparsity.budget}. This is a bug in the backend."
         )
     form = objective.form
-    if isinstance(form, SparseRegression):
-        if not satisfied(replace(form, region=None), x, _FEASIBLE):
-            raise BackendContractError(f"The backend {name!r} returned a point outside the bounds.")
-        loose = form.region is not None and form.region.others
-        if not satisfied(form, x, _FEASIBLE_CVXPY if loose else 10.0 * _FEASIBLE):
-            raise BackendContractError(
-                f"The backend {name!r} returned a point that violates a constraint."
-            )
+    if not inside(form.box, x, _FEASIBLE):
+        raise BackendContractError(f"The backend {name!r} returned a point outside the bounds.")
+    loose = x.ndim > 1 and form.region is not None and form.region.one_norms
+    if not satisfied(form, x, _FEASIBLE_CVXPY if loose else 10.0 * _FEASIBLE):
+        raise BackendContractError(
+            f"The backend {name!r} returned a point that violates a constraint."
+        )
 
 
 __all__ = ["CLEAR", "better", "check_contract", "stands_out"]

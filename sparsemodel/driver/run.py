@@ -20,8 +20,8 @@ from sparsemodel.interfaces import (
     Form,
     Limits,
     Result,
-    SparseRegression,
     Stop,
+    Work,
     priced,
 )
 from sparsemodel.numerics import (
@@ -71,7 +71,8 @@ class _Run:
     ) -> None:
         self._form, self._reduced, self._plan = form, reduced, plan
         self._options, self._deadline = options, deadline
-        self._objective = objective_of(reduced.form, reduced.gradient)
+        self._work = Work()
+        self._objective = objective_of(reduced.form, reduced.gradient, self._work)
         self._restricted = restricted_of(reduced.form)
         start = None if options.start is None else reduced.carry(options.start)
         self._first = first_point(self._objective, self._restricted, start)
@@ -128,7 +129,7 @@ class _Run:
     def _run_stage(self, number: int, stage: Stage) -> Result:
         """Run one stage from where it starts, check what it returned, keep the best."""
         objective, options = self._objective, self._options
-        clock, passes = time.perf_counter(), objective.passes
+        clock, passes = time.perf_counter(), self._work.passes
         last = self._results[-1] if self._results else None
         source = {"zero": None, "last": last, "best": self._best}[stage.start]
         context = Context(
@@ -150,7 +151,7 @@ class _Run:
                 value=priced(objective, result.point),
                 improved=self._improved,
                 iterations=result.iterations,
-                passes=(objective.passes - passes) * self._reduced.shrinkage,
+                passes=(self._work.passes - passes) * self._reduced.shrinkage,
                 seconds=time.perf_counter() - clock,
                 stop=result.stop,
             )
@@ -179,7 +180,7 @@ class _Run:
         if self._options.start is None or best.stop.requested:
             return False
         form, origin = objective.form, objective.origin()
-        if isinstance(form, SparseRegression) and not satisfied(form, origin.x):
+        if not satisfied(form, origin.x):
             return False
         return not priced(objective, best.point) <= priced(objective, origin)
 
@@ -196,9 +197,9 @@ class _Run:
             check_range(objective, point)
             check_attained(objective, point)
             objective.bound_at(point)
-            if objective.best_bound_point is not None:
+            if objective.bounds.point is not None:
                 self._duals.append(
-                    restored_dual(self._form, reduced, objective, objective.best_bound_point)
+                    restored_dual(self._form, reduced, objective, objective.bounds.point)
                 )
         x, value = restored(self._form, reduced, objective, point)
         return Outcome(
@@ -207,8 +208,8 @@ class _Run:
             stop=best.stop,
             iterations=sum(result.iterations for result in self._results),
             history=tuple(event for result in self._results for event in result.history),
-            passes=objective.passes * reduced.shrinkage,
-            factorizations=objective.factorizations,
+            passes=self._work.passes * reduced.shrinkage,
+            factorizations=self._work.factorizations,
             seconds=time.perf_counter() - began,
             notes=tuple(self._notes),
             duals=tuple(self._duals),

@@ -22,7 +22,6 @@ from sparsemodel.interfaces.forms import Form, SparseRegression
 from sparsemodel.interfaces.loss import (
     Conjugable,
     Curved,
-    DataFit,
     IntervalConjugable,
     Loss,
     Quadratic,
@@ -135,9 +134,9 @@ class Backend(ABC):
     purpose: ClassVar[str] = ""
     """Why it is run: what its steps do for the objective, in a phrase for ``explain()``."""
     roles: ClassVar[frozenset[Role]] = frozenset()
-    """The jobs it is given unasked."""
+    """The jobs it is given unasked; without one it is run when asked for."""
     prior: ClassVar[Prior | None] = None
-    """What is expected of it where it was not measured; without one it is run when asked for."""
+    """What is expected of it, which decides between backends of one role."""
     published: ClassVar[Mapping[str, Any] | None] = None
     """Options that make it the algorithm as its paper prints it; None when there are none."""
 
@@ -184,6 +183,14 @@ class Backend(ABC):
     @abstractmethod
     def solve(self, objective: Objective, context: Context) -> Result:
         """Return a feasible point, never worse than the start."""
+
+    def with_patience(self, factor: float) -> Backend:
+        """Return the backend with ``factor`` times the patience of its search.
+
+        ``effort`` and ``time_limit`` of a solve ask for it. A backend without such an option
+        returns itself.
+        """
+        return self
 
     def options(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
@@ -337,18 +344,18 @@ def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
 
 def _regression_objections(can: Capabilities, form: SparseRegression) -> list[str]:
     reasons = []
-    losses: dict[str, DataFit] = {term.loss.name: term.loss for term in form.terms}
-    for name, loss in losses.items():
-        upper = loss.curvature()[1]
-        missing = [facet for facet in can.facets if not isinstance(loss, facet)]
+    terms = {term.loss.name: term for term in form.terms}
+    for name, term in terms.items():
+        traits = term.traits
+        missing = [facet for facet in can.facets if not isinstance(term.loss, facet)]
         if missing:
             words = " and ".join(_FACETS.get(facet, facet.__name__) for facet in missing)
             reasons.append(f"needs a loss {words}, and {name} is none")
-        if can.smooth and not (isinstance(loss, TwiceDifferentiable) or np.isfinite(upper)):
+        if can.smooth and not traits.smooth:
             reasons.append(f"needs a gradient everywhere, and {name} has kinks")
-        if can.lipschitz and not np.isfinite(upper):
+        if can.lipschitz and not traits.lipschitz:
             reasons.append(f"needs a bounded second derivative, and {name} has none")
-        if can.quadratic and loss.curvature()[0] != upper:
+        if can.quadratic and not traits.quadratic:
             reasons.append(f"is for squared losses, and {name} is not quadratic")
     if can.ridge and not np.all(form.ridge[form.sparsity.counted] > 0.0):
         reasons.append("needs a positive ridge on every counted coordinate")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
 from sparsemodel.interfaces.design import Design
-from sparsemodel.interfaces.loss import DataFit
+from sparsemodel.interfaces.loss import Affine, DataFit, LossTraits, SquaredDistance
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.region import Region
 
@@ -31,6 +31,24 @@ class Term:
     """``c``, nonnegative, shape ``(n,)``: ``1/n`` for a mean, constants inside."""
     offset: FloatArray | None = None
     """``o``, in the shape of the predictions."""
+    traits: LossTraits = field(init=False, repr=False)
+    """What follows from the facets of the loss."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "traits", LossTraits.of(self.loss, self.target))
+
+    def squares(self) -> tuple[FloatArray, FloatArray]:
+        r"""Return ``(t, w)`` of :math:`F(u) = \tfrac12 \sum_i w_i (u_i - t_i)^2`.
+
+        Only where ``traits.square``.
+        """
+        loss = cast("SquaredDistance", self.loss)
+        steep = loss.steepness
+        return loss.centre(self.target), self.weights if steep == 1.0 else steep * self.weights
+
+    def slopes(self) -> FloatArray:
+        r"""Return ``b`` of :math:`F(u) = \sum_i b_i u_i`. Only where ``traits.affine``."""
+        return self.weights * cast("Affine", self.loss).slope(self.target)
 
 
 @final
@@ -141,6 +159,26 @@ class Form(ABC):
     def cardinality(self) -> Cardinality:
         """Return the constraint on the support."""
 
+    @property
+    def box(self) -> Box | None:
+        """Return the bounds on the coordinates; None where there are none."""
+        return None
+
+    @property
+    def region(self) -> Region | None:
+        """Return the convex constraints beside the bounds; None where there are none."""
+        return None
+
+    @property
+    def constrained(self) -> bool:
+        """Return whether there are bounds, or convex constraints beside them."""
+        return self.box is not None or self.region is not None
+
+    def with_limit(self, k: int) -> Self:
+        """Return the form with another limit ``k``; for a dataclass with a field ``sparsity``."""
+        sparsity = replace(self.cardinality, k=k)
+        return cast("Self", replace(cast("Any", self), sparsity=sparsity))
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +211,11 @@ class SparseRegression(Form):
     @property
     def cardinality(self) -> Cardinality:
         return self.sparsity
+
+    @property
+    def traits(self) -> LossTraits:
+        """Return what the losses of all terms have in common."""
+        return LossTraits.common([term.traits for term in self.terms])
 
 
 def coordinate_scores(x: FloatArray) -> FloatArray:

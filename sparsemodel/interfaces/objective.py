@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -19,9 +19,29 @@ from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
 
 @final
+@dataclass(slots=True)
+class Work:
+    """What a run has spent so far; the driver makes one, and every objective of the run adds to it.
+
+    ``passes`` counts in units of one ``A @ x`` plus one ``A.T @ r`` over all terms.
+    """
+
+    passes: float = 0.0
+    factorizations: int = 0
+
+
+@final
 @dataclass(slots=True, eq=False)
+class Memo:
+    """What follows from a point and was computed already."""
+
+    gradient: FloatArray | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A point with what was computed on the way to its value. Treat it as immutable."""
+    """A point with what was computed on the way to its value; immutable."""
 
     x: FloatArray
     """The coordinates, full shape."""
@@ -31,32 +51,77 @@ class Point:
     """The objective without the price of the support."""
     state: Any = None
     """What the objective keeps to itself (the predictions, for a regression)."""
-    gradient: FloatArray | None = field(default=None, repr=False)
-    """Filled by :meth:`Objective.gradient` the first time it is asked."""
     normal: FloatArray | None = field(default=None, repr=False)
-    """What the multipliers of constraints beside bounds add to the gradient, full shape; filled by
+    """What the multipliers of constraints beside bounds add to the gradient, full shape; given by
     restricted solvers. ``gradient + normal`` is what counts for optimality then."""
     duals: tuple[FloatArray, ...] | None = field(default=None, repr=False)
     """For each term a slope of its loss (weights inside) that proves the point a minimiser on its
-    support; filled by restricted solvers that find one, as they do for nonsmooth losses."""
+    support; given by restricted solvers that find one, as they do for nonsmooth losses."""
+    memo: Memo = field(default_factory=Memo, repr=False)
+    """Filled by :meth:`Objective.gradient` the first time it is asked."""
+
+    @property
+    def gradient(self) -> FloatArray | None:
+        """Return the gradient if it is known already; :meth:`Objective.gradient` computes it."""
+        return self.memo.gradient
+
+    def with_gradient(self, gradient: FloatArray | None) -> Point:
+        """Return the point with another gradient, or with none, in its memory."""
+        return replace(self, memo=Memo(gradient))
+
+
+@final
+class LastFactor:
+    """The last support with its solver, for a Hessian that is constant."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[IntArray, Callable[[FloatArray], FloatArray]] | None = None
+
+    def get(self, support: IntArray) -> Callable[[FloatArray], FloatArray] | None:
+        """Return the solver of ``support`` if it is the one that is kept."""
+        known = self._kept is not None and np.array_equal(self._kept[0], support)
+        return self._kept[1] if known and self._kept is not None else None
+
+    def keep(self, support: IntArray, solve: Callable[[FloatArray], FloatArray]) -> None:
+        """Keep the solver of ``support`` in place of the last one."""
+        self._kept = (support.copy(), solve)
 
 
 class Objective(ABC):
-    r"""A convex function of the coordinates with the work it costs counted.
+    r"""A convex function of the coordinates; what evaluating it costs is added to :attr:`work`.
 
-    ``passes`` counts in units of one ``A @ x`` plus one ``A.T @ r`` over all terms.
+    Nothing about an objective changes once it is made: its attributes are set in the constructor,
+    and what it remembers are caches of what its data determine.
+
+    Parameters
+    ----------
+    work
+        The counters of the run; None makes new ones.
     """
 
-    passes: float = 0.0
-    factorizations: int = 0
-    explicit_hessian: bool = True
-    """Whether :meth:`hessian` costs less than as many full products as it has columns.
+    work: Work
+    """What the run has spent, here and elsewhere."""
+    last_factor: LastFactor
+    """For the solvers."""
 
-    Where it does not (matrix-free designs), Newton systems are solved by conjugate gradients.
-    """
+    def __init__(self, work: Work | None = None) -> None:
+        self.work = Work() if work is None else work
+        self.last_factor = LastFactor()
 
-    last_factor: tuple[IntArray, Callable[[FloatArray], FloatArray]] | None = None
-    """The last support with its solver, for a Hessian that is constant; kept by the solvers."""
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}.{name} is set already, and an objective does not change. "
+                "What a run counts belongs to its work: objective.work.passes += 1.0."
+            )
+        super().__setattr__(name, value)
+
+    def explicit_hessian(self, support: IntArray) -> bool:
+        """Return whether :meth:`hessian` on ``support`` costs less than products with its columns.
+
+        Where it does not (matrix-free designs), Newton systems are solved by conjugate gradients.
+        """
+        return True
 
     @property
     @abstractmethod
@@ -106,7 +171,7 @@ class Objective(ABC):
 
     @abstractmethod
     def gradient(self, at: Point) -> FloatArray:
-        """Return the full gradient, in the shape of ``x`` (kept in ``at.gradient``)."""
+        """Return the full gradient, in the shape of ``x`` (kept in the memory of ``at``)."""
 
     def ranking_gradient(self, at: Point) -> FloatArray:
         """Return the gradient up to errors that do not change which entries are large."""
@@ -152,4 +217,4 @@ class Objective(ABC):
         """Return a valid lower bound on the objective for free; ``-inf`` when none is known."""
 
 
-__all__ = ["Objective", "Point"]
+__all__ = ["LastFactor", "Memo", "Objective", "Point", "Work"]

@@ -1,10 +1,9 @@
-"""Convex constraints beside bounds on the entries: linear relations, balls, and others."""
+"""Convex constraints beside bounds on the entries: linear relations and balls of two norms."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -95,25 +94,21 @@ def _norm(v: FloatArray) -> float:
     return scale * float(np.linalg.norm(v / scale))
 
 
-class ConvexConstraint(ABC):
-    """A convex constraint that no kernel knows: it goes to CVXPY on the support."""
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OneNormBall:
+    """``||x[index] - center||_1 <= radius`` (the sum of all sizes for a matrix variable)."""
 
-    __slots__ = ()
+    index: IntArray
+    """Sorted coordinates."""
+    radius: float
+    center: FloatArray | None = None
+    """In the shape of ``x[index]``; None for the origin."""
 
-    @abstractmethod
-    def describe(self) -> str:
-        """Return it in words, for ``explain()``."""
-
-    @abstractmethod
     def violation(self, x: FloatArray) -> float:
-        """Return how far ``x`` is outside, relative to one plus the size of what is compared."""
-
-    @abstractmethod
-    def cvxpy(self, cp: Any, x: Any, support: IntArray) -> list[Any]:
-        """Return CVXPY constraints on ``x``, an expression of the coordinates of ``support``.
-
-        ``cp`` is the cvxpy module; the coordinates outside ``support`` are zero.
-        """
+        """Return the violation relative to one plus the radius."""
+        part = x[self.index] if self.center is None else x[self.index] - self.center
+        return max(float(np.abs(part).sum()) - self.radius, 0.0) / (1.0 + self.radius)
 
 
 @final
@@ -123,13 +118,17 @@ class Region:
 
     linear: tuple[Linear, ...] = ()
     balls: tuple[Ball, ...] = ()
-    others: tuple[ConvexConstraint, ...] = ()
+    one_norms: tuple[OneNormBall, ...] = ()
+
+    @property
+    def every_ball(self) -> tuple[Ball | OneNormBall, ...]:
+        """Return the balls of either norm."""
+        return (*self.balls, *self.one_norms)
 
     def violation(self, x: FloatArray) -> float:
         """Return the largest relative violation of a constraint at ``x``."""
         worst = [part.violation(x) for part in self.linear]
-        worst += [part.violation(x) for part in self.balls]
-        worst += [part.violation(x) for part in self.others]
+        worst += [part.violation(x) for part in self.every_ball]
         return max(worst, default=0.0)
 
     def describe(self) -> str:
@@ -140,8 +139,8 @@ class Region:
             words.append(f"{rows} linear constraint" + ("s" if rows > 1 else ""))
         if self.balls:
             words.append("a norm ball" if len(self.balls) == 1 else f"{len(self.balls)} norm balls")
-        words += [part.describe() for part in self.others]
+        words += ["a bound on a 1-norm" for _ in self.one_norms]
         return " and ".join(words)
 
 
-__all__ = ["Ball", "ConvexConstraint", "Linear", "Region"]
+__all__ = ["Ball", "Linear", "OneNormBall", "Region"]

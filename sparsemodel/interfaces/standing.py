@@ -147,40 +147,42 @@ def at_the_most(sure: int, perhaps: int) -> str:
 
 
 class Role(Enum):
-    """A job that is given to a backend without being asked for by name."""
+    """A job that is given to a backend without being asked for by name.
 
+    Of several that take a job, the one whose author expects most of it is run
+    (:class:`Prior`).
+    """
+
+    FINISH = "improves a support until no change of it helps"
+    """Run last in every plan; by itself where it starts as well as another would."""
+    RECOVERY = "finds a support from few products"
+    """Run first where a recovery is likely, and where the design gives products only."""
+    DUAL = "climbs the dual"
+    """Run first where the dual alone is smooth."""
+    GREEDY = "builds a support up"
+    """Run first, or in the place of a finish that would take long."""
     ENUMERATION = "tries every support"
     """Taken where there are few supports."""
     COMPARISON = "compares candidates"
-    """Good after a few passes from the start that a neighbouring problem gives: for folds, for
-    candidates of k, and along paths."""
+    """Good after a short search from the start that a neighbouring problem gives: along paths and
+    for the folds of precision matrices."""
     REFINEMENT = "refines a support"
-    """Taken where another search, along k for instance, has found a support already."""
+    """Run first where a search along k has to find the number of units."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What a backend's author expects of it on problems that nothing was measured on.
-
-    It stands in for measurements: where similar problems were measured with the backend, they
-    decide alone.
-    """
+    """What a backend's author expects of it, which decides between backends of one role."""
 
     close: float
     """Share of the problems on which it comes within 0.1 % of the best objective known."""
     excess: float
     """Mean relative excess over that objective."""
-    passes: float
-    """Passes over the data that do not depend on ``k``."""
-    passes_per_unit: float = 0.0
-    """Passes for each unit of ``k``."""
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.close <= 1.0 and self.excess >= 0.0):
             raise ValueError("close is a share between 0 and 1, and excess is not negative")
-        if not (self.passes >= 0.0 and self.passes_per_unit >= 0.0):
-            raise ValueError("numbers of passes are not negative")
 
 
 __all__ = [

@@ -2,9 +2,16 @@
 
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.cardinality import card
-from sparsemodel.modelling.expressions.constraints import Constraint, norm
+from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.symmetric import offdiag
 from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.formulations.formulation import CompiledProblem, Formulation
+from sparsemodel.modelling.formulations.registered import (
+    available_formulations,
+    register_formulation,
+)
 from sparsemodel.modelling.goal import Minimize, minimize
 from sparsemodel.modelling.loss_terms.class_losses import (
     hinge_loss,
@@ -29,7 +36,6 @@ from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
     forbidden_edges,
     gaussian_nll,
     log_det,
-    offdiag,
     required_edges,
     trace,
 )
@@ -39,7 +45,9 @@ from sparsemodel.modelling.results.solution import Solution
 
 __all__ = [
     "Affine",
+    "CompiledProblem",
     "Constraint",
+    "Formulation",
     "Minimize",
     "Parameter",
     "Path",
@@ -47,6 +55,7 @@ __all__ = [
     "Solution",
     "Variable",
     "absolute_loss",
+    "available_formulations",
     "card",
     "cox_loss",
     "custom_loss",
@@ -65,6 +74,7 @@ __all__ = [
     "offdiag",
     "poisson_loss",
     "quantile_loss",
+    "register_formulation",
     "required_edges",
     "ridge",
     "smoothed_hinge_loss",

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
+
 from sparsemodel.interfaces import ModelError
-from sparsemodel.modelling.expressions.constraints import Constraint
-from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.affine import Affine
+from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price
+from sparsemodel.modelling.expressions.parameters import Parameter, parameters_in
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.from_cvxpy.following import followed, is_cvxpy, read_again
-from sparsemodel.modelling.from_cvxpy.goals import attributes_of, goal_of
+from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.regression.declare import collect_parameters, collect_variables, flatten
 
 
 @final
@@ -96,4 +99,80 @@ def _cvxpy_items(items: Iterable[Any]) -> Iterator[Any]:
             yield item
 
 
-__all__ = ["Declared", "Reading"]
+def flatten(constraints: Iterable[Any]) -> tuple[Constraint, ...]:
+    """Return the constraints given one by one, in lists, or both."""
+    out: list[Constraint] = []
+    for item in constraints:
+        if isinstance(item, (list, tuple)):
+            out.extend(flatten(item))
+        elif isinstance(item, Constraint):
+            out.append(item)
+        elif is_cvxpy(item):
+            out.extend(flatten([constraint_of(item)]))
+        elif isinstance(item, Minimize):
+            raise ModelError(
+                "A Problem has one objective; add the terms up inside one sm.minimize(...)."
+            )
+        else:
+            hint = (
+                " Python compared two objects by identity here."
+                if isinstance(item, (bool, np.bool_))
+                else ""
+            )
+            raise ModelError(
+                f"A constraint is a comparison such as `sm.card(w) <= k`, not "
+                f"{type(item).__name__} {item!r}.{hint}"
+            )
+    return tuple(out)
+
+
+def collect_variables(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> tuple[Variable, ...]:
+    """Return every variable once, in the order of appearance."""
+    seen: dict[int, Variable] = {}
+    for affine in _expressions(objective, constraints):
+        for piece in affine.pieces:
+            seen.setdefault(id(piece.variable), piece.variable)
+    return tuple(seen.values())
+
+
+def collect_parameters(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> tuple[Parameter, ...]:
+    """Return every parameter once, in the order of appearance."""
+    seen: dict[int, Parameter] = {}
+    for quantity in quantities(objective, constraints):
+        for parameter in parameters_in(quantity):
+            seen.setdefault(id(parameter), parameter)
+    return tuple(seen.values())
+
+
+def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:
+    for term in objective.terms:
+        expression = term.prediction if isinstance(term, LossTerm) else term.expression
+        if isinstance(expression, Affine):
+            yield expression
+    for constraint in constraints:
+        expression = getattr(constraint, "expression", None)
+        if isinstance(expression, Affine):
+            yield expression
+
+
+def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
+    """Yield whatever may be a parameter, or hold one."""
+    for affine in _expressions(objective, constraints):
+        yield affine.offset
+        for piece in affine.pieces:
+            yield piece.design
+    for term in objective.terms:
+        if isinstance(term, LossTerm):
+            yield from (term.target, term.weights, term.scale)
+        else:
+            yield term.gamma if isinstance(term, Price) else term.weight
+    for constraint in constraints:
+        for name in ("k", "limit", "lower", "upper", "radius"):
+            yield getattr(constraint, name, None)
+
+
+__all__ = ["Declared", "Reading", "quantities"]

@@ -7,7 +7,7 @@ from typing import Any, final
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.cardinality import card
-from sparsemodel.modelling.expressions.constraints import norm
+from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.objective_terms import Objective, ObjectiveLike, linear_term
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import log_det
 

@@ -7,40 +7,34 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from sparsemodel.compiler import Layout, Plan, make_plan
-from sparsemodel.compiler.precision_layout import PrecisionLayout
+from sparsemodel.compiler import Effort, Plan, make_plan
+from sparsemodel.compiler.canonical.layout import VariableLayout
+from sparsemodel.documents import as_notebook
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import (
     Backend,
     Callback,
     Form,
-    ModelError,
     NotSolvedError,
 )
 from sparsemodel.modelling.declared import Declared
-from sparsemodel.modelling.expressions.constraints import Constraint
-from sparsemodel.modelling.expressions.options import run_options, time_limit_of, within
+from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import whole_number
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.failures import numerical_failures
-from sparsemodel.modelling.from_cvxpy.following import taken
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.precision_matrices.compiled_precision import (
-    CompiledPrecision,
-    is_precision,
-)
-from sparsemodel.modelling.regression.compiled import Compiled
-from sparsemodel.modelling.regression.declare import declare
 from sparsemodel.modelling.regression.limits import largest_of
-from sparsemodel.modelling.regression.restricted import restricted
-from sparsemodel.modelling.results.choosing import follow
+from sparsemodel.modelling.results.failures import numerical_failures
 from sparsemodel.modelling.results.packaged import solved
 from sparsemodel.modelling.results.path import Path, checked_ks
 from sparsemodel.modelling.results.proving import enclosure, prove
-from sparsemodel.modelling.results.shown import problem_panel
+from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
+from sparsemodel.modelling.run_options import run_options, time_limit_of, within
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -74,7 +68,7 @@ class Problem:
         self.declared: tuple[Any, tuple[Any, ...]] = (goal, (*given, constraints))
         """The goal and the constraints as they were handed over, CVXPY's among them."""
         self._declared = Declared(goal, (*given, constraints))
-        self._kept: Compiled | CompiledPrecision | None = None
+        self._kept: CompiledProblem | None = None
         self._versions: tuple[int, ...] = ()
         self._solved_for: tuple[int, ...] = ()
         self._outcome: Outcome | None = None
@@ -110,11 +104,11 @@ class Problem:
         return self._compiled().form
 
     @property
-    def layout(self) -> Layout | PrecisionLayout:
+    def layout(self) -> VariableLayout:
         """Return where the variables stand among the form's coordinates."""
         return self._compiled().layout
 
-    def _compiled(self) -> Compiled | CompiledPrecision:
+    def _compiled(self) -> CompiledProblem:
         """Return the compiled problem, renewed where a parameter has changed."""
         versions = tuple(parameter.version for parameter in self.parameters)
         if self._kept is None or versions != self._versions:
@@ -122,36 +116,30 @@ class Problem:
             self._versions = versions
         return self._kept
 
-    def _compile(self, last: Compiled | CompiledPrecision | None) -> Compiled | CompiledPrecision:
-        reading = self._declared.reading
-        objective, constraints, variables = (
-            reading.goal.objective,
-            reading.constraints,
-            reading.variables,
-        )
-        if is_precision(objective):
-            return CompiledPrecision.of(objective, constraints, variables)
-        declaration = declare(objective, constraints, variables)
-        return last.renewed(declaration) if isinstance(last, Compiled) else Compiled.of(declaration)
+    def _compile(self, last: CompiledProblem | None) -> CompiledProblem:
+        declared = self._declared.reading
+        return formulation_of(declared).compile(declared, last)
 
     def __repr__(self) -> str:
         return repr(self._declared)
 
     def _repr_html_(self) -> str:
         if self._declared.missing:
-            return problem_panel(self._declared, (), ())
-        return problem_panel(self.goal, self.constraints, self.variables)
+            return as_notebook(problem_document(self._declared, (), ()))
+        return as_notebook(problem_document(self.goal, self.constraints, self.variables))
 
     # ---- planning ----------------------------------------------------------------------------
 
-    def plan(self, backend: str | Backend | None = None, time_limit: float | None = None) -> Plan:
-        """Return what :meth:`solve` would do, without solving.
-
-        Raises UnsupportedProblemError when the backend asked for, or every one, objects.
-        """
+    def plan(
+        self,
+        backend: str | Backend | None = None,
+        time_limit: float | None = None,
+        effort: Effort = "medium",
+    ) -> Plan:
+        """Return what :meth:`solve` would do; raises where the backend, or every one, objects."""
         compiled = self._compiled()
         facts, reduced = compiled.analysis()
-        return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit))
+        return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
     def explain(self, backend: str | Backend | None = None) -> str:
         """Return in words what the compiler saw, what it will run, and why not the others."""
@@ -165,6 +153,7 @@ class Problem:
         backend: str | Backend | None = None,
         *,
         start: Any = None,
+        effort: Effort = "medium",
         seed: int = 0,
         time_limit: float | None = None,
         max_iter: int | None = None,
@@ -182,10 +171,12 @@ class Problem:
         start
             Where to begin: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None begins at zero.
+        effort
+            How long a search goes on in vain; ``"high"`` also runs searches that take long.
         seed
             Seed of the backends that draw random numbers.
         time_limit
-            Seconds after which the best point so far is returned.
+            Seconds after which the best point so far is returned; they are used to search longer.
         max_iter
             Iteration limit, in place of the backend's own.
         verbose
@@ -202,7 +193,7 @@ class Problem:
         began = time.perf_counter()
         options = run_options(seed, time_limit, max_iter, callback)
         with within(time_limit):
-            return self._solve(began, backend, start, options, verbose)
+            return self._solve(began, backend, start, options, effort, verbose)
 
     def _solve(
         self,
@@ -210,6 +201,7 @@ class Problem:
         backend: str | Backend | None,
         start: Any,
         options: RunOptions,
+        effort: Effort,
         verbose: bool,
     ) -> Solution:
         compiled = self._compiled()
@@ -219,7 +211,7 @@ class Problem:
             else (given_start(start, compiled.form, compiled.layout, self.variables))
         )
         known = compiled.analysed
-        plan = self.plan(backend, time_limit=options.time_limit)
+        plan = self.plan(backend, options.time_limit, effort)
         options = replace(options, start=first, enclosure=enclosure)
         self._outcome, self._solution = solved(
             compiled, plan, options, verbose=verbose, began=began, known=known
@@ -232,7 +224,13 @@ class Problem:
 
     @numerical_failures("Following the path")
     def path(
-        self, k: Any, values: Any = None, *, sweeps: int = 1, time_limit: float | None = None
+        self,
+        k: Any,
+        values: Any = None,
+        *,
+        sweeps: int = 1,
+        effort: Effort = "medium",
+        time_limit: float | None = None,
     ) -> Path:
         """Return the solutions for a range of k, each from its neighbours.
 
@@ -246,9 +244,10 @@ class Problem:
             Whole numbers, ``range(1, 51)`` for instance.
         sweeps
             How often improvements are carried down and up again.
+        effort
+            How long each ``k`` is searched on its own; ``"low"`` for not at all.
         time_limit
-            Seconds after which the path ends with the k done so far, as it does on Ctrl-C;
-            ``path.stop`` says which.
+            Seconds after which the path ends, as on Ctrl-C; ``path.stop`` says which.
 
         Returns
         -------
@@ -259,18 +258,18 @@ class Problem:
         with within(time_limit):
             if values is None and not isinstance(taken(k), Parameter):
                 compiled = self._compiled()
-                ks = checked_ks(k, compiled.form.sparsity)
+                ks = checked_ks(k, compiled.form.cardinality)
             else:
                 compiled, ks = self._along(taken(k), values)
             rounds = whole_number(sweeps, where="sweeps", minimum=0)
-            return Path(compiled, follow(compiled, ks, sweeps=rounds))
+            return Path(compiled, compiled.path(ks, sweeps=rounds, effort=effort))
 
-    def _along(self, k: Any, values: Any) -> tuple[Compiled | CompiledPrecision, list[int]]:
+    def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""
         largest = largest_of(k, values, self._declared.reading)
         with k.assuming(largest):
             compiled = self._compile(self._kept)
-        return compiled, checked_ks(values, compiled.form.sparsity)
+        return compiled, checked_ks(values, compiled.form.cardinality)
 
     def restricted(self, support: Any) -> Any:
         """Return the problem on a support as a CVXPY problem: no more than the chosen columns.
@@ -291,10 +290,7 @@ class Problem:
         >>> round(float(reference.solve()), 6) == round(problem.value, 6)
         True
         """
-        compiled = self._compiled()
-        if not isinstance(compiled, Compiled):
-            raise ModelError("There is no CVXPY form of a precision problem on a support here.")
-        return restricted(compiled, support)
+        return self._compiled().restricted(support)
 
     # ---- results -----------------------------------------------------------------------------
 
@@ -329,7 +325,10 @@ class Problem:
         with within(time_limit) as limit:
             outcome, solution = self._solved()
             left = None if limit.deadline is None else max(limit.left, 0.0)
-            return self._compiled().certify(outcome, solution.backend, time_limit=left)
+            found: Certificate = self._compiled().certify(
+                outcome, solution.backend, time_limit=left
+            )
+            return found
 
     @numerical_failures("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:
@@ -344,11 +343,8 @@ class Problem:
         UnsupportedProblemError
             When the theorems do not treat such a problem; every reason is listed.
         """
-        compiled = self._compiled()
-        if not isinstance(compiled, Compiled):
-            raise ModelError("theory() is for regressions, not for precision matrices.")
         with within(time_limit):
-            return compiled.theory(self._solved()[0])
+            return self._compiled().theory(self._solved()[0])
 
     @numerical_failures("Proving")
     def prove(
@@ -368,22 +364,19 @@ class Problem:
         gap
             Relative gap to reach, at least 1e-9.
         time_limit
-            Seconds; then the certificate says what gap was reached. None for no limit. The first
-            proof after the installation compiles for about five of them.
+            Seconds, with those of a first solve; then the certificate says what gap was reached.
+            None for no limit. Compiling, in the first proof after the installation, is not counted.
         verbose
-            Show the bound, the best objective and the gap on standard error while it runs.
+            Write a table on standard error while it runs: time, nodes, open nodes, best objective,
+            best bound, gap.
         resume
             The certificate of an earlier proof (or its ``.json`` file): what
             it closed is evaluated again and stays closed; ``gap`` cannot be smaller than its own.
         """
-        proof, self._outcome, self._solution = prove(
-            self._compiled(),
-            *self._solved(),
-            gap=gap,
-            time_limit=time_limit,
-            verbose=verbose,
-            resume=resume,
-        )
+        with within(time_limit):
+            proof, self._outcome, self._solution = prove(
+                self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
+            )
         self._fill(self._outcome)
         return proof
 

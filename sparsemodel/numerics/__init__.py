@@ -16,14 +16,23 @@ from sparsemodel.numerics.duality import (
     unpenalised_free,
     weighted,
 )
+from sparsemodel.numerics.exchange.greedy import GreedySupport
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.exchange.removal import removal_costs, separation
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.exchange.swaps import (
+    first_improvement,
+    insertions,
+    removal_order,
+)
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
-from sparsemodel.numerics.forward_backward import climb
+from sparsemodel.numerics.forward_backward import forward_backward_path
 from sparsemodel.numerics.minimisers.boxed import minimise_in_box
-from sparsemodel.numerics.minimisers.feasible import feasible_start, satisfied
+from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
 from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers, require_steps
 from sparsemodel.numerics.minimisers.newton import (
     conjugate_gradients,
@@ -31,14 +40,12 @@ from sparsemodel.numerics.minimisers.newton import (
     minimise_on_support,
     newton_solver,
 )
-from sparsemodel.numerics.minimisers.service import has_kinks, minimise_restricted
+from sparsemodel.numerics.minimisers.service import minimise_restricted
 from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded, check_range
 from sparsemodel.numerics.objectives.closing import Closing, Enclosure
 from sparsemodel.numerics.objectives.quadratic_model import quadratic_model
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins, rowwise
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
-from sparsemodel.numerics.support.factor import SupportFactor, has_common_hessian
-from sparsemodel.numerics.support.greedy import GreedySupport
 from sparsemodel.numerics.support.hard_threshold import (
     expansion_factor,
     hard_threshold,
@@ -47,13 +54,6 @@ from sparsemodel.numerics.support.hard_threshold import (
     top_k,
 )
 from sparsemodel.numerics.support.projection import project
-from sparsemodel.numerics.support.quadratic_swaps import QuadraticSwaps, Swap
-from sparsemodel.numerics.support.removal import removal_costs, separation
-from sparsemodel.numerics.support.swaps import (
-    first_improvement,
-    insertions,
-    removal_order,
-)
 from sparsemodel.numerics.support.units import (
     descent_gradient,
     gradient_scores,
@@ -83,7 +83,6 @@ __all__ = [
     "check_attained",
     "check_bounded",
     "check_range",
-    "climb",
     "conjugate_gradients",
     "conjugate_slope",
     "constant_step",
@@ -97,14 +96,15 @@ __all__ = [
     "factored",
     "feasible_start",
     "first_improvement",
+    "forward_backward_path",
     "full_diagonal",
     "gradient_scores",
     "hard_threshold",
     "has_common_hessian",
-    "has_kinks",
     "hessian_columns",
     "insertion_scores",
     "insertions",
+    "inside",
     "margins",
     "mean_curvature",
     "minimise_in_box",

@@ -48,13 +48,20 @@ class Budget:
         return late
 
     def fits(self, *costs: float) -> bool:
-        """Return whether work of so many operations (of a matrix product) would end in time."""
+        """Return whether work of so many operations (of a matrix product) would end in time.
+
+        What does not fit is left out, and remembered as such (:attr:`cut`).
+        """
+        possible = self.allows(*costs)
+        self.cut |= not possible
+        return possible
+
+    def allows(self, *costs: float) -> bool:
+        """Return the same where other work takes its place and nothing is left out."""
         if self.deadline is None:
             return True
         total = sum(costs)
-        possible = total <= _FREE or total <= _SHARE * self.left * rate()
-        self.cut |= not possible
-        return possible
+        return total <= _FREE or total <= _SHARE * self.left * rate()
 
 
 _BUDGET: ContextVar[Budget | None] = ContextVar("budget", default=None)

@@ -1,4 +1,4 @@
-r"""The dual of a sparse regression with a ridge, as the dual methods climb it.
+r"""The dual of a sparse regression with a ridge, as the dual methods maximise it.
 
 With :math:`\theta_t = c_t \circ a_t` (weights inside) and :math:`q = \sum_t A_t^\top \theta_t`,
 
@@ -100,8 +100,7 @@ def constant_step(form: SparseRegression) -> float:
     :math:`1/\mu`-smooth and :math:`1/\ell`-strongly convex. The norm comes from a power iteration,
     a pass each.
     """
-    low = min(term.loss.curvature()[0] for term in form.terms)
-    high = max(term.loss.curvature()[1] for term in form.terms)
+    low, high = form.traits.lower, form.traits.upper
     if not (low > 0.0 and np.isfinite(high)):
         return 0.0
     root = 1.0 / np.sqrt(form.ridge)
@@ -138,7 +137,7 @@ def correlations(objective: Objective, a: Dual) -> FloatArray:
     q = np.zeros(form.sparsity.size)
     for term, theta in zip(form.terms, weighted(form, a), strict=True):
         q += term.design.rmatvec(theta)
-    objective.passes += 0.5
+    objective.work.passes += 0.5
     return q
 
 

@@ -17,9 +17,9 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.curvatures.step_lengths import normalised_step
+from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.projection import project
-from sparsemodel.numerics.support.removal import removal_costs
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
 _NEGLIGIBLE = 1e-12
@@ -28,14 +28,14 @@ _WARM = 1e-9
 """Relative accuracy of the minimisations on the way."""
 
 
-def climb(
+def forward_backward_path(
     objective: Objective,
     restricted: RestrictedSolver,
     most: int,
     *,
     sweeps: int = 1,
     enough: Callable[[list[Point]], bool] | None = None,
-    prepare: Callable[[Point], None] | None = None,
+    prepare: Callable[[Point], Point] | None = None,
     scale: FloatArray | None = None,
 ) -> list[Point]:
     """Return a point with at most ``k`` units for each ``k`` from 0, ``most`` at the end.
@@ -54,11 +54,11 @@ def climb(
     sweeps
         How often to go down and up again; it ends by itself when nothing changes.
     enough
-        Asked after each step of the first climb whether to stop there; the points it is given are
-        the list that is returned, which the sweeps improve.
+        Asked after each step of the first forward pass whether to stop there; the points it is
+        given are the list that is returned, which the sweeps improve.
     prepare
-        Called with each point before its gradient is asked for, to fill it in where the one of
-        ``objective`` is not what counts.
+        Returns each point with the gradient that counts, where that is not the one of
+        ``objective``.
     scale
         What squared gradients are divided by to compare coordinates; None takes the diagonal of
         the Hessian at zero.
@@ -73,7 +73,7 @@ def climb(
     diagonal = full_diagonal(objective, origin) if scale is None else scale
     for _ in range(min(most, objective.cardinality.units)):
         if prepare is not None:
-            prepare(points[-1])
+            points[-1] = prepare(points[-1])
         points.append(_one_more(objective, restricted, points[-1], diagonal))
         if (enough is not None and enough(points)) or left.over():
             break
@@ -144,7 +144,7 @@ def _downwards(objective: Objective, restricted: RestrictedSolver, points: list[
 def _upwards(points: list[Point]) -> None:
     """Let improvements below reach the points above, where they are better.
 
-    Climbing again from them would cost half a pass each and gains next to nothing.
+    Another forward pass from them would cost half a pass each and gains next to nothing.
     """
     for k in range(1, len(points)):
         if points[k - 1].value < points[k].value:
@@ -157,4 +157,4 @@ def _better(new: Point, old: Point) -> bool:
     return bool(new.value < old.value - _NEGLIGIBLE * abs(old.value))
 
 
-__all__ = ["climb"]
+__all__ = ["forward_backward_path"]

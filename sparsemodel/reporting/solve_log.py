@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TextIO, final
 
 from sparsemodel.compiler import Plan
-from sparsemodel.compiler.plans.reasons import expectation
 from sparsemodel.driver import StageEnd
 from sparsemodel.interfaces import Iteration
 from sparsemodel.reporting.progress import ProgressLine, is_watched
@@ -51,8 +50,6 @@ def compile_log(plan: Plan) -> str:
     lines += [f"  reduced: {text}" for text in plan.reductions]
     lines += [f"  on the way: {text}" for text in plan.adapters]
     lines.append(f"plan: {plan.outline}")
-    if plan.forecast is not None:
-        lines.append(f"  expected: {expectation(plan.forecast)}")
     return "\n".join(lines)
 
 

@@ -1,28 +1,34 @@
 """Choosing k: paths, information criteria, cross-validation, stability of the support."""
 
-from sparsemodel.selection.criteria import CRITERIA, criterion_values
+from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
-from sparsemodel.selection.path import Followed, PathPoint, solve_path
-from sparsemodel.selection.precision_choice import (
-    Observations,
-    cross_validate_precision,
-    edge_frequencies,
+from sparsemodel.selection.folds import Observed, chosen_place
+from sparsemodel.selection.further import searched_further
+from sparsemodel.selection.path import Followed, PathPoint
+from sparsemodel.selection.precision_matrices import (
+    PrecisionObservations,
     precision_criterion_values,
+    solve_precision_path,
 )
-from sparsemodel.selection.precision_path import solve_precision_path
+from sparsemodel.selection.regression_path import solve_path
+from sparsemodel.selection.regressions import RegressionObservations, regression_criterion_values
+from sparsemodel.selection.searched_path import searched_path
 from sparsemodel.selection.stability import selection_frequencies
 
 __all__ = [
     "CRITERIA",
     "CrossValidation",
     "Followed",
-    "Observations",
+    "Observed",
     "PathPoint",
-    "criterion_values",
+    "PrecisionObservations",
+    "RegressionObservations",
+    "chosen_place",
     "cross_validate",
-    "cross_validate_precision",
-    "edge_frequencies",
     "precision_criterion_values",
+    "regression_criterion_values",
+    "searched_further",
+    "searched_path",
     "selection_frequencies",
     "solve_path",
     "solve_precision_path",

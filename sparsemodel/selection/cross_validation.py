@@ -1,27 +1,16 @@
-"""Cross-validation of k without leaks, and subsets of observations by weights."""
+"""Cross-validation of k without leaks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.compiler import Facts, reduce_form
-from sparsemodel.interfaces import (
-    BoolArray,
-    DataError,
-    FloatArray,
-    IntArray,
-    SparseRegression,
-    Term,
-)
-from sparsemodel.interfaces.numeric import random_numbers, shown
-from sparsemodel.numerics import RegressionObjective, margins
-from sparsemodel.selection.path import PathPoint, solve_path
-
-_IN_EVERY_FIT = -1
+from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces.numeric import random_numbers
+from sparsemodel.selection.folds import Observed, chosen_place, fold_labels
 
 
 @final
@@ -48,7 +37,7 @@ class CrossValidation:
 
 
 def cross_validate(
-    form: SparseRegression,
+    observed: Observed,
     ks: Sequence[int],
     *,
     folds: int | Any = 5,
@@ -57,7 +46,7 @@ def cross_validate(
 ) -> CrossValidation:
     """Return held-out losses of paths that never saw the observations they are tested on.
 
-    Everything is done anew in each fold, centring and scaling included. With
+    Everything is done anew in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen.
 
     Parameters
@@ -65,101 +54,15 @@ def cross_validate(
     folds
         How many, at least 2 (classes are spread evenly), or an array with the number of the fold
         of each observation, which allows any grouping.
-
-    Notes
-    -----
-    A term of a single row, such as ``mu @ w``, is part of the model: it counts in every fit and in
-    no held-out loss.
     """
-    labels = _fold_labels(
-        form,
-        folds,
-        random_numbers(seed),
-    )
+    labels = fold_labels(observed, folds, random_numbers(seed))
     numbers = np.unique(np.concatenate(labels))
-    numbers = numbers[numbers != _IN_EVERY_FIT]
     losses = np.empty((numbers.size, len(ks)))
     for row, number in enumerate(numbers):
-        out = [part == number for part in labels]
-        points = _path_on(form, [~mask for mask in out], ks)
-        losses[row] = [held_out_loss(form, out, point) for point in points]
-    mean = losses.mean(axis=0)
-    best = int(np.argmin(mean))
-    if one_standard_error:
-        error = float(losses[:, best].std(ddof=1) / np.sqrt(numbers.size))
-        best = int(np.flatnonzero(mean <= mean[best] + error)[0])
-    return CrossValidation(np.array(ks), losses, int(ks[best]))
+        kept = [part != number for part in labels]
+        losses[row] = observed.held_out_losses(kept, observed.solutions(kept, ks))
+    place = chosen_place(losses, one_standard_error=one_standard_error)
+    return CrossValidation(np.array(ks), losses, int(ks[place]))
 
 
-def _path_on(form: SparseRegression, kept: list[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
-    part = on_observations(form, kept)
-    return solve_path(part, reduce_form(part, Facts(part)), ks).uninterrupted()
-
-
-def on_observations(form: SparseRegression, kept: Sequence[BoolArray]) -> SparseRegression:
-    """Return the form on some of each term's observations; means become theirs.
-
-    Rows that are not kept have weight zero, so that the data are not copied.
-    """
-    terms = []
-    for term, mask in zip(form.terms, kept, strict=True):
-        weights = np.where(mask, term.weights, 0.0)
-        weights *= term.weights.sum() / weights.sum()
-        terms.append(replace(term, weights=weights))
-    return replace(form, terms=tuple(terms))
-
-
-def held_out_loss(form: SparseRegression, out: Sequence[BoolArray], point: PathPoint) -> float:
-    """Return the mean loss of a point on the observations ``out``."""
-    at = RegressionObjective(form).point_from(point.x)
-    total = weight = 0.0
-    for term, z, mask in zip(form.terms, at.state, out, strict=True):
-        c = np.where(mask, term.weights, 0.0)
-        total += term.loss.total(margins(term, z), term.target, c)
-        weight += float(c.sum())
-    return total / weight
-
-
-def observed(term: Term) -> bool:
-    """Return whether a term's rows are observations, of which some can be left out."""
-    return bool(term.target.shape[0] > 1)
-
-
-def _fold_labels(
-    form: SparseRegression, folds: int | Any, rng: np.random.Generator
-) -> list[IntArray]:
-    sizes = [term.target.shape[0] for term in form.terms if observed(term)]
-    if not sizes:
-        raise DataError("Every term has a single row, so that no observations can be left out.")
-    alone = np.array([_IN_EVERY_FIT])
-    if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
-        if not 2 <= folds <= min(sizes):
-            raise DataError(f"folds must be between 2 and {min(sizes)}, not {shown(folds)}.")
-        return [
-            _spread(term.target, int(folds), rng) if observed(term) else alone
-            for term in form.terms
-        ]
-    labels = np.asarray(folds)
-    if len(sizes) != 1 or labels.shape != (sizes[0],):
-        raise DataError(
-            f"folds must be a whole number, or one label for each of the {sizes[0]} observations."
-        )
-    codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    if codes.max() < 1:
-        raise DataError("folds puts all observations into one fold; there must be two or more.")
-    return [codes if observed(term) else alone for term in form.terms]
-
-
-def _spread(target: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
-    """Deal the observations out to the folds in random order, class by class."""
-    key = target if target.ndim == 1 else target[:, -1]
-    few = np.unique(key).size <= 20  # classes, events; else the order means nothing
-    order = rng.permutation(key.size)
-    if few:
-        order = order[np.argsort(key[order], kind="stable")]
-    labels = np.empty(key.size, dtype=np.intp)
-    labels[order] = np.arange(key.size) % folds
-    return labels
-
-
-__all__ = ["CrossValidation", "cross_validate", "held_out_loss", "observed", "on_observations"]
+__all__ = ["CrossValidation", "cross_validate"]

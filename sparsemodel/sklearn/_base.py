@@ -13,13 +13,13 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sparsemodel.compiler import backend_for
+from sparsemodel.compiler import checked_effort
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import (
     BoolArray,
     DataFit,
     FloatArray,
-    Role,
+    IntArray,
 )
 from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
 
@@ -46,6 +46,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         positive: bool = False,
         groups: Any = None,
         backend: Any = None,
+        effort: str = "medium",
         time_limit: float | None = None,
         certify: bool = False,
         random_state: Any = None,
@@ -57,6 +58,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.positive = positive
         self.groups = groups
         self.backend = backend
+        self.effort = effort
         self.time_limit = time_limit
         self.certify = certify
         self.random_state = random_state
@@ -191,8 +193,11 @@ class Declared:
         self._k.value = 0
         self.problem = Problem(minimize(objective), constraints)
 
-    def solve(self, k: Any, *, backend: Any = None, warm: bool = False) -> Any:
-        """Solve for ``k`` with this backend or the estimator's, from the last solution if warm."""
+    def solve(self, k: Any, *, quick: bool = False) -> Any:
+        """Solve for ``k``; if quick, from the last solution and with little effort.
+
+        Folds times candidates of solutions are for comparing candidates.
+        """
         # More than there are features is no constraint, which is what a grid of k would mean.
         self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self._units)
         model = self._model
@@ -200,22 +205,13 @@ class Declared:
         if model.random_state is not None:
             seed = int(check_random_state(model.random_state).randint(2**31 - 1))
         return self.problem.solve(
-            model.backend if backend is None else backend,
-            start="value" if warm else None,
+            model.backend,
+            start="value" if quick and self.problem.value is not None else None,
+            effort="low" if quick else checked_effort(model.effort),
             seed=seed,
             time_limit=model.time_limit,
             verbose=bool(model.verbose),
         )
-
-    def quick_backend(self) -> Any:
-        """Return the estimator's backend, or one that is quick where the compiler would choose.
-
-        The compiler's plan spends several algorithms on one problem; folds times candidates of
-        them are for comparing candidates, from good starts.
-        """
-        if self._model.backend is not None:
-            return self._model.backend
-        return backend_for(Role.COMPARISON, self.problem.form)
 
     def coefficients(self) -> tuple[FloatArray, Any]:
         """Return ``(coef, intercept)``, with one row per output where there are several."""
@@ -223,6 +219,16 @@ class Declared:
         if self._model.fit_intercept:
             return coef, self._c.value
         return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
+
+
+def candidates_of(name: str, given: Any, grid: Any) -> IntArray:
+    """Return the candidates of a parameter, increasing; ``grid`` where none are given."""
+    candidates = np.atleast_1d(np.asarray(grid if given is None else given))
+    if candidates.ndim != 1 or candidates.dtype.kind not in "iu" or candidates.size == 0:
+        raise ValueError(f"{name} must be whole numbers, for example range(1, 21), not {given!r}.")
+    if candidates.min() < 0:
+        raise ValueError(f"{name} must not be negative, and the smallest is {candidates.min()}.")
+    return np.unique(candidates)
 
 
 def predict_linear(X: Any, coef: FloatArray, intercept: Any) -> FloatArray:
@@ -235,4 +241,4 @@ def predict_linear(X: Any, coef: FloatArray, intercept: Any) -> FloatArray:
     return np.asarray(z[:, 0] if coef.ndim == 1 or coef.shape[0] == 1 else z, dtype=np.float64)
 
 
-__all__ = ["Declared", "SparseLinearModel", "predict_linear"]
+__all__ = ["Declared", "SparseLinearModel", "candidates_of", "predict_linear"]

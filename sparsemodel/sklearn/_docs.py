@@ -23,6 +23,8 @@ PARAMETERS = """\
         A label per feature; features with one label are selected together and count once.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
+    effort : {"low", "medium", "high"}, default="medium"
+        How long the search goes on in vain.
     time_limit : float, default=None
         Seconds after which the best model so far is taken.
     certify : bool, default=False

@@ -10,7 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemodel.compiler import backend_for
+from sparsemodel.compiler import backend_for, checked_effort
 from sparsemodel.interfaces import FloatArray, IntArray, Role
 from sparsemodel.modelling import (
     Parameter,
@@ -22,6 +22,8 @@ from sparsemodel.modelling import (
     offdiag,
 )
 from sparsemodel.modelling.expressions.values import cardinality_bound
+from sparsemodel.selection import chosen_place
+from sparsemodel.sklearn._base import candidates_of
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate
@@ -48,6 +50,8 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         Take the mean to be zero.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
+    effort : {"low", "medium", "high"}, default="medium"
+        How long the search goes on in vain.
     time_limit : float, default=None
         Seconds after which the best matrix so far is taken.
     certify : bool, default=False
@@ -95,6 +99,7 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         shrinkage: float = 0.0,
         assume_centered: bool = False,
         backend: Any = None,
+        effort: str = "medium",
         time_limit: float | None = None,
         certify: bool = False,
         random_state: Any = None,
@@ -106,6 +111,7 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         self.beta = beta
         self.shrinkage = shrinkage
         self.backend = backend
+        self.effort = effort
         self.time_limit = time_limit
         self.certify = certify
         self.random_state = random_state
@@ -198,6 +204,7 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
             else self.backend,
             start="value" if warm else None,
             seed=seed,
+            effort=checked_effort(self.effort),
             time_limit=self.time_limit,
             verbose=bool(self.verbose),
         )
@@ -257,6 +264,7 @@ class SparsePrecisionCV(SparsePrecision):
         shrinkage: float = 0.0,
         assume_centered: bool = False,
         backend: Any = None,
+        effort: str = "medium",
         time_limit: float | None = None,
         certify: bool = False,
         random_state: Any = None,
@@ -270,6 +278,7 @@ class SparsePrecisionCV(SparsePrecision):
         self.beta = beta
         self.shrinkage = shrinkage
         self.backend = backend
+        self.effort = effort
         self.time_limit = time_limit
         self.certify = certify
         self.random_state = random_state
@@ -281,7 +290,9 @@ class SparsePrecisionCV(SparsePrecision):
     best_score_: float
 
     def _choose_edges(self, X: Any) -> Any:
-        self.candidates_ = self._checked_candidates(X.shape[1])
+        pairs = X.shape[1] * (X.shape[1] - 1) // 2
+        grid = np.linspace(0.0, min(_MAX_EDGES, pairs), 8).astype(np.intp)
+        self.candidates_ = candidates_of("candidates", self.candidates, grid)
         folds = list(check_cv(self.cv).split(X))
         scores = np.empty((len(folds), self.candidates_.size))
         for i, (train, test) in enumerate(folds):
@@ -296,25 +307,10 @@ class SparsePrecisionCV(SparsePrecision):
                 nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
                 scores[i, j] = -0.5 * (nll + X.shape[1] * np.log(2.0 * np.pi))
         self.scores_ = scores
-        mean_scores = scores.mean(axis=0)
-        chosen = int(np.argmax(mean_scores))
-        if self.one_standard_error and len(folds) > 1:
-            error = scores[:, chosen].std(ddof=1) / np.sqrt(len(folds))
-            chosen = int(np.argmax(mean_scores >= mean_scores[chosen] - error))
+        chosen = chosen_place(-scores, one_standard_error=self.one_standard_error)
         self.n_edges_ = int(self.candidates_[chosen])
-        self.best_score_ = float(mean_scores[chosen])
+        self.best_score_ = float(scores[:, chosen].mean())
         return self.n_edges_
-
-    def _checked_candidates(self, p: int) -> Any:
-        if self.candidates is None:
-            limit = min(_MAX_EDGES, p * (p - 1) // 2)
-            return np.unique(np.linspace(0.0, limit, 8).astype(np.intp))
-        candidates = np.atleast_1d(np.asarray(self.candidates))
-        if candidates.ndim != 1 or candidates.dtype.kind not in "iu" or not candidates.size:
-            raise ValueError(f"candidates must be whole numbers of edges, not {self.candidates!r}.")
-        if candidates.min() < 0:
-            raise ValueError(f"candidates must not be negative, and hold {candidates.min()}.")
-        return np.unique(candidates)
 
 
 __all__ = ["SparsePrecision", "SparsePrecisionCV"]

@@ -21,7 +21,7 @@ from sparsemodel.interfaces import Backend, RestrictedSolver
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.testing import graphs
 from sparsemodel.testing.backend_checks import contract, equivariance, limits, quality, robustness
-from sparsemodel.testing.backend_checks import graphs as about_graphs
+from sparsemodel.testing.backend_checks import precision_matrices as about_graphs
 from sparsemodel.testing.backend_checks import values as about_values
 from sparsemodel.testing.instances import catalogue
 from sparsemodel.testing.instances.catalogue import BASIC, DEGENERATE, STRUCTURED, WIDE, Maker

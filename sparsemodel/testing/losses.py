@@ -34,6 +34,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.testing.laws.loss_laws import (
+    check_closed_forms,
     check_convexity,
     check_curvature_bounds,
     check_dual_projection,
@@ -169,6 +170,7 @@ LOSS_CHECKS: tuple[Check, ...] = (
     check_gradient_by_differences,
     check_hessian_by_differences,
     check_quadratic,
+    check_closed_forms,
     check_convexity,
     check_curvature_bounds,
     check_infimum,

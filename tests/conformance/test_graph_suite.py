@@ -11,7 +11,7 @@ import pytest
 from sparsemodel.interfaces import Backend, Capabilities, Context, Limits, Objective, Result
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.testing import graphs
-from sparsemodel.testing.backend_checks import graphs as laws
+from sparsemodel.testing.backend_checks import precision_matrices as laws
 from sparsemodel.testing.backends import GRAPH_CHECKS
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import CheckFailure, Refusal

@@ -9,6 +9,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel import registry
+from sparsemodel.losses import SquaredLoss
 
 HEAD = """
 from __future__ import annotations
@@ -64,11 +65,11 @@ RETURNS = {
 }
 
 
-def installed(site, code: str) -> None:
+def installed(site, code: str, group: str = registry.GROUP, name: str = "plugged") -> None:
     info = site / "broken-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\nplugged = broken_code:Plugin\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = broken_code:Plugin\n")
     (site / "broken_code.py").write_text(textwrap.dedent(code))
     registry.refresh()
 
@@ -114,3 +115,52 @@ def test_one_that_returns_rubbish_is_named(kind, site):
     assert_that_the_rest_works()
     with pytest.raises((sm.BackendContractError, LookupError), match=r"plugged|Plugin|lost"):
         problem().solve("plugged")
+
+
+LOSS_HEAD = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from sparsemodel.interfaces import Curved, Loss
+
+@dataclass(frozen=True)
+class Plugin(Curved, Loss):
+    name: ClassVar[str] = "plugged_loss"
+    def value(self, u, y): return 0.5 * (u - y) ** 2
+    def derivative(self, u, y): return u - y
+    def second_derivative(self, u, y): return np.ones(u.shape[0])
+"""
+
+LOSSES = {
+    "raises": ("raise ZeroDivisionError('at import')", "ZeroDivisionError: at import"),
+    "exits": ("import sys; sys.exit(3)", "SystemExit: 3"),
+    "no loss": ("class Plugin: pass", "not a subclass of sparsemodel.interfaces.DataFit"),
+    "an instance": (LOSS_HEAD + "Plugin = Plugin()", "not a subclass"),
+    "abstract": ("from sparsemodel.interfaces import Loss\nclass Plugin(Loss): pass", "abstract"),
+    "needs an argument": (LOSS_HEAD + "    r: float", "missing 1 required"),
+    "bounds without the target": (
+        LOSS_HEAD + "    def curvature(self): return 0.0, 1.0",
+        "too many positional arguments",
+    ),
+    "no kind of target": (LOSS_HEAD + "    target_kind = 'numbers'", "no TargetKind"),
+    "no name": (LOSS_HEAD.replace('"plugged_loss"', "3"), "no name"),
+}
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_loss_that_cannot_be_used_says_why(kind, site):
+    code, why = LOSSES[kind]
+    installed(site, code, registry.LOSSES)
+    assert_that_the_rest_works()
+    problems = {info.name: info.problem for info in sm.available_losses()}
+    assert why in problems.pop("plugged")
+    assert set(problems.values()) == {None}
+    w = sm.Variable(2, name="w")
+    with pytest.raises(sm.ModelError, match="'plugged' could not be loaded"):
+        sm.loss_term("plugged", np.eye(2) @ w, [1.0, 2.0])
+
+
+def test_a_built_in_loss_keeps_its_name(site):
+    installed(site, LOSS_HEAD, registry.LOSSES, name="squared")
+    assert registry.loss_class("squared") is SquaredLoss

@@ -6,6 +6,7 @@ written from the stranger's ``pyproject.toml``.
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from pathlib import Path
@@ -15,18 +16,22 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel import registry
-from sparsemodel.interfaces import Prior
+from sparsemodel.cli import main
+from sparsemodel.cli.exits import Exit
+from sparsemodel.interfaces import Prior, Role
 from sparsemodel.interfaces.standing import Guarantee, Theorem
 
 PROJECT = Path(__file__).parent / "sparsemodel-stranger"
 
 
-def _install(folder: Path, name: str, entry_points: dict[str, str]) -> None:
+def _install(folder: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
     info = folder / f"{name.replace('-', '_')}-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
-    lines = [f"{key} = {value}" for key, value in entry_points.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{registry.GROUP}]", *lines, ""]))
+    lines = []
+    for group, entry_points in groups.items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in entry_points.items()), ""]
+    (info / "entry_points.txt").write_text("\n".join(lines))
 
 
 @pytest.fixture
@@ -42,11 +47,17 @@ def site(tmp_path, monkeypatch):
 def stranger(site):
     """The stranger's package, installed."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    _install(site, project["name"], project["entry-points"][registry.GROUP])
+    _install(site, project["name"], project["entry-points"])
     registry.refresh()
 
 
-def _info(name: str) -> registry.BackendInfo:
+def _table(A, b) -> str:
+    names = [f"x{j}" for j in range(A.shape[1])]
+    lines = [",".join(map(repr, [*a, t])) for a, t in zip(A.tolist(), b.tolist(), strict=True)]
+    return "\n".join([",".join([*names, "y"]), *lines, ""])
+
+
+def _info(name: str) -> registry.PluginInfo:
     (found,) = (info for info in sm.available_backends() if info.name == name)
     return found
 
@@ -109,7 +120,7 @@ def test_a_backend_without_a_prior_is_run_when_it_is_asked_for_only(data):
 
 
 @pytest.mark.usefixtures("stranger")
-def test_a_backend_with_a_good_prior_is_chosen_unasked(monkeypatch):
+def test_a_backend_that_takes_a_role_and_promises_most_is_chosen_unasked(monkeypatch):
     from sparsemodel_stranger import Forward
 
     rng = np.random.default_rng(3)
@@ -118,14 +129,13 @@ def test_a_backend_with_a_good_prior_is_chosen_unasked(monkeypatch):
     b = A[:, :6] @ np.ones(6) + 0.1 * rng.standard_normal(60)
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 6)
     assert problem.plan().chosen != "forward"
-    monkeypatch.setattr(Forward, "prior", Prior(close=1.0, excess=0.0, passes=1.0))
+    monkeypatch.setattr(Forward, "roles", frozenset({Role.FINISH}))
+    monkeypatch.setattr(Forward, "prior", Prior(close=1.0, excess=0.0))
     monkeypatch.setattr(Forward, "purpose", "adds what helps most")
-    text = problem.explain()
     assert problem.plan().chosen == "forward"
-    assert "adds what helps most" in text
-    assert "what the author of forward expects" in text
+    assert "adds what helps most" in problem.explain()
     assert "forward" in problem.solve().backend
-    monkeypatch.setattr(Forward, "prior", Prior(close=0.0, excess=1.0, passes=1.0))
+    monkeypatch.setattr(Forward, "prior", Prior(close=0.0, excess=1.0))
     assert problem.plan().chosen != "forward"
 
 
@@ -151,10 +161,12 @@ def test_a_plugin_that_cannot_be_imported_is_listed_with_the_reason(site, data):
         site,
         "broken-plugins",
         {
-            "no_module": "nowhere_to_be_found:Backend",
-            "no_dependency": "broken_plugin:Backend",
-            "no_attribute": "json:Backend",
-            "no_backend": "json:JSONDecoder",
+            registry.GROUP: {
+                "no_module": "nowhere_to_be_found:Backend",
+                "no_dependency": "broken_plugin:Backend",
+                "no_attribute": "json:Backend",
+                "no_backend": "json:JSONDecoder",
+            }
         },
     )
     registry.refresh()
@@ -182,7 +194,7 @@ def test_a_stranger_cannot_take_the_name_of_a_built_in_backend(site, monkeypatch
     if not first:
         monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
         sys.path.remove(str(site))
-    _install(site, "usurper", {"iht": "sparsemodel_stranger.forward:Forward"})
+    _install(site, "usurper", {registry.GROUP: {"iht": "sparsemodel_stranger.forward:Forward"}})
     registry.refresh()
     assert registry.backend_class("iht").__module__.startswith("sparsemodel_backends")
     assert _info("iht").distribution == "sparsemodel"
@@ -201,3 +213,41 @@ def test_unknown_names_suggest_close_ones(data):
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3)
     with pytest.raises(sm.BackendUnavailableError, match="Did you mean 'grahtp'"):
         problem.solve("graphtp")
+
+
+def test_losses_are_listed_and_found_by_name(stranger, data):
+    A, b = data
+    found = {info.name: info for info in sm.available_losses()}
+    assert found["pseudo-huber"].distribution == "sparsemodel-stranger"
+    assert found["squared"].distribution == "sparsemodel"
+    assert all(info.available for info in found.values())
+    w = sm.Variable(12, name="w")
+    term = sm.loss_term("pseudo-huber", A @ w, b)
+    problem = sm.Problem(sm.minimize(term + sm.ridge(w, 1e-3)), sm.card(w) <= 3)
+    assert problem.solve().support.tolist() == [2, 5, 7]
+
+
+def test_the_command_line_takes_the_strangers_loss(stranger, data, tmp_path, capsys):
+    file = tmp_path / "data.csv"
+    file.write_text(_table(*data))
+    line = ["solve", str(file), "--target", "y", "--k", "3", "--no-certificate", "--json"]
+    assert main([*line, "--loss", "pseudo-huber"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["support"]) == {"x2", "x5", "x7"}
+
+
+def test_an_unknown_loss_is_named_with_what_there_is(site):
+    registry.refresh()
+    w = sm.Variable(2, name="w")
+    with pytest.raises(sm.ModelError, match=r"no loss 'hubre'. Did you mean 'huber'\? Known: "):
+        sm.loss_term("hubre", np.eye(2) @ w, [1.0, 2.0])
+    with pytest.raises(sm.ModelError, match="no loss 'pseudo-huber'"):
+        sm.loss_term("pseudo-huber", np.eye(2) @ w, [1.0, 2.0])
+
+
+def test_the_command_line_says_which_losses_it_cannot_take(data, tmp_path, capsys):
+    file = tmp_path / "data.csv"
+    file.write_text(_table(*data))
+    line = ["solve", str(file), "--target", "y", "--k", "3", "--loss"]
+    for loss, words in (("squard", "Did you mean 'squared'?"), ("cox", "needs two columns")):
+        assert main([*line, loss]) == Exit.USAGE
+        assert words in capsys.readouterr().err

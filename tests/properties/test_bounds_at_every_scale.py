@@ -11,9 +11,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
-from sparsemodel.certificates.proving.compiled import prove
-from sparsemodel.certificates.proving.compiled.enumeration import enumerate_supports
-from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.gram.enumeration import enumerate_supports
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
@@ -100,7 +100,7 @@ def test_certified_bounds_hold_in_exact_arithmetic(seed):
 @pytest.mark.parametrize("seed", range(0, 100, 2))
 def test_proofs_hold_in_exact_arithmetic(seed):
     form = problem(seed)
-    found, _ = prove(form, np.zeros(form.shape), gap=1e-7)
+    found = prove(form, np.zeros(form.shape), gap=1e-7)
     if np.isfinite(found.bound):
         assert Fraction(found.bound) <= exact_optimum(form)
     verify(found, form)
@@ -177,7 +177,8 @@ def test_the_largest_bound_that_is_verified_is_not_above_the_optimum(k):
         form = SparseRegression(
             (term,), np.full(5, 0.1), Cardinality(5, k, np.empty(0, dtype=np.intp))
         )
-        found, x = prove(form, np.zeros(5), gap=1e-9)
+        found = prove(form, np.zeros(5), gap=1e-9)
+        x = found.x
         for one in (found, certify(form, x)):
             assert holds(one, form)
             low, high = one.bound, one.upper

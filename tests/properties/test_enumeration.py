@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sparsemodel.certificates.proving.compiled import prove
-from sparsemodel.certificates.proving.compiled.enumeration import LIMIT, applies, enumerate_supports
-from sparsemodel.certificates.proving.compiled.nodes import IN, OUT, UNDECIDED
-from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.gram.enumeration import LIMIT, applies, enumerate_supports
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED
 from sparsemodel.certificates.verify import verify
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
@@ -108,7 +108,7 @@ def test_a_proof_with_enumerated_parts_is_verified():
     y = a[:, 0] + a[:, 1] + 2.0 * rng.standard_normal(n)
     term = Term(DenseDesign(a), SquaredLoss(), y, np.full(n, 1.0 / n))
     form = SparseRegression((term,), np.full(p, 1e-3), Cardinality(p, k))
-    certificate, _ = prove(form, np.zeros(p), gap=1e-6)
+    certificate = prove(form, np.zeros(p), gap=1e-6)
     assert certificate.relative_gap <= 1e-6
     records = certificate.proof["tree"]["nodes"]
     assert any(record.get("enumerated") for record in records)

@@ -88,7 +88,7 @@ def test_a_bound_that_comes_with_gradients_is_below_the_optimum_with_an_intercep
         points.append(minimise_on_support(objective, np.append(some, 6), objective.origin()))
     for point in points:
         objective.gradient(point)
-        assert objective.best_bound <= best + 1e-12 * abs(best)
+        assert objective.bounds.value <= best + 1e-12 * abs(best)
 
 
 @pytest.mark.parametrize("seed", range(56))
@@ -118,7 +118,7 @@ def test_a_bound_above_a_feasible_point_is_an_error_and_no_proof():
     objective = RegressionObjective(form)
     point = minimise_on_support(objective, np.array([0, 6]), objective.origin())
     objective.gradient(point)
-    objective.best_merit = point.value
+    objective.bounds.merit = point.value
 
     def wrong(form, x, gradients):
         return 2.0 * point.value, point.value
@@ -132,7 +132,7 @@ def test_a_plan_is_not_ended_by_a_bound_that_nobody_proved():
     objective = RegressionObjective(form)
     point = minimise_on_support(objective, np.array([0, 6]), objective.origin())
     objective.gradient(point)
-    objective.best_merit = point.value
+    objective.bounds.merit = point.value
     assert not Closing(objective, None).reached(point, "gp")
     assert not Closing(objective, lambda *_: (0.9 * point.value, point.value)).reached(point, "gp")
     assert Closing(objective, lambda *_: (point.value, point.value)).reached(point, "gp")

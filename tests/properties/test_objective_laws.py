@@ -81,4 +81,4 @@ def test_free_bounds_are_below_the_minimum(instance):
         objective.gradient(objective.origin())
         start = minimise_on_support(objective, np.arange(instance.shape[0]), objective.origin())
         objective.gradient(start)
-        assert objective.best_bound <= best + slack
+        assert objective.bounds.value <= best + slack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparsemodel.certificates.precision_matrices.ascent import rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import PrecisionWitness
 from sparsemodel.certificates.precision_matrices.search import (
     certify_precision,
@@ -21,7 +23,9 @@ from sparsemodel.certificates.precision_matrices.spectral_bounds import (
     dual_value,
     enclose,
 )
-from sparsemodel.interfaces import InfeasibleError
+from sparsemodel.certificates.precision_matrices.trivial import whole_box
+from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
+from sparsemodel.interfaces import CertificateError, InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
 
@@ -64,8 +68,10 @@ def test_bound_is_below_the_best_support(seed: int, p: int, k: int, masked: bool
     assert worse.bound <= optimum + 1e-9
 
 
-@given(st.integers(0, 10_000), st.floats(0.0, 1.0))
-def test_any_dual_matrix_gives_a_valid_bound(seed: int, size: float) -> None:
+@given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.floats(0.0, 20.0))
+def test_any_dual_matrix_and_modulus_give_a_valid_bound(
+    seed: int, size: float, convexity: float
+) -> None:
     form = instance(seed, 4, 30, 2)
     optimum, x = best_point(form)
     rng = np.random.default_rng(seed)
@@ -76,7 +82,8 @@ def test_any_dual_matrix_gives_a_valid_bound(seed: int, size: float) -> None:
     sigma = np.linalg.eigvalsh(form.matrix(x))
     assert box.alpha <= sigma[0] + 1e-12
     assert sigma[-1] <= box.beta + 1e-12
-    assert dual_value(form, U, box.modulus, box)[0] <= optimum + 1e-9
+    for mu in (box.modulus, convexity * box.modulus):
+        assert dual_value(form, U, mu, box)[0] <= optimum + 1e-9
     off = np.where(form.rows == form.cols, 0.0, U)
     assert dual_value(form, off, 0.0, box)[0] <= optimum + 1e-9
     smaller = enclose(form, off, optimum + 1e-9, box)
@@ -115,7 +122,75 @@ def test_whatever_a_file_holds_as_witness_proves_no_more_than_the_truth(
     rng = np.random.default_rng(seed)
     found = certify_precision(form, x, time_limit=0.1).witness.final
     draws = size * rng.standard_normal((enclosures + 2, x.size))
+    modulus, units = float(np.exp(rng.normal(-3.0, 3.0))), rng.integers(-3, 4, form.order)
     for final in (draws[0], found):
-        witness = PrecisionWitness(tuple(draws[2:]), final, draws[1])
-        assert witnessed_bound(form, at.upper, witness) <= optimum + 1e-9
-        assert restricted_nats(form, at, witness.restricted) <= at.value + 1e-9
+        for mu, e in ((None, None), (modulus, None), (modulus, tuple(map(int, units)))):
+            witness = PrecisionWitness(tuple(draws[2:]), final, draws[1], mu, e)
+            assert witnessed_bound(form, at.upper, witness) <= optimum + 1e-9
+            assert restricted_nats(form, at, witness.restricted) <= at.value + 1e-9
+
+
+def test_the_slopes_of_the_bound_are_those_of_its_differences() -> None:
+    form = instance(5, 6, 40, 4)
+    x = precision_objective(form).origin().x
+    box = enclose(form, np.zeros_like(x), evaluate_point(form, x).upper, whole_box(form))
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        U, direction = 0.3 * rng.standard_normal((2, x.size))
+        mu, step = box.modulus * rng.uniform(0.5, 20.0), 1e-6
+        value, ascent, slope = dual_value(form, U, mu, box)
+        ahead = dual_value(form, U + step * direction, mu, box)[0]
+        assert (ahead - value) / step == pytest.approx(float(ascent @ direction), rel=1e-3)
+        ahead = dual_value(form, U, mu + step * box.modulus, box)[0]
+        assert (ahead - value) / (step * box.modulus) == pytest.approx(slope, rel=1e-3)
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_more_than_the_strong_convexity_is_taken_from_the_likelihood(spread: float) -> None:
+    """A quarter less is open than with the modulus of the enclosure, in whatever units."""
+    rng = np.random.default_rng(11)
+    chain = np.eye(12) + 0.45 * (np.eye(12, k=1) + np.eye(12, k=-1))
+    X = rng.multivariate_normal(np.zeros(12), np.linalg.inv(chain), 150)
+    X *= 10.0 ** rng.uniform(-spread, spread, 12)
+    form = SparsePrecision.build(X.T @ X / 150, 11)
+    x = precision_objective(form).origin().x
+    chosen = np.flatnonzero(form.cols - form.rows <= 1)
+    objective = precision_objective(form)
+    x = minimise_precision_on_support(objective, chosen, objective.origin()).x
+    certificate = certify_precision(form, x)
+    witness = certificate.witness
+    assert witness.modulus is not None
+    assert (witness.units is None) == (spread == 0.0)
+    at = evaluate_point(form, x)
+    task = rescaled(form, at.upper, witness.units)
+    plain = PrecisionWitness(witness.enclosing, witness.final, None, None, witness.units)
+    assert witness.modulus > 3.0 * task.enclosed().modulus
+    assert witnessed_bound(form, at.upper, plain) < certificate.bound
+    assert certificate.open_share < 0.08
+
+
+def test_powers_of_two_as_units_change_nothing_but_the_constant() -> None:
+    form = instance(7, 5, 60, 3)
+    units = (3, -2, 0, 1, -4)
+    x = precision_objective(form).origin().x
+    upper = evaluate_point(form, x).upper
+    task = rescaled(form, upper, units)
+    theta = task.in_units(x, -1)
+    there = evaluate_point(task.form, theta)
+    assert there.value - task.shift == pytest.approx(upper, abs=1e-12)
+    np.testing.assert_array_equal(
+        task.in_units(form.entries(form.covariance)), task.form.entries(task.form.covariance)
+    )
+    assert task.in_nats(there.value) <= upper
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [("modulus", -1.0), ("modulus", np.nan), ("units", (1, 2)), ("units", (0, 0, 0, 2000))],
+)
+def test_a_modulus_and_units_that_cannot_be_are_refused(line: str, value: object) -> None:
+    form = instance(3, 4, 40, 2)
+    found = certify_precision(form, best_point(form)[1])
+    forged = replace(found, witness=replace(found.witness, **{line: value}))
+    with pytest.raises(CertificateError, match=rf"witness\.{line}"):
+        verify_precision(forged, form)

@@ -12,9 +12,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.proving.branch_and_bound import search as general
-from sparsemodel.certificates.proving.compiled import search as compiled
-from sparsemodel.certificates.proving.compiled.node_compiled import solve_node
+from sparsemodel.certificates.proving import search
+from sparsemodel.certificates.proving.gram.node_compiled import solve_node
+from sparsemodel.certificates.proving.gram.part import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.numerics import RegressionObjective
@@ -135,10 +135,33 @@ def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first
 
 def test_the_solver_of_nodes_divides_by_zero_without_raising():
     """Nothing to choose, no multiplier, and a matrix that Newton's method refuses."""
-    q = np.array([[1.0, 5.0], [5.0, 1.0]]) * 1e3
+    q, one, far = np.array([[1.0, 5.0], [5.0, 1.0]]) * 1e3, np.ones(2), np.full(2, np.inf)
     for status in (np.zeros(2, np.int8), np.ones(2, np.int8)):
-        solve_node(q, np.ones(2), 0.0, np.zeros(2), 0.0, status, 2, 1.0, 1e-9, 50)
-    solve_node(-q, np.ones(2), 0.0, np.ones(2), 0.0, np.zeros(2, np.int8), 1, 1.0, 1e-9, 50)
+        solve_node(q, one, 0.0, one, -far, far, np.zeros(2), 0.0, status, 2, 1.0, 1e-9, 50)
+    nothing = np.zeros(2, np.int8)
+    solve_node(-q, one, 0.0, one, -far, far, one, 0.0, nothing, 1, 1.0, 1e-9, 50)
+    none = np.zeros(2)  # no curvature beside that of the matrix, and a bound of zero
+    solve_node(q, one, 0.0, none, none, one, one, 0.0, nothing, 1, 1.0, 1e-9, 50)
+
+
+@pytest.mark.parametrize("ridge", [0.03, 0.01])
+def test_a_node_with_more_columns_than_rows_is_solved_in_few_rounds(ridge):
+    """Linear columns are dependent there, and a Newton step that helps nowhere is not taken."""
+    n, p, tolerance = 30, 100, 1e-3
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a = rng.standard_normal((n, p))
+        b = a[:, :4] @ [1.0, -1.0, 1.0, -1.0] + rng.standard_normal(n)
+        b /= np.sqrt(b @ b / n)
+        q, g = a.T @ a / n / ridge, a.T @ b / n / np.sqrt(ridge)
+        one, far, status = np.ones(p), np.full(p, np.inf), np.zeros(p, np.int8)
+        w, _, bound, value, rounds = solve_node(
+            q, g, 0.5, one, -far, far, np.zeros(p), 0.0, status, 4, np.inf, tolerance, 200
+        )
+        assert rounds < 100
+        assert 0.0 <= value - bound <= tolerance
+        gains = np.sort(np.square(q @ w - g))[-4:]  # the bound of the point, written otherwise
+        assert bound == pytest.approx(0.5 - 0.5 * w @ q @ w - 0.5 * gains.sum(), abs=1e-9)
 
 
 def interrupted_after(count, original):
@@ -165,14 +188,14 @@ def wide(loss):
     return declared
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("loss", [sm.logistic_loss, sm.huber_loss, sm.squared_hinge_loss])
 def test_an_interrupted_proof_returns_what_is_proved(loss, count, monkeypatch):
     declared = wide(loss)
     whole = declared.prove(time_limit=2.0)
     again = wide(loss)
-    method = interrupted_after(count, general.Search._work)
-    monkeypatch.setattr(general.Search, "_work", lambda *a: method(*a))
+    method = interrupted_after(count, search.Search._look)
+    monkeypatch.setattr(search.Search, "_look", lambda *a: method(*a))
     proof = again.prove(time_limit=2.0)
     assert proof.proof["summary"]["ended"] == "interrupted"
     assert proof.bound <= whole.upper
@@ -182,8 +205,8 @@ def test_an_interrupted_proof_returns_what_is_proved(loss, count, monkeypatch):
 
 def test_an_interrupted_search_for_squares_returns_what_is_proved(monkeypatch):
     declared = wide(sm.squared_loss)
-    method = interrupted_after(1, compiled.Search.branch_all)
-    monkeypatch.setattr(compiled.Search, "branch_all", lambda self: method(self))
+    method = interrupted_after(2, search.Search._look)
+    monkeypatch.setattr(search.Search, "_look", lambda *a: method(*a))
     proof = declared.prove(time_limit=5.0)
     assert proof.proof["summary"]["ended"] == "interrupted"
     assert proof.bound > 0.0
@@ -210,8 +233,8 @@ def test_compiling_does_not_count_as_search(monkeypatch):
             time.sleep(0.2)
             return name
 
-    name = "sparsemodel.certificates.proving.compiled.warm"
+    name = "sparsemodel.certificates.proving.gram.warm"
     monkeypatch.setitem(sys.modules, name, Slow(name))
-    search = types.SimpleNamespace(deadline=100.0)
-    assert compiled.Search._compiled(search) == "solve_node"
-    assert 100.2 <= search.deadline < 105.0
+    gram = Gram.of(wide(sm.squared_loss).form, wide(sm.squared_loss).form)
+    assert gram.compiled() == "solve_node"
+    assert 0.2 <= gram.delay < 5.0

@@ -15,8 +15,8 @@ import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.certificates.dual_bounds.bound_search import Found
 from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
-from sparsemodel.certificates.proving.compiled import prove
-from sparsemodel.certificates.proving.compiled.quadratic import Quadratic, minorant
+from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
@@ -211,7 +211,8 @@ def test_proofs_with_linear_terms_agree_with_brute_force(wide, seed):
     form = make(SquaredLoss(), rng, intercept=not wide and rng.random() < 0.5, wide=wide)
     form = random_linear(split(form, rng), rng)
     truth = best_by_brute_force(form)
-    certificate, x = prove(form, np.zeros(form.shape), gap=1e-6, time_limit=None)
+    certificate = prove(form, np.zeros(form.shape), gap=1e-6, time_limit=None)
+    x = certificate.x
     noise = 1e-9 * (1.0 + abs(truth))
     assert certificate.bound <= truth + noise
     assert primal(form, x).value <= truth + 1.1e-6 * abs(truth) + noise

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.certificates import verify
-from sparsemodel.certificates.files import regression_file as serialize
-from sparsemodel.certificates.precision_matrices import precision_file
+from sparsemodel.certificates import Certificate, PrecisionCertificate, verify
+from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.cli import main
 
 
@@ -28,7 +27,7 @@ def of_a_graph() -> tuple[sm.Problem, dict, float]:
     problem = sm.Problem(goal, sm.card(sm.offdiag(omega)) <= 4)
     problem.solve()
     certificate = problem.certify(time_limit=1.0)
-    return problem, json.loads(precision_file.dumps(certificate)), certificate.upper
+    return problem, certificate.to_dict(), certificate.upper
 
 
 def of_a_proof(loss_of) -> tuple[sm.Problem, dict, float]:
@@ -38,7 +37,7 @@ def of_a_proof(loss_of) -> tuple[sm.Problem, dict, float]:
     loss = loss_of(A @ w, np.where(rng.random(12) < 0.5, 1.0, -1.0))
     problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.02)), sm.card(w) <= 3)
     certificate = problem.prove()
-    return problem, json.loads(serialize.dumps(certificate)), certificate.upper
+    return problem, certificate.to_dict(), certificate.upper
 
 
 GRAPH, GRAPH_BODY, GRAPH_UPPER = of_a_graph()
@@ -74,7 +73,7 @@ def forged(body: dict, where: tuple, junk: object) -> str | None:
         inner = inner[key]
     inner[where[-1]] = junk
     try:
-        body["digest"] = serialize.digest(body)
+        body["digest"] = digest(body)
     except (ValueError, TypeError):
         return None
     return json.dumps(body)
@@ -86,7 +85,7 @@ def test_any_entry_of_a_graphs_certificate(where, junk):
     if text is None:
         return
     try:
-        certificate = precision_file.loads(text)
+        certificate = PrecisionCertificate.from_json(text)
         str(certificate)
         verify(certificate, GRAPH.form)
     except sm.CertificateError:
@@ -100,7 +99,7 @@ def test_a_graphs_certificate_cut_short(cut, byte):
     cut %= len(text)
     for damaged in (text[:cut], text[:cut] + chr(byte) + text[cut + 1 :]):
         try:
-            found = precision_file.loads(damaged)
+            found = PrecisionCertificate.from_json(damaged)
         except sm.CertificateError:
             continue
         assert found.bound == GRAPH_BODY["bound"]
@@ -115,7 +114,7 @@ def test_any_entry_of_a_proof_that_is_verified_or_gone_on_with(problem, body, up
     if text is None:
         return
     try:
-        certificate = serialize.loads(text)
+        certificate = Certificate.from_json(text)
         str(certificate)
     except sm.CertificateError:
         return
@@ -138,11 +137,11 @@ def test_a_graphs_certificate_cannot_ask_for_much_memory():
     body = json.loads(json.dumps(GRAPH_BODY))
     zeros = {"shape": [2**25], "positions": "", "values": ""}
     body["witness"] |= {"x": zeros, "enclosing": [zeros] * 1000}
-    body["digest"] = serialize.digest(body)
+    body["digest"] = digest(body)
     tracemalloc.start()
     try:
         with pytest.raises(sm.CertificateError, match="witness"):
-            precision_file.loads(json.dumps(body))
+            PrecisionCertificate.from_json(json.dumps(body))
         assert tracemalloc.get_traced_memory()[1] < 2**29
     finally:
         tracemalloc.stop()
@@ -197,7 +196,7 @@ def test_names_that_lead_elsewhere_are_plain_names(tmp_path: Path, monkeypatch, 
     assert main([*arguments, "c.json"]) == 0
     body = json.loads(Path("c.json").read_text())
     body["recipe"] = [*body["recipe"], "--certificate", "../stolen.json"]
-    body["digest"] = serialize.digest(body)
+    body["digest"] = digest(body)
     Path("c.json").write_text(json.dumps(body))
     assert main(["verify", "c.json", "data.csv"]) not in (0, 1)  # no option of a recipe writes
     victim = tmp_path / "victim.json"

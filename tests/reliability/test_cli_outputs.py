@@ -101,14 +101,14 @@ def test_a_link_to_a_folder(inside: Path, capsys):
 def test_what_cannot_be_written_is_told_before_the_work(
     name, words, code, inside: Path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("sparsemodel.cli.commands.solve.read", None)  # never called
+    monkeypatch.setattr("sparsemodel.cli.options.read_table", None)  # never called
     assert refused(capsys, words, name) == code
     assert [p.name for p in inside.iterdir()] == ["data.csv"]
 
 
 @ON_POSIX
 def test_a_folder_one_may_not_write_to_or_look_into(inside: Path, capsys, monkeypatch):
-    monkeypatch.setattr("sparsemodel.cli.commands.solve.read", None)
+    monkeypatch.setattr("sparsemodel.cli.options.read_table", None)
     for name, rights in (("closed", 0o555), ("hidden", 0o000)):
         Path(name).mkdir()
         Path(name).chmod(rights)

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.certificates.files.regression_file import digest, dumps, loads
+from sparsemodel.certificates import Certificate
+from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.cli import main
 
 
@@ -24,7 +25,7 @@ def certified() -> tuple[sm.Problem, dict]:
     A, b = rng.standard_normal((15, 4)), rng.standard_normal(15)
     w = sm.Variable(4, name="w")
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 0.1)), sm.card(w) <= 2)
-    return problem, json.loads(dumps(problem.certify()))
+    return problem, problem.certify().to_dict()
 
 
 PROBLEM, BODY = certified()
@@ -53,7 +54,7 @@ def paths(value: object, at: tuple = ()) -> list[tuple]:
 def read(text: str) -> None:
     """A certificate that is read is verified: it holds, or it is refused."""
     try:
-        certificate = loads(text)
+        certificate = Certificate.from_json(text)
         str(certificate)
     except sm.CertificateError:
         return
@@ -92,7 +93,7 @@ def test_truncated_and_flipped_text(cut, byte):
 )
 def test_documents_that_are_built_to_hurt(text):
     with pytest.raises(sm.CertificateError):
-        loads(text)
+        Certificate.from_json(text)
 
 
 def test_a_small_file_cannot_ask_for_much_memory():

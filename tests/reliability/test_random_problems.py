@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from sparsemodel.testing.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
-from sparsemodel.testing.stress.posing.strategies import recipes
+from sparsemodel.testing.stress.posing.hypothesis_recipes import recipes
 
 pytestmark = pytest.mark.unrefereed("the judge of the stress run asks the referee itself")
 

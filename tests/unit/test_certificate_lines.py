@@ -14,8 +14,8 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, PrecisionCertificate, certify, verify
 from sparsemodel.certificates.files.json_document import digest
-from sparsemodel.certificates.files.regression_file import loads
-from sparsemodel.certificates.precision_matrices.precision_file import loads as graph_loads
+
+loads, graph_loads = Certificate.from_json, PrecisionCertificate.from_json
 
 FIRST = Path(__file__).parent / "certificates_of_version_1"
 

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, certify, free_bound, verify
-from sparsemodel.certificates.files.regression_file import digest, dumps, loads
+from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.certificates.statements.fingerprint import design_fingerprint
 from sparsemodel.designs import (
     DenseDesign,
@@ -163,9 +163,9 @@ def test_reports_are_written_by_ending(certificate, tmp_path):
 
 def test_html_stands_alone_and_escapes_names(form):
     c = certify(form, optimum(form), names=["<script>alert(1)</script>"] * 8)
-    from sparsemodel.reporting.documents.html import certificate_html
+    from sparsemodel.documents.html import as_html
 
-    page = certificate_html(c)
+    page = as_html(c.document())
     assert "<script" not in page
     assert "http" not in page
 
@@ -194,9 +194,9 @@ def test_tampering_is_found_and_named(line, certificate, form):
         body["gap"] = gap
         body["relative_gap"] = gap / max(abs(body["upper"]), abs(body["bound"])) if gap else 0.0
     with pytest.raises(CertificateError, match="digest"):
-        loads(json.dumps(body))
+        Certificate.from_json(json.dumps(body))
     body["digest"] = digest(body)
-    forged = loads(json.dumps(body))
+    forged = Certificate.from_json(json.dumps(body))
     with pytest.raises(CertificateError, match=f"line '{line}'"):
         verify(forged, form)
 
@@ -261,7 +261,7 @@ def test_every_missing_line_is_named(certificate):
         del body[line]
         body["digest"] = digest(body)
         with pytest.raises(CertificateError, match=f"'{line}"):
-            loads(json.dumps(body))
+            Certificate.from_json(json.dumps(body))
 
 
 def test_fingerprints_depend_on_the_numbers_alone():
@@ -314,7 +314,7 @@ def test_custom_losses_are_bounded_by_their_tangent():
     assert math.isfinite(c.bound)
     assert c.bound <= c.value
     assert any("cosh_loss" in a.text and not a.checked for a in c.assumptions)
-    verify(loads(dumps(c)), form)
+    verify(Certificate.from_json(c.to_json()), form)
 
 
 def test_constraints_beside_the_cardinality_are_checked(form):

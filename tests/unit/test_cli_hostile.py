@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from sparsemodel.cli import main
-from sparsemodel.cli.plain import cell, distinct, message, name
-from sparsemodel.markup import visible
+from sparsemodel.cli.printing import cell, distinct, message, name
+from sparsemodel.documents.escaping import visible
 
 HOSTILE = ["\x1b[31mred", "nul\0l", "\u202egnp.exe", "=cmd|' /C calc'!A0", "|a|<b>", "x" * 10_000]
 

@@ -18,7 +18,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import (
     CoefficientBounds,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
-from sparsemodel.certificates.proving.branch_and_bound import prove
+from sparsemodel.certificates.proving import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
 
@@ -33,7 +33,7 @@ def data(n: int = 60, p: int = 120, seed: int = 3) -> tuple[FloatArray, FloatArr
 
 
 def problem(
-    x: FloatArray, y: FloatArray, *, ridge: float = 0.0, intercept: bool = False
+    x: FloatArray, y: FloatArray, *, k: int = 2, ridge: float = 0.0, intercept: bool = False
 ) -> sm.Problem:
     w = sm.Variable(x.shape[1], name="w")
     prediction = x @ w
@@ -41,7 +41,7 @@ def problem(
         prediction = prediction + sm.Variable(name="b")
     loss = sm.squared_loss(prediction, y)
     goal = loss + sm.ridge(w, ridge) if ridge else loss
-    return sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+    return sm.Problem(sm.minimize(goal), sm.card(w) <= k)
 
 
 def form_of(one: sm.Problem) -> SparseRegression:
@@ -85,13 +85,13 @@ def test_a_proof_without_a_ridge_closes_and_is_verified_from_its_file(
 
 
 def test_a_proof_with_bounds_goes_on_where_it_was_stopped() -> None:
-    x, y = data(40, 150)
-    one = problem(x, y)
+    x, y = data(200, 150)
+    one = problem(x, y + 0.5 * x[:, 30] - 0.4 * x[:, 40] + x[:, 50:60].sum(axis=1) / 3.0, k=4)
     one.solve()
     form, start = form_of(one), np.zeros(150)
     bounds = bounds_of(form)
     assert isinstance(bounds, CoefficientBounds)
-    first = prove(form, start, gap=1e-6, max_nodes=2, bounds=bounds)
+    first = prove(form, start, gap=1e-6, max_nodes=1, bounds=bounds)
     assert first.relative_gap > 1e-6
     last = prove(form, start, gap=1e-6, resume=first)
     assert last.relative_gap <= 1e-6

@@ -22,7 +22,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
     subsets,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
-from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term

@@ -107,8 +107,9 @@ def test_a_path_reads_the_data_a_few_times():
     b = A[:, :20] @ rng.standard_normal(20) + rng.standard_normal(4000)
     w = sm.Variable(40)
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 20)
-    path = problem.path(range(1, 21))
-    assert path.passes < 3.0
+    # A search at every k reads the compressed data: a few of their passes are one of the data.
+    assert problem.path(range(1, 21), effort="low").passes < 3.0
+    assert problem.path(range(1, 21)).passes < 6.0
 
 
 def test_no_weight_at_all():

@@ -66,13 +66,13 @@ def follows(declare: Declare, shape: Any, first: Any, then: Any) -> None:
     changed = declare(theta)
     for value in (first, then, first):
         theta.value = np.array(value)
+        fresh = declare(parameter(shape, value))
+        words, wanted = declare(parameter(shape, value)).explain(), fresh.solve().value
         for problem in (waiting, changed):
-            fresh = declare(parameter(shape, value))
-            assert problem.explain() == fresh.explain()
-            wanted, got = fresh.solve(), problem.solve()
-            assert got.value == pytest.approx(wanted.value, rel=1e-7, abs=1e-9)
-            bound = fresh.certify().bound
-            assert problem.certify().bound == pytest.approx(bound, rel=1e-6, abs=1e-7)
+            assert problem.explain() == words
+            assert problem.solve().value == pytest.approx(wanted, rel=1e-7, abs=1e-9)
+        bound = fresh.certify().bound
+        assert changed.certify().bound == pytest.approx(bound, rel=1e-6, abs=1e-7)
     if len(shape) == 1:
         theta.value[...] = then  # in place
         assert changed.solve().value == pytest.approx(declare(parameter(shape, then)).solve().value)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates.files.regression_file import digest
+from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.certificates.verify import verify
 
 RNG = np.random.default_rng(0)

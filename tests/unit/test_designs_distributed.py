@@ -29,6 +29,7 @@ def one_thread():
 
 
 def spread(array: np.ndarray, rows: int = 3, columns: int = 2) -> Any:
+    rows = max(rows, array.shape[0] // 7)  # eight or so; thousands of tasks would show no more
     return DistributedDesign(da.from_array(array, chunks=(rows, columns)))
 
 

@@ -119,13 +119,13 @@ def test_an_iteration_costs_half_a_pass():
     backend = DIHT(max_iter=50, patience=1000)
     backend.solve(objective, Context(minimise_restricted))
     # Half a pass at the start, and one for each new best primal point (few).
-    assert 50 * 0.5 <= objective.passes <= 50 * 0.5 + 4.0
+    assert 50 * 0.5 <= objective.work.passes <= 50 * 0.5 + 4.0
 
 
 def test_an_epoch_costs_one_pass_and_the_refreshed_sums():
     objective = catalogue.instance(catalogue.wide_logistic_ridge).objective()
     SDIHT(max_iter=20, patience=1000).solve(objective, Context(minimise_restricted))
-    assert 20.0 <= objective.passes <= 20.0 + 2 * 0.5 + 4.0
+    assert 20.0 <= objective.work.passes <= 20.0 + 2 * 0.5 + 4.0
 
 
 def test_the_paper_s_own_steps_are_an_option():

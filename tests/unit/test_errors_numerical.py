@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.modelling.failures import numerical_failures
+from sparsemodel.modelling.results.failures import numerical_failures
 
 RNG = np.random.default_rng(0)
 

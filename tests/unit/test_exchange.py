@@ -375,3 +375,18 @@ def test_small_gains_beside_large_ones_are_made_in_single_precision() -> None:
         problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 7)
         value = problem.solve("exchange").value
         assert value <= problem.solve("local_search").value * (1.0 + 1e-4)
+
+
+def test_a_support_that_stands_out_is_not_perturbed_and_one_with_doubles_is() -> None:
+    rng = np.random.default_rng(11)
+    A = rng.standard_normal((200, 50))
+    b = A[:, :4] @ np.array([3.0, -2.0, 2.0, 1.5]) + 0.3 * rng.standard_normal(200)
+    twins = A.copy()
+    twins[:, 10] = A[:, 0] + 0.3 * rng.standard_normal(200)
+    for data, perturbed in ((A, False), (twins, True)):
+        w = sm.Variable(50)
+        problem = sm.Problem(sm.minimize(sm.squared_loss(data @ w, b)), sm.card(w) <= 4)
+        ended = problem.solve("exchange")
+        assert ended.support.tolist() == [0, 1, 2, 3]
+        alone = problem.solve("exchange:rounds=0")
+        assert (ended.iterations > alone.iterations) is perturbed

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates import Claim, verify
+from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.interfaces import Stop
-from sparsemodel.numerics import forward_backward as climbing
+from sparsemodel.modelling.results import packaged
+from sparsemodel.numerics import RegressionObjective, forward_backward, minimise_on_support
 from sparsemodel.numerics.budget import budget, ending_by
-from sparsemodel.selection import precision_path
+from sparsemodel.selection import precision_matrices
 
 
 def _regression(n: int = 60, p: int = 30, k: int = 5) -> sm.Problem:
@@ -77,7 +80,7 @@ def test_a_path_that_ends_early_keeps_the_points_that_are_done(
             raise KeyboardInterrupt
         clock.now += 100.0
 
-    monkeypatch.setattr(climbing, "_one_more", _after(5, climbing._one_more, end))
+    monkeypatch.setattr(forward_backward, "_one_more", _after(5, forward_backward._one_more, end))
     path = problem.path(range(11), sweeps=0, time_limit=10.0)
     assert path.stop is stop
     assert stop.value in repr(path)
@@ -115,7 +118,9 @@ def test_ctrl_c_inside_a_fold_ends_the_cross_validation(monkeypatch: pytest.Monk
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(climbing, "_one_more", _after(5, climbing._one_more, interrupt))
+    monkeypatch.setattr(
+        forward_backward, "_one_more", _after(5, forward_backward._one_more, interrupt)
+    )
     with pytest.raises(KeyboardInterrupt):
         path.cross_validate(folds=3)
 
@@ -146,11 +151,65 @@ def test_graphs_are_searched_and_certified_by_work_that_fits(
         begun.append("a decomposition")
         raise AssertionError
 
-    monkeypatch.setattr("sparsemodel.numerics.precision.newton._newton_step", refuse)
-    monkeypatch.setattr("sparsemodel.certificates.precision_matrices.search.enclose", refuse)
-    monkeypatch.setattr(precision_path, "removal_costs", refuse)
+    monkeypatch.setattr("sparsemodel.numerics.precision.log_det_newton._newton_step", refuse)
+    monkeypatch.setattr("sparsemodel.certificates.precision_matrices.ascent.enclose", refuse)
+    monkeypatch.setattr(precision_matrices, "removal_costs", refuse)
     solution = problem.solve(time_limit=5.0)
     certificate = problem.certify(time_limit=5.0)
     assert not begun
     assert solution.stop is Stop.TIME_LIMIT
-    assert certificate.bound <= certificate.value
+    assert certificate.bound == -np.inf  # no eigenvalues, no claim
+    assert certificate.claim is Claim.NONE
+    assert verify(certificate, problem.form).claim is Claim.NONE
+
+
+def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every factorisation too long for any limit."""
+    monkeypatch.setattr("sparsemodel.numerics.budget.rate", lambda: 1.0)
+    monkeypatch.setattr("sparsemodel.numerics.budget._FREE", 0.0)
+
+
+def test_what_cannot_be_factored_in_time_is_minimised_by_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    form, support = _regression().form, np.arange(5)
+    one, other = RegressionObjective(form), RegressionObjective(form)
+    expected = minimise_on_support(one, support, one.origin())
+    assert one.work.factorizations > 0
+    _no_time(monkeypatch)
+    with ending_by(time.perf_counter() + 100.0) as left:
+        found = minimise_on_support(other, support, other.origin())
+    assert other.work.factorizations == 0
+    assert not left.cut  # another way to the same point leaves nothing out
+    assert np.allclose(found.x, expected.x, rtol=1e-8, atol=1e-10)
+
+
+def test_observations_are_compressed_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = _regression(n=2000, p=70)
+    with monkeypatch.context() as patch:
+        _no_time(patch)
+        assert problem.solve(time_limit=50.0).stop is Stop.CONVERGED
+        assert not _compressed(problem)
+        hurried = problem.value
+    assert problem.solve().value == pytest.approx(hurried, rel=1e-9)
+    assert _compressed(problem)
+
+
+def _compressed(problem: sm.Problem) -> bool:
+    reduced = problem._compiled()._reduced  # as the last solve had it
+    assert reduced is not None
+    return any(isinstance(reduction, Compress) for reduction in reduced.reductions)
+
+
+def test_the_first_solve_of_a_proof_counts_in_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float | None] = []
+    run = packaged.run
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(budget().deadline)
+        return run(*arguments)
+
+    monkeypatch.setattr(packaged, "run", watched)
+    _regression().prove(time_limit=50.0)
+    assert len(seen) == 1
+    assert seen[0] is not None

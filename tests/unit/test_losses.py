@@ -204,7 +204,7 @@ def test_the_bound_on_the_smoothing_error_is_attained(loss: Loss, mu: float) -> 
     drop = loss.value(u, y) - loss.smoothed(mu).value(u, y)
     assert drop.min() >= -1e-14
     assert drop.max() == pytest.approx(loss.smoothing_error(mu), rel=1e-9)
-    assert loss.smoothed(mu).curvature() == (0.0, pytest.approx(1.0 / mu))
+    assert loss.smoothed(mu).curvature(np.zeros(1)) == (0.0, pytest.approx(1.0 / mu))
 
 
 def test_smoothing_keeps_the_dual_domain() -> None:

@@ -88,7 +88,7 @@ def test_conjugate_pairs(family: str) -> None:
             -float(loss.conjugate(np.zeros(1), y)[0]), rel=1e-12, abs=1e-12
         )
         if isinstance(loss, Curved):
-            low, high = loss.curvature()
+            low, high = loss.curvature(y)
             h = loss.second_derivative(u, y)
             assert np.all((low <= h) & (h <= high))
             change = (loss.derivative(v, y) - slope) * (v - u)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel import markup
+from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook
 
 VOID = {"br", "hr", "img", "meta"}
 
@@ -97,7 +97,14 @@ def test_several_classes(problem: sm.Problem) -> None:
     assert "w[" in shown(three.certify())
 
 
+def panel(*blocks: Any) -> Text:
+    return Text(as_notebook(Document("Thing", "a thing", (Section("", blocks, folded=False),))))
+
+
 def test_nothing_to_show_is_nothing() -> None:
-    assert markup.facts([]) == markup.bars([]) == markup.folded("title", "") == ""
-    assert "and 3 more" in markup.bars([("a", 1.0)], more=3)
-    assert Text(markup.bars([("zero", 0.0)])).text
+    assert "table" not in panel(Facts([]), Bars([])).tags
+    folded = as_notebook(Document("Thing", "a thing", (Section("title", (Facts([]),)),)))
+    assert "title" not in Text(folded).text
+    many = Bars([Bar(f"b{i}", 1.0, "1") for i in range(33)])
+    assert "and 3 more" in panel(many).text
+    assert "zero" in panel(Bars([Bar("zero", 0.0, "0")])).text

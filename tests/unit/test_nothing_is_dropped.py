@@ -11,13 +11,10 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.constraints import (
-    Bound,
-    Constraint,
-    LinearConstraint,
-    NormConstraint,
-)
-from sparsemodel.modelling.precision_matrices import terms_and_constraints as matrices
+from sparsemodel.modelling.expressions.comparisons import Bound, Constraint, LinearConstraint
+from sparsemodel.modelling.expressions.norms import NormConstraint
+from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 
 RNG = np.random.default_rng(1)
 P = 4
@@ -50,12 +47,12 @@ KEPT: dict[type[Constraint], list[tuple[Callable[[Any], Any], Check]]] = {
         (lambda W: sm.norm(W) <= 0.1, lambda X: np.linalg.norm(X) <= 0.1 + 1e-6),
         (lambda W: sm.norm(W, 1) <= 0.1, lambda X: np.abs(X).sum() <= 0.1 + 1e-6),
     ],
-    matrices.EdgeCount: [(lambda W: sm.card(sm.offdiag(W)) <= 2, lambda X: pairs(X) <= 2)],
-    matrices.EigenvalueBound: [
+    EdgeCount: [(lambda W: sm.card(sm.offdiag(W)) <= 2, lambda X: pairs(X) <= 2)],
+    EigenvalueBound: [
         (lambda W: W >> 2.0, lambda X: np.linalg.eigvalsh(X)[0] >= 2.0 - 1e-6),
         (lambda W: W << 0.5, lambda X: np.linalg.eigvalsh(X)[-1] <= 0.5 + 1e-6),
     ],
-    matrices.EdgePattern: [
+    EdgePattern: [
         (lambda W: sm.forbidden_edges(W, [(0, 1)]), lambda X: X[0, 1] == 0.0 == X[1, 0]),
         (lambda W: sm.required_edges(W, [(0, 1)]), lambda X: X[0, 1] != 0.0),
     ],

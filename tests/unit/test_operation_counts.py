@@ -99,9 +99,9 @@ def test_polishing_reuses_the_last_factor():
     form = problem.form
     objective = RegressionObjective(form)
     point = NHTP().solve(objective, Context(minimise_on_support)).point
-    before = objective.factorizations
+    before = objective.work.factorizations
     minimise_on_support(objective, point.support, point)
-    assert objective.factorizations == before
+    assert objective.work.factorizations == before
 
 
 def test_minimisers_on_a_support_need_no_full_product():
@@ -196,11 +196,11 @@ def test_a_swap_of_the_local_search_takes_one_pass():
     state = backend.init(objective, context)
     swaps = 0
     while not state.done:
-        support, before = state.point.support, objective.passes
+        support, before = state.point.support, objective.work.passes
         state = backend.step(objective, state, context)
         if not state.done:
             swaps += 1
-            assert objective.passes - before == 1.0
+            assert objective.work.passes - before == 1.0
             assert np.setdiff1d(state.point.support, support).size == 1
     assert swaps >= 5
     np.testing.assert_array_equal(state.point.support, np.arange(20))

@@ -17,9 +17,10 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 import sparsemodel as sm
+from sparsemodel.documents import Chart, Series
+from sparsemodel.documents.picture import line_chart
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting import plots
-from sparsemodel.reporting.documents.picture import Series, line_chart
 from sparsemodel.reporting.plots.plot_style import BLUE, ORANGE
 
 
@@ -241,6 +242,6 @@ def test_gaps_along_k(tmp_path: Path) -> None:
 
 def test_a_chart_of_nothing_is_not_drawn() -> None:
     flat = Series("gap", [1.0, 2.0, 3.0], [1.71e-12, 1.71e-12, 1.705e-12], "value")
-    assert line_chart([flat], title="t", x_label="x", y_label="y", log=True) == ""
+    assert line_chart(Chart((flat,), "t", "x", "y", "", log=True)) == ""
     falling = Series("gap", [1.0, 2.0, 3.0], [1.0, 0.1, 0.01], "value")
-    assert "<svg" in line_chart([falling], title="t", x_label="x", y_label="y", log=True)
+    assert "<svg" in line_chart(Chart((falling,), "t", "x", "y", "", log=True))

@@ -11,8 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import PrecisionCertificate, verify
-from sparsemodel.certificates.files.regression_file import digest
-from sparsemodel.certificates.precision_matrices.precision_file import loads
+from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.cli import main
 from sparsemodel.interfaces import CertificateError
 
@@ -207,7 +206,7 @@ def test_forgeries_are_found(certified, change, line: str) -> None:
     problem, certificate = certified
     text = _forged(certificate, change)
     with pytest.raises(CertificateError, match=line):
-        verify(loads(text), problem.form)
+        verify(PrecisionCertificate.from_json(text), problem.form)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +223,7 @@ def test_forgeries_are_found(certified, change, line: str) -> None:
 )
 def test_malformed_files_are_refused(certified, change, words: str) -> None:
     with pytest.raises(CertificateError, match=words):
-        loads(_forged(certified[1], change))
+        PrecisionCertificate.from_json(_forged(certified[1], change))
 
 
 def test_a_changed_file_is_refused(certified, tmp_path: Path) -> None:

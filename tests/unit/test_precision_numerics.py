@@ -23,7 +23,7 @@ from sparsemodel.numerics.precision import (
     ridge_partial_correlations,
     spectral_infimum,
 )
-from sparsemodel.numerics.precision import newton as newton_module
+from sparsemodel.numerics.precision import log_det_newton as newton_module
 
 
 def covariance(seed: int, p: int, n: int) -> FloatArray:
@@ -218,10 +218,11 @@ def test_scores_are_exact_for_one_edge(seed: int) -> None:
 def test_spectral_infimum_against_a_grid() -> None:
     sigma = np.array([-1.0, 0.0, 0.3, 2.0])
     t = np.geomspace(0.2, 3.0, 200_001)
-    for mu in (0.0, 0.05, 1.0 / 9.0):
+    for mu in (0.0, 0.05, 1.0 / 9.0, 0.3, 2.0):  # not convex in t beyond 1 / 9
         grid = sum((-np.log(t) + s * t - 0.5 * mu * t**2).min() for s in sigma)
         assert spectral_infimum(sigma, 0.2, 3.0, mu) == pytest.approx(grid, abs=1e-8)
     assert spectral_infimum(sigma, 0.2, np.inf) == -np.inf
+    assert spectral_infimum(sigma + 2.0, 0.2, np.inf, 0.1) == -np.inf
 
 
 def test_ridge_partial_correlations_do_not_depend_on_units() -> None:

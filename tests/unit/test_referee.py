@@ -18,9 +18,9 @@ from sparsemodel.interfaces import Loss
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing import referee
 from sparsemodel.testing.referee import objective
-from sparsemodel.testing.referee.losses import bend, long, moved, slope, total
 from sparsemodel.testing.referee.search import rationals
 from sparsemodel.testing.referee.search.dense import make_dense
+from sparsemodel.testing.referee.textbook_losses import bend, long, moved, slope, total
 from sparsemodel.testing.stress.posing.formulas import LOSSES
 
 LABELLED = {"logistic", "hinge", "smoothed_hinge", "squared_hinge"}

@@ -10,10 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from sparsemodel.certificates import certify, verify
+from sparsemodel.cvx import minimise_with_cvxpy
 from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
-from sparsemodel.interfaces import Cardinality, Linear, Region, SparseRegression, Term
-from sparsemodel.losses import QuantileLoss
+from sparsemodel.interfaces import (
+    Cardinality,
+    CertificateError,
+    Linear,
+    OneNormBall,
+    Region,
+    SparseRegression,
+    Term,
+)
+from sparsemodel.losses import LogisticLoss, QuantileLoss, SquaredLoss
 from sparsemodel.numerics import RegressionObjective, minimise_with_multipliers
+from sparsemodel.numerics.minimisers.one_norm import threshold
 
 SIZES = st.integers(-9, 9).map(lambda e: 10.0**e)
 
@@ -80,3 +91,59 @@ def test_a_feasible_start_is_kept_where_the_search_ends_outside(monkeypatch):
         assert lost.point.value == np.inf
     outside = objective.point(np.array([0, 1]), np.array([3.0, -2.0]))
     assert not minimise_with_multipliers(objective, support, outside).feasible
+
+
+@given(seed=st.integers(0, 10**6), q=st.integers(1, 9), share=st.floats(0.0, 1.5))
+def test_the_threshold_of_a_1_norm_leaves_the_radius(seed, q, share):
+    sizes = np.abs(np.random.default_rng(seed).standard_normal(q))
+    radius = share * float(sizes.sum())
+    t = threshold(sizes, radius)
+    left = float(np.maximum(sizes - t, 0.0).sum())
+    assert left == pytest.approx(min(radius, float(sizes.sum())), abs=1e-12)
+    assert t == 0.0 or radius < float(sizes.sum())
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss(), QuantileLoss(0.5)])
+@pytest.mark.parametrize("centred", [False, True])
+def test_minimisers_in_a_1_norm_are_those_of_a_conic_solver(loss, centred):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, index = rng.standard_normal((20, 7)), np.array([0, 2, 3, 4, 6])
+        y = a @ rng.standard_normal(7)
+        y = np.sign(y) if isinstance(loss, LogisticLoss) else y
+        center = 0.1 * rng.standard_normal(5) if centred else None
+        region = Region(one_norms=(OneNormBall(index, 0.7, center),))
+        term = Term(DenseDesign(a), loss, y, np.full(20, 0.05))
+        form = SparseRegression((term,), np.full(7, 0.01), Cardinality(7, 4), region=region)
+        objective = RegressionObjective(form)
+        support = np.array([1, 2, 4, 6])
+        found = minimise_with_multipliers(objective, support, objective.origin())
+        wanted = minimise_with_cvxpy(objective, support, objective.origin())
+        assert found.feasible
+        assert region.violation(found.point.x) <= 1e-9
+        assert found.point.value == pytest.approx(wanted.value, rel=1e-6, abs=1e-8)
+        if not isinstance(loss, QuantileLoss):  # its multiplier balances the gradient
+            gradient = objective.gradient(objective.point(support, found.point.x[support]))
+            assert (gradient + found.point.normal)[support] == pytest.approx(np.zeros(4), abs=1e-6)
+
+
+def test_no_point_where_zeros_are_too_far_from_the_centre_of_a_1_norm():
+    ball = OneNormBall(np.arange(3), 1.0, np.array([0.2, 3.0, 0.0]))
+    term = Term(DenseDesign(np.eye(3)), SquaredLoss(), np.ones(3), np.ones(3))
+    region = Region(one_norms=(ball,))
+    form = SparseRegression((term,), np.zeros(3), Cardinality(3, 1), region=region)
+    objective = RegressionObjective(form)
+    assert not minimise_with_multipliers(objective, np.array([0]), objective.origin()).feasible
+    assert minimise_with_multipliers(objective, np.array([1]), objective.origin()).feasible
+
+
+def test_a_certificate_belongs_to_the_radius_of_its_1_norm():
+    def form(radius):
+        region = Region(one_norms=(OneNormBall(np.arange(3), radius),))
+        term = Term(DenseDesign(np.eye(3)), SquaredLoss(), np.ones(3), np.ones(3))
+        return SparseRegression((term,), np.full(3, 0.1), Cardinality(3, 1), region=region)
+
+    certificate = certify(form(0.5), np.array([0.5, 0.0, 0.0]))
+    verify(certificate, form(0.5))
+    with pytest.raises(CertificateError, match=r"problem\.region"):
+        verify(certificate, form(5.0))

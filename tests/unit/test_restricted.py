@@ -67,11 +67,11 @@ def test_a_minimiser_is_left_where_it_is():
 def test_a_tolerance_saves_work_and_is_kept():
     objective = catalogue.instance(catalogue.logistic_ridge).objective()
     support = np.arange(6)
-    before = objective.factorizations
+    before = objective.work.factorizations
     rough = minimise_on_support(objective, support, objective.origin(), tol=1e-2)
-    spent = objective.factorizations - before
+    spent = objective.work.factorizations - before
     minimise_on_support(objective, support, objective.origin())
-    assert spent < objective.factorizations - before - spent
+    assert spent < objective.work.factorizations - before - spent
     scale = np.linalg.norm(objective.gradient(objective.origin()))
     assert np.linalg.norm(objective.restricted_gradient(rough, support)) <= 1e-2 * scale
 
@@ -88,7 +88,7 @@ def test_conjugate_gradients_agree_with_the_factorisation(maker, storage, monkey
     support = np.arange(instance.sparsity.size)
     monkeypatch.setattr(module, "DIRECT_LIMIT", 0)
     point = minimise_on_support(objective, support, objective.origin())
-    assert objective.factorizations == 0
+    assert objective.work.factorizations == 0
     _close(instance, point.x, minimum_on(instance, support))
 
 

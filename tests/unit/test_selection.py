@@ -6,8 +6,13 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.optimize import minimize_scalar
 
 import sparsemodel as sm
+from sparsemodel.losses import CoxLoss, GammaLoss
+from sparsemodel.selection import regression_criterion_values
+from sparsemodel.selection.path import PathPoint
 
 N, P = 60, 10
 RNG = np.random.default_rng(21)
@@ -123,3 +128,64 @@ def test_stability_counts_supports() -> None:
     assert np.allclose(counted * 8, np.round(counted * 8))
     assert np.all(counted.sum(axis=1) <= np.array(KS) + 1e-12)
     assert set(np.argsort(-counted[2])[:2]) <= {1, 4, 8}
+
+
+def fits(loss: object, target: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """What ``aic`` says of the fit at each row of ``x``: without its penalty."""
+    w = sm.Variable(x.shape[1:], name="w")
+    form = sm.Problem(
+        sm.minimize(loss(A @ w, target)), sm.card(w, axis=1 if x.ndim > 2 else None) <= 3
+    ).form
+    scores = regression_criterion_values(form, [PathPoint(3, point, 0.0) for point in x], "aic")
+    return scores - 2.0 * np.array([np.count_nonzero(point) for point in x])
+
+
+def test_the_shape_of_a_gamma_distribution_is_estimated() -> None:
+    x = np.zeros((4, P))
+    x[:, :2] = 0.2 * RNG.standard_normal((4, 2))
+    y = RNG.gamma(3.0, np.exp(A @ x[0]) / 3.0)
+    expected = []
+    for point in x:
+        mean = np.exp(A @ point)
+        best = minimize_scalar(
+            lambda t, mean=mean: -stats.gamma.logpdf(y, np.exp(t), scale=mean / np.exp(t)).sum(),
+            bounds=(-5.0, 8.0),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        expected.append(2.0 * best.fun)
+    found = fits(sm.gamma_loss, y, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    exact = np.zeros((1, P))  # a perfect fit: the shape is beyond every number
+    assert np.isfinite(fits(sm.gamma_loss, np.ones(N), exact)).all()
+    # both sides of where Stirling's formula takes over
+    near = [
+        GammaLoss().minus_twice_log(1.0 + s, np.ones(5), np.ones(5)) for s in (0.99e-7, 1.01e-7)
+    ]
+    assert near[1] - near[0] == pytest.approx(5.0 * np.log(1.01 / 0.99), rel=1e-3)
+
+
+def test_several_responses_have_one_scale() -> None:
+    x = 0.1 * RNG.standard_normal((2, P, 3)) * (np.arange(P) < 3)[:, None]
+    target = np.column_stack([B, Y, -B])
+    found = fits(sm.squared_loss, target, x)
+    sizes = [np.mean((A @ point - target) ** 2) for point in x]
+    logs = [
+        stats.norm.logpdf(A @ p - target, scale=np.sqrt(s)).sum()
+        for p, s in zip(x, sizes, strict=True)
+    ]
+    assert found[0] - found[1] == pytest.approx(-2.0 * (logs[0] - logs[1]), rel=1e-10)
+
+
+def test_penalties_of_the_cox_model_count_events() -> None:
+    event = (RNG.uniform(size=N) < 0.4).astype(float)
+    y = np.column_stack([RNG.exponential(size=N), event])
+    assert CoxLoss().sample_size(y, np.ones(N)) == event.sum()
+
+
+def test_losses_of_different_kinds_have_no_likelihood() -> None:
+    w = sm.Variable(P, name="w")
+    total = sm.squared_loss(A @ w, B) + sm.logistic_loss(A @ w, Y) + sm.ridge(w, 0.1)
+    path = sm.Problem(sm.minimize(total), sm.card(w) <= 2).path([1, 2])
+    with pytest.raises(sm.ModelError, match=r"logistic_loss \+ squared_loss is not a likelihood"):
+        path.select("bic")

@@ -265,9 +265,9 @@ def test_a_swap_costs_one_pass() -> None:
     engine = QuadraticSwaps.start(objective, start)
     assert engine is not None
     positions, costs, inverse = engine.removals()
-    before = objective.passes
+    before = objective.work.passes
     swap = engine.best_swap(positions[:1], costs, inverse)
     assert swap is not None
     assert swap.decrease > 0.0
     assert engine.exchange(swap)
-    assert objective.passes - before == 1.0
+    assert objective.work.passes - before == 1.0

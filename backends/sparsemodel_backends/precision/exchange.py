@@ -15,6 +15,8 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -74,6 +76,8 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
     reference: ClassVar[str] = "add-and-drop local search"
     guarantee: ClassVar[str] = "never worse than its start"
     purpose: ClassVar[str] = "adds edges, fits again and drops as many, while that helps"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
+    prior: ClassVar[Prior | None] = Prior(close=0.68, excess=0.0045)
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -15,6 +15,8 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -66,6 +68,8 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
         "the likelihood rises with every edge; how far the best support is, nobody has proved"
     )
     purpose: ClassVar[str] = "adds edges one by one by exact gains: another start"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
+    prior: ClassVar[Prior | None] = Prior(close=0.52, excess=0.015)
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,8 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -88,6 +90,8 @@ class PrecisionGraHTP(IterativeBackend[PrecisionGraHTPState]):
         "scaled": False,
         "patience": 2**62,
     }
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.RECOVERY})
+    prior: ClassVar[Prior | None] = Prior(close=0.16, excess=0.047)
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,8 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -73,6 +75,8 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
         "(Bahmani, Raj and Boufounos 2013, Theorem 1)"
     )
     purpose: ClassVar[str] = "exchanges many edges at once by the gradient: another start"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
+    prior: ClassVar[Prior | None] = Prior(close=0.18, excess=0.03)
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
     Role,
     Stop,
 )
@@ -83,7 +84,8 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     reference: ClassVar[str] = "splicing (Zhu et al., PNAS 2020) with exact one-edge scores"
     guarantee: ClassVar[str] = "never worse than its start"
     purpose: ClassVar[str] = "exchanges shrinking blocks of edges by exact one-edge gains"
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON})
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON, Role.GREEDY})
+    prior: ClassVar[Prior | None] = Prior(close=0.55, excess=0.007)
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,6 @@ from sparsemodel.certificates.statements.certificate import Progress, Witness
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, gap_of, relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import Primal, constant_part
 from sparsemodel.interfaces import FloatArray, SparseRegression
-from sparsemodel.losses.residuals.quadratic import SquaredLoss
 from sparsemodel.numerics.budget import (
     Budget,
     cholesky_cost,
@@ -49,7 +48,7 @@ class Candidate:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What a search brought home."""
+    """The result of a search for a bound."""
 
     candidates: tuple[Candidate, ...]
     progress: tuple[Progress, ...]
@@ -130,7 +129,7 @@ def _search(
         witness = from_gradients(form, known)
         if witness is not None and offer(witness, "a gradient met by the solver"):
             return
-    if not relax:
+    if not relax or Budget(deadline).over():
         return
 
     def report(value: float, bound: float) -> bool:
@@ -209,7 +208,7 @@ def _words(relaxed: Relaxed) -> str:
 
 def extractable(form: SparseRegression) -> bool:
     """Return whether the data can have curvature to give: more observations than coefficients."""
-    rows = sum(t.design.shape[0] for t in form.terms if isinstance(t.loss, SquaredLoss))
+    rows = sum(t.design.shape[0] for t in form.terms if t.traits.square)
     return applies(form) and rows > form.sparsity.size and squares_hold(form)
 
 

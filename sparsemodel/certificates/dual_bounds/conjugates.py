@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import entr
 
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_down, add_up, conjugate_error
@@ -20,9 +19,9 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntervalConjugable,
     Loss,
+    SimplexConjugable,
     Term,
 )
-from sparsemodel.losses.classification.multinomial import MultinomialLoss
 
 
 @final
@@ -45,20 +44,20 @@ def domain_slack(term: Term, a: FloatArray) -> FloatArray:
     if isinstance(term.loss, IntervalConjugable):
         lower, upper = term.loss.dual_interval(term.target)
         return np.minimum(a - lower, upper - a)
-    if isinstance(term.loss, MultinomialLoss):
-        chances = _chances(a, term.target)
+    if isinstance(term.loss, SimplexConjugable):
+        chances = term.loss.chances(a, term.target)
         return np.broadcast_to(chances.min(axis=1, keepdims=True), a.shape)
     return np.zeros(a.shape)
 
 
 def plane_error(term: Term, a: FloatArray) -> FloatArray:
-    """Return how far the rows of a multinomial dual point are from summing to zero exactly."""
-    if not isinstance(term.loss, MultinomialLoss):
+    """Return how far the rows of a dual point of classes are from summing to zero exactly."""
+    if not isinstance(term.loss, SimplexConjugable):
         return np.zeros(a.shape)
     sums = np.abs(a.sum(axis=1)) + 2.0 * a.shape[1] * U * np.abs(a).sum(axis=1)
     out = np.zeros(a.shape)
     # The largest chance of each row absorbs the difference; it is at least 1/m.
-    chances = _chances(a, term.target)
+    chances = term.loss.chances(a, term.target)
     out[np.arange(a.shape[0]), chances.argmax(axis=1)] = 2.0 * sums
     return out
 
@@ -129,11 +128,11 @@ def _largest_nearby(
     loss: Conjugable, a: FloatArray, delta: FloatArray, y: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds on the conjugate over the points within ``delta``, with evaluation errors."""
-    if isinstance(loss, MultinomialLoss):
-        s = _chances(a, y)
+    if isinstance(loss, SimplexConjugable):
+        s = loss.chances(a, y)
         reach = delta * (1.0 + 4.0 * U) + 2.0 * U
         below, above = np.maximum(s - reach, 0.0), np.minimum(s + reach, 1.0)
-        largest = np.maximum(-entr(below), -entr(above)).sum(axis=1)
+        largest = np.maximum(loss.chance_conjugate(below), loss.chance_conjugate(above)).sum(axis=1)
         return largest, conjugate_error(loss, a, y, largest)
     if isinstance(loss, IntervalConjugable):
         lower, upper = loss.dual_interval(y)
@@ -161,12 +160,6 @@ def _separable_columns(
         largest += np.maximum(*tried)
         errors += np.maximum(*slack) + 2.0 * U * y.shape[1] * np.maximum(*np.abs(tried))
     return largest, errors
-
-
-def _chances(a: FloatArray, y: FloatArray) -> FloatArray:
-    s = a.copy()
-    s[np.arange(a.shape[0]), y.astype(np.intp)] += 1.0
-    return s
 
 
 __all__ = ["TermBound", "domain_slack", "plane_error", "tangent", "term_bound"]

@@ -9,16 +9,19 @@ gives a valid bound, and where there are more observations than coefficients a f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, gamma
 from sparsemodel.designs import DenseDesign, SparseDesign, StackedDesign
-from sparsemodel.interfaces import Design, FloatArray, SparseRegression
-from sparsemodel.losses.residuals.linear import LinearLoss
-from sparsemodel.losses.residuals.quadratic import SquaredLoss
+from sparsemodel.interfaces import (
+    Design,
+    FloatArray,
+    SparseRegression,
+    SquaredDistance,
+)
 
 LIMIT = 4000
 """Coefficients up to which the p x p matrix is formed (128 MB)."""
@@ -42,8 +45,8 @@ def applies(form: SparseRegression) -> bool:
     """
     return (
         form.sparsity.size <= LIMIT
-        and all(isinstance(term.loss, (SquaredLoss, LinearLoss)) for term in form.terms)
-        and any(isinstance(term.loss, SquaredLoss) for term in form.terms)
+        and form.traits.gram
+        and any(term.traits.square for term in form.terms)
     )
 
 
@@ -54,10 +57,10 @@ def squares_hold(form: SparseRegression) -> bool:
     a computed ``H`` has lost both. One pass, and the columns in doubt once more.
     """
     for term in form.terms:
-        if not isinstance(term.loss, SquaredLoss):
+        if not term.traits.square:
             continue
         design = term.design
-        squares = design.column_square_norms(term.weights)
+        squares = design.column_square_norms(term.squares()[1])
         if not np.all(np.isfinite(squares)):
             return False
         doubtful = np.flatnonzero(squares < _FAINT)
@@ -72,8 +75,8 @@ def hessian(form: SparseRegression) -> FloatArray:
     p = form.sparsity.size
     total = np.zeros((p, p))
     for term in form.terms:
-        if isinstance(term.loss, SquaredLoss):
-            total += weighted_gram(term.design, term.weights)
+        if term.traits.square:
+            total += weighted_gram(term.design, term.squares()[1])
     return total
 
 
@@ -142,20 +145,24 @@ def gradient_distance(
 ) -> tuple[FloatArray, ...]:
     """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``.
 
-    The gradient of a linear term is its target, and its conjugate admits no other dual point.
+    The gradient of a linear term is its slope, and its conjugate admits no other dual point.
     """
     support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
     out = []
     for term, a in zip(form.terms, duals, strict=True):
-        if isinstance(term.loss, LinearLoss):
+        if term.traits.affine:
             out.append(np.zeros(a.shape))
             continue
         u, error = predictions(term.design, at, support)
         if term.offset is not None:
             u = u + term.offset
             error = error + 2.0 * U * np.abs(u)
-        residual = u - term.target
+        residual = u - term.squares()[0]
         error = error + 2.0 * U * np.abs(residual)
+        steep = cast("SquaredDistance", term.loss).steepness
+        if steep != 1.0:
+            residual = steep * residual
+            error = steep * error + 2.0 * U * np.abs(residual)
         out.append((np.abs(a - residual) + error) * (1.0 + 8.0 * U) + TINY)
     return tuple(out)
 

@@ -15,7 +15,7 @@ from sparsemodel.certificates.dual_bounds.bound import infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate, Found, extractable, search
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.witness import evaluate
-from sparsemodel.certificates.statements.certificate import Progress, Witness
+from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap_of
 from sparsemodel.certificates.statements.exact_fit import exact_fit
 from sparsemodel.certificates.statements.objective_interval import Primal
@@ -160,8 +160,6 @@ def known_candidates(
     certificates: Sequence[object], form: SparseRegression
 ) -> tuple[Candidate, ...]:
     """Return what certificates hold to bound ``form`` with; their numbers are not believed."""
-    from sparsemodel.certificates.statements.certificate import Certificate
-
     return tuple(
         Candidate(c.witness, infimum_bound(form), c.bound_source)
         for c in certificates

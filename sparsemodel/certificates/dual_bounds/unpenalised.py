@@ -13,6 +13,7 @@ of that matrix bounds ``y``.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,8 @@ from sparsemodel.interfaces import (
     BoolArray,
     FloatArray,
     IntArray,
-    IntervalConjugable,
     SparseRegression,
 )
-from sparsemodel.losses.classification.multinomial import MultinomialLoss
 
 _SHARES = (0.1, 1e-3, 1e-6, 1e-9)
 _NEWTON_STEPS = 60
@@ -167,9 +166,9 @@ def balanced(form: SparseRegression, duals: tuple[FloatArray, ...]) -> tuple[Flo
     if not index.size:
         return duals
     columns = free_columns(form, index)
-    if all(isinstance(term.loss, IntervalConjugable) for term in form.terms):
+    if form.traits.interval:
         return _shifted(form, columns, duals)
-    if len(form.terms) == 1 and isinstance(form.terms[0].loss, MultinomialLoss):
+    if len(form.terms) == 1 and form.traits.simplex and form.traits.has_hessian:
         return (_tilted(form, columns[0], duals[0]),)
     return duals
 
@@ -238,14 +237,11 @@ def _potential(c: FloatArray, t: FloatArray, clipped: FloatArray) -> float:
 
 
 def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> FloatArray:
-    """Balance multinomial duals by refitting the free coordinates around ``log(a + e_y)``."""
+    """Balance duals of classes by refitting the free coordinates around their predictions."""
     term = form.terms[0]
-    loss, y, c = term.loss, term.target, term.weights
-    if not isinstance(loss, MultinomialLoss):
-        return a
-    chances = a.copy()
-    chances[np.arange(a.shape[0]), y.astype(np.intp)] += 1.0
-    start = np.log(np.maximum(chances, _ROOM))
+    loss: Any = term.loss
+    y, c = term.target, term.weights
+    start = loss.link(np.maximum(loss.chances(a, y), _ROOM))
     b = np.zeros((columns.shape[1], a.shape[1]))
     z = start
     value = loss.total(z, y, c)
@@ -270,7 +266,7 @@ def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> Float
                 break
             length *= 0.5
         z, value = ahead, following
-    return loss.derivative(z, y)
+    return np.asarray(loss.derivative(z, y))
 
 
 __all__ = [

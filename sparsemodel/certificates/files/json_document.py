@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sparsemodel.certificates.files.json_reader import Reader
 from sparsemodel.certificates.files.packing import MAX_BYTES
-from sparsemodel.certificates.statements.claims import Assumption, Claim
 from sparsemodel.interfaces import CertificateError
 
 BESIDE = frozenset({"digest", "recipe"})
@@ -29,6 +24,16 @@ def digest(body: dict[str, Any]) -> str:
     kept = {key: value for key, value in body.items() if key != "digest"}
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def signed(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a document with its digest."""
+    return body | {"digest": digest(body)}
+
+
+def json_text(body: dict[str, Any]) -> str:
+    """Return a document as JSON text."""
+    return json.dumps(body, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def read_text(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -84,11 +89,11 @@ def checked_body(text: str, kind: str, versions: range, *, where: str) -> dict[s
     return body
 
 
-def no_other_lines(body: Any, written: Any, where: str = "") -> None:
+def no_other_lines(body: Any, written: Any, where: str = "", *, fewer: bool = False) -> None:
     """Raise an error at the first line that the certificate itself would not write.
 
     ``written`` is what the certificate that was read from ``body`` says. So everything in a file
-    is read, and whatever follows from the rest of it follows.
+    is read, and whatever follows from the rest of it follows. With ``fewer`` lines may be missing.
     """
     if isinstance(body, dict) and isinstance(written, dict):
         for key in [*body, *written]:
@@ -96,70 +101,26 @@ def no_other_lines(body: Any, written: Any, where: str = "") -> None:
             if not where and key in BESIDE:
                 continue
             if key not in body:
+                if fewer:
+                    continue
                 raise CertificateError(f"line '{line}' is missing.")
             if key not in written:
                 raise CertificateError(f"line '{line}' does not belong into a certificate.")
-            no_other_lines(body[key], written[key], line + ".")
+            no_other_lines(body[key], written[key], line + ".", fewer=fewer)
     elif isinstance(body, list) and isinstance(written, list) and len(body) == len(written):
         for index, (one, two) in enumerate(zip(body, written, strict=True)):
-            no_other_lines(one, two, f"{where.rstrip('.')}[{index}].")
+            no_other_lines(one, two, f"{where.rstrip('.')}[{index}].", fewer=fewer)
     elif body != written or isinstance(body, bool) != isinstance(written, bool):
         line = where.rstrip(".")
         raise CertificateError(
-            f"line '{line}' says {shown(body)}, and from the rest it is {shown(written)}."
+            f"line '{line}' says {_shown(body)}, and from the rest it is {_shown(written)}."
         )
 
 
-def shown(value: Any) -> str:
+def _shown(value: Any) -> str:
     """Return a value of a file for a message, cut to a line."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def assumptions_of(r: Reader) -> tuple[Assumption, ...]:
-    """Return the list of assumptions."""
-    return tuple(
-        Assumption(a.string("text"), a.boolean("checked"), a.boolean("holds"))
-        for a in r.items("assumptions")
-    )
-
-
-def size_of(r: Reader, key: str) -> float:
-    """Return a finite number that is not negative."""
-    value = r.number(key)
-    if not (math.isfinite(value) and value >= 0.0):
-        raise CertificateError(f"line '{r.where(key)}' says {value!r}; it is never negative.")
-    return value
-
-
-def versions_of(r: Reader) -> dict[str, str]:
-    """Return the versions that the writer used."""
-    found = r.mapping("versions")
-    if any(not isinstance(v, str) for v in found.values()):
-        raise CertificateError(f"line '{r.where('versions')}' must hold texts.")
-    return found
-
-
-def claim_of(word: str) -> Claim:
-    """Return the claim with that word."""
-    try:
-        return Claim(word)
-    except ValueError:
-        words = ", ".join(repr(c.value) for c in Claim)
-        raise CertificateError(f"line 'claim' says {word!r}; it must be one of {words}.") from None
-
-
-def plain(value: Any) -> Any:
-    """Return nested values as JSON can hold them; floats that are not finite become strings."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    return value
 
 
 def _no_constant(name: str) -> Any:
@@ -177,13 +138,10 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 __all__ = [
     "BESIDE",
-    "assumptions_of",
     "checked_body",
-    "claim_of",
     "digest",
+    "json_text",
     "no_other_lines",
-    "plain",
     "read_text",
-    "size_of",
-    "versions_of",
+    "signed",
 ]

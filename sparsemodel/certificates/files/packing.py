@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.certificates.files.json_reader import Reader
 from sparsemodel.interfaces import CertificateError, FloatArray
 
 MAX_BYTES = 2**31
-"""Larger files are refused unread."""
+"""Larger files are refused unread, and so are files whose arrays would be larger."""
 
 
 def pack(array: FloatArray) -> dict[str, Any]:
@@ -33,31 +32,18 @@ def pack(array: FloatArray) -> dict[str, Any]:
     return {"shape": shape, "values": _encode(flat.tobytes())}
 
 
-def unpack(r: Reader, key: str, *, rows: int | None = None) -> FloatArray:
-    """Return the array under ``key``."""
-    array = unpack_item(r.raw(key), r.where(key), rows=rows)
-    if array is None:
-        raise CertificateError(f"line '{r.where(key)}' is missing.")
-    return array
-
-
-def unpack_item(item: Any, where: str, *, rows: int | None = None) -> FloatArray | None:
-    """Return a packed array, or None for null; ``rows`` is the length it must have."""
-    if item is None:
-        return None
-    r = Reader(item, where + ".")
-    shape = tuple(r.integers("shape"))
+def unpack(item: Any, where: str) -> FloatArray:
+    """Return a packed array; ``where`` is the line that it stands in."""
+    if not isinstance(item, dict):
+        raise CertificateError(f"line '{where}' must be an object.")
+    shape = _shape(item.get("shape"), where)
     size = math.prod(shape)
-    if len(shape) > 2 or min(shape, default=0) < 0 or size > MAX_BYTES // 8:
-        raise CertificateError(f"line '{where}.shape' is {shape}.")
-    if rows is not None and shape[:1] != (rows,):
-        raise CertificateError(f"line '{where}.shape' is {shape}; {rows} rows are needed.")
-    values = np.frombuffer(_decode(r.string("values"), where), dtype="<f8")
-    if not r.has("positions"):
+    values = np.frombuffer(_decode(item.get("values"), f"{where}.values"), dtype="<f8")
+    if item.get("positions") is None:
         if values.size != size:
             raise CertificateError(f"line '{where}' holds {values.size} numbers for {shape}.")
         return np.array(values.reshape(shape), dtype=np.float64)
-    positions = np.frombuffer(_decode(r.string("positions"), where), dtype="<i8")
+    positions = np.frombuffer(_decode(item["positions"], f"{where}.positions"), dtype="<i8")
     inside = positions.size == values.size and np.all((positions >= 0) & (positions < size))
     if not inside:
         raise CertificateError(f"line '{where}.positions' does not fit the shape {shape}.")
@@ -66,11 +52,29 @@ def unpack_item(item: Any, where: str, *, rows: int | None = None) -> FloatArray
     return out.reshape(shape)
 
 
+def announced(value: Any) -> int:
+    """Return how many numbers the packed arrays in a JSON value say that they hold."""
+    if isinstance(value, dict):
+        if "shape" in value:
+            return math.prod(_shape(value["shape"], "shape"))
+        return sum(map(announced, value.values()))
+    return sum(map(announced, value)) if isinstance(value, list) else 0
+
+
+def _shape(value: Any, where: str) -> tuple[int, ...]:
+    whole = isinstance(value, list) and all(type(s) is int and s >= 0 for s in value)
+    if not whole or len(value) > 2 or math.prod(value) > MAX_BYTES // 8:
+        raise CertificateError(f"line '{where}' is of an array of no shape it can have: {value!r}.")
+    return tuple(value)
+
+
 def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _decode(text: str, where: str) -> bytes:
+def _decode(text: Any, where: str) -> bytes:
+    if not isinstance(text, str):
+        raise CertificateError(f"line '{where}' must be a text.")
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -80,4 +84,4 @@ def _decode(text: str, where: str) -> bytes:
     return data
 
 
-__all__ = ["MAX_BYTES", "pack", "unpack", "unpack_item"]
+__all__ = ["MAX_BYTES", "announced", "pack", "unpack"]

@@ -7,19 +7,12 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from sparsemodel.interfaces import CertificateError, DataTypeError
 
-Certified = TypeVar("Certified")
 
-
-def save(
-    certificate: Certified,
-    path: str | os.PathLike[str],
-    writers: Mapping[str, Callable[[Certified], str]],
-) -> Path:
-    """Write what the writer for the ending of ``path`` makes of a certificate; return where.
+def save(path: str | os.PathLike[str], writers: Mapping[str, Callable[[], str]]) -> Path:
+    """Write what the writer for the ending of ``path`` returns, and return where.
 
     Raises
     ------
@@ -35,7 +28,7 @@ def save(
         raise CertificateError(
             f"Cannot tell the format of {target.name!r} from its ending; use one of {known}."
         )
-    write_atomically(target, writer(certificate))
+    write_atomically(target, writer())
     return target
 
 

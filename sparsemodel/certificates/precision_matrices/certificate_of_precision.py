@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.certificates.statements.certificate import VERSION
-from sparsemodel.certificates.statements.claims import Assumption, Claim, gap_of, supported
+from sparsemodel.certificates.statements.claims import Claim, gap_of, supported
 from sparsemodel.certificates.statements.fingerprint import array_hash
+from sparsemodel.certificates.statements.frame import SearchedCertificate
+from sparsemodel.certificates.statements.numbers import edges_of
+from sparsemodel.documents import Bar, Bars
+from sparsemodel.documents.numbers import number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 
@@ -28,11 +29,22 @@ PRECISION_WRITERS_OWN = ("who found the matrix", "the gap asked for", "time", "v
 _PROBES = 4
 _SAME = 1e-8
 
+_SENTENCES = {
+    "globally optimal": "No matrix with as many edges has a higher likelihood.",
+    "within gap": "No matrix with as many edges has a likelihood that is higher by more than "
+    "{nats} nats per sample.",
+    "stationary": "The matrix is the best one with these edges. No matrix with as many edges is "
+    "better by more than {nats} nats per sample.",
+    "none": "Nothing is proved about this matrix but the bound below.",
+}
+
 
 @final
 @dataclass(frozen=True, slots=True)
 class PrecisionFacts:
     """Everything that identifies a precision-matrix problem, without its covariance."""
+
+    NEWER: ClassVar[tuple[str, ...]] = ("numbers",)
 
     order: int
     k: int
@@ -50,6 +62,8 @@ class PrecisionFacts:
     r"""Numbers :math:`r^T S x` for fixed pseudo-random ``r`` and ``x``: a covariance computed on
     another machine differs in its last digits, so that a hash of it would not do."""
     names: tuple[str, ...] | None
+    numbers: dict[str, Any] | None = None
+    """The edges behind ``structure``, see :func:`edges_of`; None in files written without."""
 
     @classmethod
     def of(cls, form: SparsePrecision) -> PrecisionFacts:
@@ -74,13 +88,36 @@ class PrecisionFacts:
             structure=array_hash(structure),
             probes=tuple(probes),
             names=form.names,
+            numbers=edges_of(form),
         )
+
+    def sentence(self) -> str:
+        """Return the problem in a line."""
+        parts = [
+            f"Gaussian likelihood of a precision matrix of {self.order} variables",
+            f"at most {self.k} of {self.units} edges",
+        ]
+        if self.required:
+            parts.append(f"{self.required} more required")
+        forbidden = self.order * (self.order - 1) // 2 - self.units - self.required
+        if forbidden:
+            parts.append(f"{forbidden} forbidden")
+        parts.append(f"eigenvalues in [{number(self.alpha, 4)}, {number(self.beta, 4)}]")
+        if self.samples is not None:
+            parts.append(f"{self.samples} samples")
+        return ", ".join(parts)
+
+    def names_of(self, i: int, j: int) -> tuple[str, str]:
+        """Return what two variables are called: their numbers where they have no names."""
+        return (str(i), str(j)) if self.names is None else (self.names[i], self.names[j])
 
     def differences(self, other: PrecisionFacts) -> list[tuple[str, Any, Any]]:
         """Return ``(line, mine, theirs)`` for every entry in which two problems differ."""
         found = []
         for field in fields(self):
             one, two = getattr(self, field.name), getattr(other, field.name)
+            if field.name == "numbers" and one is None:
+                continue
             if field.name == "probes":
                 # In units of the standard deviations: sizes are those of a correlation matrix.
                 size = max(1.0, max(map(abs, two), default=0.0))
@@ -108,57 +145,65 @@ class PrecisionWitness:
     """``U`` of the bound on the last enclosure; None where the trivial bound is the best."""
     restricted: FloatArray | None = None
     """A dual point for the support, off which it counts; None for the inverse of the matrix."""
+    modulus: float | None = None
+    """``mu`` of the bound; None for the strong-convexity constant of the last enclosure."""
+
+    units: tuple[int, ...] | None = None
+    """``e``: the bound is that of the variables in units of ``2^-e``; None for their own."""
+
+    NEWER: ClassVar[tuple[str, ...]] = ("modulus", "units")
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PrecisionCertificate:
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An edge of the graph, with the names of its ends."""
+
+    one: int
+    other: int
+    names: tuple[str, ...]
+    partial_correlation: float
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrecisionCertificate(SearchedCertificate):
     """What is proved about a sparse precision matrix, with everything needed to check it again.
 
-    In units of the objective. Values and bounds hold for the exact problem with the given float64
-    data: rounding allowances are on the safe side in each.
+    In units of the objective. ``bound`` is not above the objective of any matrix with at most
+    ``k`` edges within the eigenvalue bounds.
     """
 
-    claim: Claim
-    value: float
-    """The objective at the matrix."""
-    upper: float
-    """The same, rounded up."""
-    bound: float
-    """No matrix with at most ``k`` edges within the eigenvalue bounds lies below it."""
+    FORMAT: ClassVar[str] = "sparsemodel-precision-certificate"
+    LINES: ClassVar[tuple[str, ...]] = (
+        *("claim", "value", "upper", "bound", "gap", "nats_per_sample", "trivial_bound"),
+        *("restricted_bound", "null_value", "method", "active", "assumptions", "edges"),
+        *("problem", "witness", "proof", "writer"),
+    )
+    WRITER: ClassVar[tuple[str, ...]] = (
+        *("backend", "target", "search", "seconds", "created", "versions"),
+    )
+    NEWER: ClassVar[tuple[str, ...]] = ("proof", "search")
+    MEASURE: ClassVar[str] = "what edges can explain at most"
+    WITHOUT: ClassVar[str] = "without edges"
+
     trivial_bound: float
-    """The same for matrices with any number of edges."""
+    """The same bound for matrices with any number of edges."""
     restricted_bound: float
     """No matrix on the same support lies below it."""
-    null_value: float
-    """The objective at the best matrix without edges."""
-    target: float
-    """Share of ``null_value - bound`` that was asked for."""
     method: str
     """Where ``bound`` came from."""
-    edges: int
     active: tuple[str, ...]
     """Eigenvalue bounds that hold with equality."""
-    assumptions: tuple[Assumption, ...]
+    edges: tuple[Edge, ...]
     problem: PrecisionFacts
-    x: FloatArray
-    """Entries on and above the diagonal, in the order of the form."""
-    pairs: tuple[tuple[int, int], ...]
-    """The edges."""
-    correlations: tuple[float, ...]
-    """Their partial correlations."""
     witness: PrecisionWitness
-    backend: str
-    seconds: float
-    created: str
-    versions: dict[str, str]
-    version: int = VERSION
-    """Of the file that it was read from."""
+    """Its ``x`` are the entries on and above the diagonal, in the order of the form."""
 
     @property
-    def gap(self) -> float:
-        """Return how far the matrix may be from the best one, in objective units."""
-        return gap_of(self.upper, self.bound)
+    def search(self) -> Any:
+        """Return what the writer says of its search over edges; None where there was none."""
+        return None if self.proof is None else self.proof.get("summary", {})
 
     @property
     def trivial_gap(self) -> float:
@@ -188,69 +233,80 @@ class PrecisionCertificate:
         )
         return min(1.0, share)
 
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Return the edges as pairs of variables."""
+        return tuple((edge.one, edge.other) for edge in self.edges)
+
+    @property
+    def correlations(self) -> tuple[float, ...]:
+        """Return the partial correlations of the edges."""
+        return tuple(edge.partial_correlation for edge in self.edges)
+
     def edge_names(self) -> list[tuple[str, str]]:
         """Return the edges as pairs of names, in the order of :attr:`pairs`."""
-        names = self.problem.names
-        if names is None:
-            return [(str(i), str(j)) for i, j in self.pairs]
-        return [(names[i], names[j]) for i, j in self.pairs]
+        return [(edge.names[0], edge.names[1]) for edge in self.edges]
 
-    def __str__(self) -> str:
-        from sparsemodel.reporting.documents.precision_report import precision_text
+    def misfit(self) -> str:
+        """Return how the lines of a file do not fit each other; empty where they do."""
+        p = self.problem
+        if not p.weight > 0.0 or p.order < 1:
+            return "line 'problem' describes no precision-matrix problem."
+        if p.names is not None and len(p.names) != p.order:
+            return f"line 'problem.names' must hold {p.order} names."
+        for i, edge in enumerate(self.edges):
+            if not 0 <= edge.one < edge.other < p.order:
+                return f"line 'edges[{i}]' names a variable that is not there."
+            if edge.names != p.names_of(edge.one, edge.other):
+                return f"line 'edges[{i}].names' says {edge.names}, and 'problem' another."
+        w = self.witness
+        arrays: dict[str, FloatArray | None] = {"final": w.final, "restricted": w.restricted}
+        arrays |= {f"enclosing[{i}]": U for i, U in enumerate(w.enclosing)}
+        for line, array in arrays.items():
+            if self.x.ndim != 1 or (array is not None and array.shape != self.x.shape):
+                return f"line 'witness.{line}' does not fit a matrix with entries {self.x.shape}."
+        return ""
 
-        return precision_text(self)
+    def headline(self) -> str:
+        """Return the claim in a sentence, with the gap where there is one."""
+        if not math.isfinite(self.bound):
+            if self.claim is Claim.STATIONARY:
+                return "The matrix is the best one with these edges; no bound on others is known."
+            if self.claim is Claim.NONE:
+                return "Nothing is proved about this matrix."
+        return _SENTENCES[self.claim.value].format(nats=number(self.nats_per_sample, 3))
 
-    def _repr_html_(self) -> str:
-        from sparsemodel.reporting.documents.precision_report import precision_panel
+    def _numbers(self) -> list[tuple[str, str]]:
+        value, bound = side_by_side(self.value, self.bound)
+        rows = [
+            ("objective P", value),
+            ("lower bound D", bound if math.isfinite(self.bound) else "none"),
+        ]
+        if math.isfinite(self.gap):
+            nats = f"{number(self.nats_per_sample, 3)} nats per sample"
+            trivial = number(0.5 * self.trivial_gap / self.weight, 3)
+            rows += [
+                ("gap P - D", f"{number(self.gap, 3)}, {nats}"),
+                ("gap without sparsity", f"{trivial} nats per sample, for any method"),
+                ("open", f"{percent(self.open_share)} of {self.MEASURE}"),
+            ]
+        within = number(0.5 * self.restricted_gap / self.weight, 3)
+        return [
+            *rows,
+            ("objective without edges", number(self.null_value, 8)),
+            ("on this support", f"within {within} nats"),
+            ("bound from", self.method),
+            *(("active", text) for text in self.active),
+        ]
 
-        return precision_panel(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain numbers, strings, lists and dictionaries."""
-        from sparsemodel.certificates.precision_matrices.precision_file import to_dict
-
-        return to_dict(self)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the certificate and return where; the ending of the name says how.
-
-        ``.json`` holds everything and can be loaded and verified again; ``.html``, ``.md`` and
-        ``.txt`` are reports for people. The file appears whole or not at all.
-
-        Raises
-        ------
-        CertificateError
-            When the ending is none of these.
-        """
-        from sparsemodel.certificates.files.saving import save
-        from sparsemodel.certificates.precision_matrices.precision_file import dumps
-        from sparsemodel.reporting.documents.precision_report import (
-            precision_html,
-            precision_markdown,
-            precision_text,
-        )
-
-        writers = {
-            ".json": dumps,
-            ".html": precision_html,
-            ".htm": precision_html,
-            ".md": precision_markdown,
-            ".txt": precision_text,
-        }
-        return save(self, path, writers)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> PrecisionCertificate:
-        """Return the certificate in a ``.json`` file; nothing in it is believed until verified.
-
-        Raises
-        ------
-        CertificateError
-            When the file is not a certificate of a precision matrix; the message names the line.
-        """
-        from sparsemodel.certificates.precision_matrices.precision_file import load
-
-        return load(path)
+    def _sizes(self) -> tuple[str, Bars]:
+        rows = [
+            Bar(" -- ".join(edge.names), r, f"{r:+.4f}")
+            for edge, r in zip(self.edges, self.correlations, strict=True)
+        ]
+        rows.sort(key=lambda bar: (-abs(bar.size), bar.name))
+        header = ("edge", "value")
+        return "Partial correlations", Bars(rows, header, "There are no edges.", scale=1.0)
 
 
 def open_share(*, upper: float, bound: float, null_value: float, weight: float) -> float:
@@ -295,6 +351,7 @@ __all__ = [
     "PRECISION_WRITERS_OWN",
     "ROUNDING_NATS",
     "STATIONARY_NATS",
+    "Edge",
     "PrecisionCertificate",
     "PrecisionFacts",
     "PrecisionWitness",

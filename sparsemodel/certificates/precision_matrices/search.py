@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsemodel.certificates.certify import versions
+from sparsemodel.certificates.precision_matrices.ascent import Ascent, Task, rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
+    Edge,
     PrecisionCertificate,
     PrecisionFacts,
     PrecisionWitness,
     decide_precision,
 )
-from sparsemodel.certificates.precision_matrices.spectral_bounds import (
-    Enclosure,
-    dual_value,
-    enclose,
+from sparsemodel.certificates.precision_matrices.spectral_bounds import dual_value
+from sparsemodel.certificates.precision_matrices.trivial import (
+    null_nats,
+    null_value,
+    precision_assumptions,
+    scaled,
+    trivial_nats,
 )
-from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Assumption
+from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvalue_cost, eigenvector_cost, inverse_cost
@@ -44,6 +50,7 @@ _RATE = 5e8
 
 TRIVIAL = "the unconstrained likelihood"
 RELAXED = "the perspective relaxation of the strong convexity"
+SEARCHED = "branch and bound over the edges"
 
 
 class Evaluated(NamedTuple):
@@ -97,7 +104,9 @@ def certify_precision(
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
     at = evaluate_point(form, x)
-    trivial = trivial_nats(form)
+    # Without time for its eigenvalues nothing is proved, and that is what the certificate says.
+    sigma = eigenvalues(form.covariance) if left.fits(eigenvalue_cost(form.order)) else None
+    trivial = -math.inf if sigma is None else trivial_nats(form, sigma)
     bound, method, witness = trivial, TRIVIAL, PrecisionWitness()
     if math.isfinite(trivial):
         found, searched = _search(form, x, at, left, target)
@@ -108,7 +117,7 @@ def certify_precision(
     restricted = max(restricted, bound)
     upper, lower = scaled(form, at.upper, 1.0), scaled(form, bound, -1.0)
     within = scaled(form, restricted, -1.0)
-    pairs = tuple(form.edges(np.flatnonzero(x)))
+    problem = PrecisionFacts.of(form)
     d = np.sqrt(np.diagonal(at.factor.omega))
     null = null_value(form)
     return PrecisionCertificate(
@@ -127,14 +136,15 @@ def certify_precision(
         null_value=null,
         target=target,
         method=method,
-        edges=len(pairs),
         active=active,
-        assumptions=precision_assumptions(form),
-        problem=PrecisionFacts.of(form),
+        assumptions=precision_assumptions(form, sigma),
+        edges=tuple(
+            Edge(i, j, problem.names_of(i, j), float(-at.factor.omega[i, j] / (d[i] * d[j])))
+            for i, j in form.edges(np.flatnonzero(x))
+        ),
+        problem=problem,
         x=x,
-        pairs=pairs,
-        correlations=tuple(float(-at.factor.omega[i, j] / (d[i] * d[j])) for i, j in pairs),
-        witness=PrecisionWitness(witness.enclosing, witness.final, dual),
+        witness=replace(witness, restricted=dual),
         backend=backend,
         seconds=time.perf_counter() - began,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -142,56 +152,24 @@ def certify_precision(
     )
 
 
-def trivial_bound(form: SparsePrecision) -> float:
-    """Return a lower bound on the objective at any number of edges. One eigendecomposition."""
-    return scaled(form, trivial_nats(form), -1.0)
-
-
-def trivial_nats(form: SparsePrecision) -> float:
-    """Return the same in nats, without weight and constant."""
-    return dual_value(form, np.zeros(form.shape), 0.0, whole_box(form))[0]
-
-
-def whole_box(form: SparsePrecision) -> Enclosure:
-    """Return the set of all matrices within the eigenvalue bounds."""
-    half = 0.5 * (form.beta - form.alpha)
-    entries = np.where(form.rows == form.cols, form.beta, half)
-    return Enclosure(form.alpha, form.beta, entries)
-
-
-def null_value(form: SparsePrecision) -> float:
-    """Return the objective of the best diagonal matrix within the bounds."""
-    return scaled(form, null_nats(form))
-
-
-def null_nats(form: SparsePrecision) -> float:
-    """Return the same in nats, without weight and constant."""
-    variances = np.diagonal(form.covariance)
-    d = np.clip(1.0 / variances, form.alpha, form.beta)
-    return math.fsum(variances * d - np.log(d))
-
-
-def precision_assumptions(form: SparsePrecision) -> tuple[Assumption, ...]:
-    """Return what the numbers rest on, each with whether it was checked."""
-    out = [
-        Assumption("the covariance matrix is symmetric with a positive diagonal", True),
-        Assumption("the matrix is positive definite, within the bounds, with k edges", True),
-    ]
-    low, high = f"{form.alpha:.4g}", f"{form.beta:.4g}"
-    if form.alpha > 0.0 or math.isfinite(form.beta):
-        out.append(
-            Assumption(f"only matrices with eigenvalues in [{low}, {high}] are compared with", True)
-        )
-    if math.isfinite(form.beta) and not math.isfinite(
-        dual_value(form, np.zeros(form.shape), 0.0, _open(whole_box(form)))[0]
-    ):
-        out.append(
-            Assumption(
-                f"the upper eigenvalue bound {high}; without one the likelihood is unbounded",
-                False,
-            )
-        )
-    return tuple(out)
+def proved_by_search(
+    form: SparsePrecision, known: PrecisionCertificate, nats: float, proof: dict[str, Any]
+) -> PrecisionCertificate:
+    """Return a certificate with the bound of a search, where that is the better one."""
+    lower = min(scaled(form, nats, -1.0), known.upper)
+    if not lower > known.bound:
+        return known
+    within = max(known.restricted_bound, lower)
+    claim = decide_precision(
+        upper=known.upper,
+        bound=lower,
+        restricted_bound=within,
+        null_value=known.null_value,
+        weight=form.weight,
+    )
+    return replace(
+        known, claim=claim, bound=lower, restricted_bound=within, method=SEARCHED, proof=proof
+    )
 
 
 def witnessed_bound(form: SparsePrecision, upper: float, witness: PrecisionWitness) -> float:
@@ -201,11 +179,12 @@ def witnessed_bound(form: SparsePrecision, upper: float, witness: PrecisionWitne
     """
     if witness.final is None:
         return -math.inf
-    diagonal = form.rows == form.cols
-    box = enclose(form, np.zeros(form.shape), upper, whole_box(form))
+    task = rescaled(form, upper, witness.units)
+    box = task.enclosed()
     for U in witness.enclosing:
-        box = enclose(form, np.where(diagonal, 0.0, U), upper, box)
-    return dual_value(form, witness.final, box.modulus, box)[0]
+        box = task.enclosed(U, box)
+    mu = box.modulus if witness.modulus is None else witness.modulus
+    return task.in_nats(dual_value(task.form, witness.final, mu, box)[0])
 
 
 def restricted_nats(form: SparsePrecision, at: Evaluated, dual: FloatArray | None) -> float:
@@ -281,67 +260,53 @@ def _search(
     evaluation = eigenvector_cost(form.order)
     if not left.fits(enclosing_cost, evaluation):
         return best, witness
-    diagonal = form.rows == form.cols
     null = null_nats(form)
-    slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
-    box = enclose(form, np.zeros_like(x), at.upper, whole_box(form))
+    ascent = _started(form, x, at, left)
     enclosing: list[FloatArray] = []
     for _ in range(4):
-        mu = box.modulus
-        # At the optimum of the relaxation U = W - S + mu Omega, were the gap zero.
-        begin = slack + mu * x
-        value, U = _ascend(form, begin, mu, box, left)
+        ascent.run()
+        value = ascent.task.in_nats(ascent.best)
         improved = value > best + 1e-3 * max(at.upper - best, 0.0)
         if value > best:
-            best, witness = value, PrecisionWitness(tuple(enclosing), U)
+            best = value
+            witness = PrecisionWitness(
+                tuple(enclosing), ascent.U, modulus=ascent.mu, units=ascent.task.units
+            )
         # Half of it, as the bound is rounded down afterwards.
         closed = at.upper - best <= max(1e-9 * abs(at.upper), 0.5 * target * (null - best))
         if not improved or closed or left.over() or not left.fits(enclosing_cost, evaluation):
             break
-        enclosing.append(np.where(diagonal, 0.0, U))
-        box = enclose(form, enclosing[-1], at.upper, box)
+        enclosing.append(np.where(form.rows == form.cols, 0.0, ascent.U))
+        ascent.enter(ascent.task.enclosed(enclosing[-1], ascent.box))
     return best, witness
 
 
-def _ascend(
-    form: SparsePrecision, begin: FloatArray, mu: float, box: Enclosure, left: Budget
-) -> tuple[float, FloatArray]:
-    """Maximise the bound by L-BFGS, keeping the best point met (it need not be smooth)."""
-    from scipy.optimize import minimize
+def _started(form: SparsePrecision, x: FloatArray, at: Evaluated, left: Budget) -> Ascent:
+    """Return an ascent in the units that have more strong convexity at the known matrix.
 
-    best: list[tuple[float, FloatArray]] = [(-np.inf, begin)]
+    Bounds on eigenvalues are about the variables' own units; the modulus is largest where they
+    are all alike.
+    """
+    units = np.clip(np.frexp(np.diagonal(at.factor.omega))[1] // 2, -500, 500)
+    tasks = [rescaled(form, at.upper, None)]
+    if np.any(units != units[0]):
+        tasks.append(rescaled(form, at.upper, tuple(map(int, units))))
 
-    class _Late(Exception):
-        pass
+    def strength(task: Task) -> float:
+        omega = task.form.matrix(task.in_units(x, -1))
+        return task.enclosed().modulus * float(np.vdot(omega, omega))
 
-    def negative(U: FloatArray) -> tuple[float, FloatArray]:
-        value, ascent = dual_value(form, U, mu, box)
-        if value > best[0][0]:
-            best[0] = (value, U.copy())
-        if left.over() or not left.fits(eigenvector_cost(form.order)):
-            raise _Late
-        if not math.isfinite(value):
-            return 1e300, np.zeros_like(U)
-        return -value, -ascent
-
-    try:
-        negative(np.zeros_like(begin))
-        negative(begin)
-        for _ in range(3):  # restarts get over the kinks of the sum of the k largest
-            before = best[0][0]
-            options = {"maxiter": 150, "maxfun": 300}
-            minimize(negative, best[0][1], jac=True, method="L-BFGS-B", options=options)
-            if best[0][0] <= before + 1e-6 * (1.0 + abs(before)):
-                break
-    except _Late:
-        pass
-    return best[0]
+    task = max(tasks, key=strength)
+    slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
+    return Ascent(task, task.in_units(slack), task.in_units(x, -1), left)
 
 
 def _restricted(
     form: SparsePrecision, at: Evaluated, bounded: bool, left: Budget
 ) -> tuple[float, FloatArray | None]:
     """Return the best bound over the support, and its dual point where that is not the inverse."""
+    if not left.fits(eigenvalue_cost(form.order)):
+        return -math.inf, None
     best = restricted_nats(form, at, None)
     # An eigendecomposition an iteration, about 20 p^3 operations: as many as the time allows.
     iterations = int(min(500.0, max(left.left, 0.0) * _RATE / form.order**3))
@@ -361,32 +326,15 @@ def _restricted(
     return (found, dual) if found > best else (best, None)
 
 
-def _open(box: Enclosure) -> Enclosure:
-    return Enclosure(box.alpha, np.inf, np.full_like(box.entries, np.inf))
-
-
-def scaled(form: SparsePrecision, value: float, direction: float = 0.0) -> float:
-    """Return ``weight * value + constant``, rounded in ``direction``."""
-    if not math.isfinite(value):
-        return value
-    out = form.weight * value + form.constant
-    error = 4.0 * _U * (abs(form.weight * value) + abs(form.constant))
-    return out + direction * error
-
-
 __all__ = [
     "RELAXED",
+    "SEARCHED",
     "TRIVIAL",
     "Evaluated",
     "PrecisionCertificate",
     "certify_precision",
     "evaluate_point",
-    "null_value",
-    "precision_assumptions",
+    "proved_by_search",
     "restricted_nats",
-    "scaled",
-    "trivial_bound",
-    "trivial_nats",
-    "whole_box",
     "witnessed_bound",
 ]

@@ -1,6 +1,6 @@
 r"""Lower bounds on the best sparse precision matrix, valid in floating point.
 
-For a symmetric ``U``, modulus :math:`\mu \ge 0` with :math:`\mu \beta^2 \le 1`, and entry bounds
+For a symmetric ``U``, a modulus :math:`\mu \ge 0`, and entry bounds
 :math:`|\Omega_{ij}| \le M_{ij}`, every matrix with at most ``k`` edges has
 
 .. math:: L(\Omega) \ge \inf_{\alpha I \preceq \Omega \preceq \beta I}
@@ -14,17 +14,21 @@ For a symmetric ``U``, modulus :math:`\mu \ge 0` with :math:`\mu \beta^2 \le 1`,
 Required edges are always paid for, forbidden ones never. The infimum is a function of the
 eigenvalues of :math:`S + U`, nondecreasing in each, so eigenvalues lowered by their error bound
 give a valid number. ``mu = 0``, ``U = 0`` is the trivial bound; :math:`\mu = \beta^{-2}` is the
-perspective relaxation of the strong convexity.
+perspective relaxation of the strong convexity. The bound is concave in ``U`` and :math:`\mu`
+together, and holds for every modulus: beyond :math:`\beta^{-2}` single eigenvalues may be best at
+:math:`\beta`, yet several times that modulus gives the best bound.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.proving.node import Minorant
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
@@ -58,10 +62,10 @@ class Enclosure:
 
 def dual_value(
     form: SparsePrecision, U: FloatArray, mu: float, box: Enclosure
-) -> tuple[float, FloatArray]:
-    """Return the bound for ``U`` in nats (rounding subtracted) and a supergradient.
+) -> tuple[float, FloatArray, float]:
+    """Return the bound for ``U`` in nats (rounding subtracted) and its slopes in ``U`` and ``mu``.
 
-    ``U`` and the supergradient are vectors over the coordinates of the form.
+    ``U`` and its supergradient are vectors over the coordinates of the form.
     """
     diagonal = form.rows == form.cols
     B = form.covariance + form.matrix(U)
@@ -69,7 +73,7 @@ def dual_value(
     low = sigma - rounding(B)
     t = optimal_eigenvalues(low, box.alpha, box.beta, mu)
     if not np.all(np.isfinite(t)):
-        return -np.inf, np.zeros_like(U)
+        return -np.inf, np.zeros_like(U), 0.0
     omega = (V * t) @ V.T
     terms = spectral_terms(low, t, mu)
     x, costs = _paid(U, mu, box, diagonal)
@@ -78,11 +82,108 @@ def dual_value(
     chosen = np.flatnonzero(counted)[top_k(costs[counted], form.sparsity.budget)]
     kept[chosen] = True
     paid = costs[kept]
+    value = _summed(terms, low, t, paid)
+    x[~kept] = 0.0
+    twice = np.where(diagonal, 1.0, 2.0)
+    ascent = twice * (form.entries(omega) - x)
+    return value, ascent, 0.5 * (float(np.dot(twice, x**2)) - float(np.dot(t, t)))
+
+
+def node_minorant(
+    form: SparsePrecision, U: FloatArray, mu: float, box: Enclosure
+) -> tuple[Minorant, FloatArray] | None:
+    """Return the bound for ``U`` before edges are chosen, and the matrix that attains it.
+
+    The minorant is over the counted edges, in nats; None where there is no bound.
+    """
+    diagonal = form.rows == form.cols
+    B = form.covariance + form.matrix(U)
+    sigma, V = np.linalg.eigh(B)
+    low = sigma - rounding(B)
+    t = optimal_eigenvalues(low, box.alpha, box.beta, mu)
+    if not np.all(np.isfinite(t)):
+        return None
+    costs = _paid(U, mu, box, diagonal)[1]
+    counted = form.sparsity.counted
+    base = _summed(spectral_terms(low, t, mu), low, t, costs[~counted])
+    # Each cost is a difference of two numbers that are no larger than twice its first.
+    gains = np.nextafter(costs[counted] + 8.0 * _U * 2.0 * np.abs(costs[counted]), np.inf)
+    return Minorant(base, gains), form.entries((V * t) @ V.T)
+
+
+def narrowed(
+    form: SparsePrecision,
+    U: FloatArray,
+    mu: float,
+    box: Enclosure,
+    gap: Callable[[Minorant], float],
+    omega: FloatArray | None = None,
+) -> Enclosure:
+    r"""Return a smaller enclosure, from what a dual point leaves open.
+
+    Parameters
+    ----------
+    U, mu
+        The dual point. One for the modulus of the enclosure itself is made of it, where every term
+        of the infimum is convex.
+    gap
+        Upper bound less the bound of a minorant over the edges that may be chosen.
+    omega
+        Where the dual point attains its infimum, if that is known; it need not be exact.
+
+    Notes
+    -----
+    With :math:`\varphi(t) = -\log t + \sigma_1 t - \mu t^2 / 2` for the least eigenvalue of
+    ``S + U``, a matrix with the eigenvalue ``t`` lies above the bound by at least
+    :math:`\varphi(t) - \min \varphi`, by von Neumann's inequality; where that is more than the gap
+    it is worse than the known one.
+    """
+    own = box.modulus
+    if omega is None:
+        at = node_minorant(form, U, mu, box)
+        omega = None if at is None else at[1]
+    if omega is None or not own > 0.0:
+        return box
+    shifted = U - (mu - own) * omega
+    found = node_minorant(form, shifted, own, box)
+    if found is None:
+        return box
+    B = form.covariance + form.matrix(shifted)
+    s = float(eigenvalues(B)[0]) - rounding(B)
+    t = float(optimal_eigenvalues(np.array([s]), box.alpha, box.beta, own)[0])
+
+    def rise(t: float) -> float:
+        return -math.log(t) + s * t - 0.5 * own * t * t
+
+    allowed = rise(t) + gap(found[0])
+    allowed += 1e-12 * (abs(allowed) + abs(s) * box.beta + 1.0)
+    low, high = t, box.beta
+    if not rise(high) > allowed:
+        return box
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rise(middle) > allowed else (middle, high)
+    half = 0.5 * (high - box.alpha)
+    entries = np.minimum(box.entries, np.where(form.rows == form.cols, high, half))
+    return Enclosure(box.alpha, high, entries)
+
+
+def unconstrained(covariance: FloatArray, sigma: FloatArray, alpha: float, beta: float) -> float:
+    """Return :func:`dual_value` at ``U = 0`` and ``mu = 0``: the likelihood's own lower bound.
+
+    ``sigma`` are the eigenvalues of the covariance as computed. At zero nothing is paid for edges.
+    """
+    low = sigma - rounding(covariance)
+    t = optimal_eigenvalues(low, alpha, beta)
+    if not np.all(np.isfinite(t)):
+        return -np.inf
+    return _summed(spectral_terms(low, t), low, t, np.zeros(0))
+
+
+def _summed(terms: FloatArray, low: FloatArray, t: FloatArray, paid: FloatArray) -> float:
+    """Return the sum of the terms less what is paid, and less what rounding can add to it."""
     size = float(np.abs(np.log(t)).sum() + np.abs(low * t).sum() + np.abs(paid).sum())
-    allowance = 64.0 * _U * (size + t.size)
-    value = math.fsum(terms) - math.fsum(paid) - allowance
-    ascent = np.where(diagonal, 1.0, 2.0) * (form.entries(omega) - np.where(kept, x, 0.0))
-    return value, ascent
+    return math.fsum(terms) - math.fsum(paid) - 64.0 * _U * (size + t.size)
 
 
 def _paid(
@@ -174,4 +275,4 @@ def _entry_bounds(P: FloatArray, delta: float, rows: IntArray, cols: IntArray) -
     return np.where(rows == cols, np.inf, out)
 
 
-__all__ = ["Enclosure", "dual_value", "enclose"]
+__all__ = ["Enclosure", "dual_value", "enclose", "narrowed", "node_minorant", "unconstrained"]

@@ -1,1 +1,6 @@
-"""Proofs by branch and bound."""
+"""Proofs of global optimality: branch and bound on the perspective relaxation."""
+
+from sparsemodel.certificates.proving.prove import prove
+from sparsemodel.certificates.proving.search import Standing
+
+__all__ = ["Standing", "prove"]

@@ -60,7 +60,7 @@ def settled(
     -----
     The certificate stays one of the same point: a better one met on the way only shows in the gap.
     """
-    from sparsemodel.certificates.proving import branch_and_bound
+    from sparsemodel.certificates.proving.prove import prove
 
     decided = certificate.claim in (Claim.OPTIMAL, Claim.ZERO) or certificate.violations
     left = PATIENCE if deadline is None else min(PATIENCE, deadline - time.perf_counter())
@@ -68,7 +68,7 @@ def settled(
         return certificate
     began = time.perf_counter()
     try:
-        proof = branch_and_bound.prove(
+        proof = prove(
             form,
             certificate.x,
             names=names,
@@ -83,7 +83,7 @@ def settled(
     if not np.array_equal(proof.x, certificate.x):
         proof = _of_the_point(form, certificate, proof, names)
     seconds = certificate.seconds + time.perf_counter() - began
-    moments = [replace(p, seconds=p.seconds + certificate.seconds) for p in proof.progress]
+    moments = [p._replace(seconds=p.seconds + certificate.seconds) for p in proof.progress]
     return replace(proof, seconds=seconds, progress=(*certificate.progress, *moments))
 
 

@@ -29,9 +29,7 @@ from sparsemodel.interfaces import (
     Access,
     FloatArray,
     IntArray,
-    Quadratic,
     SparseRegression,
-    TwiceDifferentiable,
 )
 from sparsemodel.numerics import top_k
 
@@ -90,77 +88,135 @@ def working_set(
     ``form`` is the problem that its dual points are for: the same one, or one with kinks that
     ``smoothed`` rounds off.
     """
-    eliminated = unbounded_coordinates(form)
-    rest = np.setdiff1d(np.arange(form.sparsity.size), eliminated)
-    free = tuple(t.design.restrict(eliminated).to_array() for t in form.terms)
-    whole = Regulariser(form, rest, form.ridge)
-    # Within a box the nodes of a proof end after a few steps: products would cost more than those.
-    few = _FEW_IN_A_BOX if form.box is not None and _squared(smoothed) else _ALL_AT_ONCE
-    everything = rest.size <= few or not all(Access.COLUMNS in t.design.access for t in form.terms)
-    work = rest
-    x = start.copy()
-    b: FloatArray | None = x[eliminated] if eliminated.size else None
-    if not everything:
-        work = _first_set(smoothed, form, x, rest, whole)
-    best_bound, best_value, iterations = -math.inf, math.inf, 0
-    witness: Witness | None = None
-    gains = np.zeros(whole.shape.units)
+    search = _WorkingSet(form, smoothed, start, tolerance)
     thorough = False
-    squares = Squares(smoothed) if _squared(smoothed) else None
     while True:
-        regulariser = Regulariser(form, work, form.ridge)
-        smooth = smooth_part(smoothed, work, free, b, x[work], squares, eliminated)
-        complete = work.size == rest.size
+        state = search.solve(report, deadline, thorough)
+        units = search.evaluate(state)
+        if report is not None and report(search.value, search.bound):
+            break
+        if state.interrupted or (deadline is not None and time.perf_counter() >= deadline):
+            break
+        if search.complete or search.closed:
+            break
+        added, threshold = _violators(search.whole, units, search.work, search.regulariser)
+        if added.size:
+            thorough = False
+            search.exchange(state, units, added, threshold)
+        elif thorough:
+            break
+        else:
+            thorough = True  # the set may be complete, but its relaxation was solved roughly
+    return Relaxed(
+        search.x,
+        search.value,
+        search.bound,
+        search.witness,
+        search.gains,
+        search.iterations,
+        state.interrupted,
+    )
 
-        def goal(
-            state: State, complete: bool = complete or thorough, floor: float = best_bound
-        ) -> bool:
-            if complete and report is not None and report(state.value, max(floor, state.bound)):
+
+class _WorkingSet:
+    """A relaxation solved on some coordinates, and its dual points evaluated on all of them."""
+
+    def __init__(
+        self,
+        form: SparseRegression,
+        smoothed: SparseRegression,
+        start: FloatArray,
+        tolerance: float,
+    ) -> None:
+        self.form, self.smoothed, self.tolerance = form, smoothed, tolerance
+        self.eliminated = unbounded_coordinates(form)
+        self.rest = rest = np.setdiff1d(np.arange(form.sparsity.size), self.eliminated)
+        self.free = tuple(t.design.restrict(self.eliminated).to_array() for t in form.terms)
+        self.whole = Regulariser(form, rest, form.ridge)
+        squared = _squared(smoothed)
+        # Within a box the nodes of a proof end after a few steps: products would cost more.
+        few = _FEW_IN_A_BOX if form.box is not None and squared else _ALL_AT_ONCE
+        columns = all(Access.COLUMNS in t.design.access for t in form.terms)
+        self.x = start.copy()
+        self.b: FloatArray | None = self.x[self.eliminated] if self.eliminated.size else None
+        self.work = rest
+        if rest.size > few and columns:
+            self.work = _first_set(smoothed, form, self.x, rest, self.whole)
+        self.value, self.bound, self.iterations = math.inf, -math.inf, 0
+        self.witness: Witness | None = None
+        self.gains = np.zeros(self.whole.shape.units)
+        self.squares = Squares(smoothed) if squared else None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether the set holds every coordinate that is regularised."""
+        return bool(self.work.size == self.rest.size)
+
+    @property
+    def closed(self) -> bool:
+        """Return whether value and bound agree to the tolerance."""
+        allowed = self.tolerance * max(abs(self.value), abs(self.bound))
+        return self.value - self.bound <= allowed
+
+    def solve(self, report: Report | None, deadline: float | None, thorough: bool) -> State:
+        """Solve the relaxation on the set: roughly, until it is complete or ``thorough``."""
+        work, floor, tolerance = self.work, self.bound, self.tolerance
+        self.regulariser = Regulariser(self.form, work, self.form.ridge)
+        smooth = smooth_part(
+            self.smoothed,
+            work,
+            self.free,
+            self.b,
+            self.x[work],
+            self.squares,
+            self.eliminated,
+            deadline,
+        )
+        to_the_end = self.complete or thorough
+
+        def goal(state: State) -> bool:
+            if to_the_end and report is not None and report(state.value, max(floor, state.bound)):
                 return True
             allowed = tolerance * max(abs(state.value), abs(state.bound))
-            if not complete and math.isfinite(floor):
+            if not to_the_end and math.isfinite(floor):
                 allowed = max(allowed, 0.05 * (state.value - floor))
             return state.gap <= allowed
 
-        state = minimise(smooth, regulariser, x[work], goal=goal, deadline=deadline)
-        iterations += state.iterations
-        x = np.zeros(form.shape)
-        x[work] = state.x
-        point = state.bound_point if complete and state.bound_point is not None else state.x
-        at, gradients = _complete(smoothed, point, work, free, eliminated)
+        state = minimise(smooth, self.regulariser, self.x[work], goal=goal, deadline=deadline)
+        self.iterations += state.iterations
+        self.value = state.value
+        return state
+
+    def evaluate(self, state: State) -> FloatArray:
+        """Evaluate the dual point of a state on all coordinates; return the gains of all units."""
+        form, work, eliminated = self.form, self.work, self.eliminated
+        self.x = np.zeros(form.shape)
+        self.x[work] = state.x
+        point = state.x if not self.complete or state.bound_point is None else state.bound_point
+        at, gradients = _complete(self.smoothed, point, work, self.free, eliminated)
         if eliminated.size:
             # The bound's point may have another mean than the state's, and so another intercept.
             own = at
             if point is not state.x:
-                own, _ = _complete(smoothed, state.x, work, free, eliminated)
-            b = own[eliminated]
-            x[eliminated] = b
+                own, _ = _complete(self.smoothed, state.x, work, self.free, eliminated)
+            self.b = own[eliminated]
+            self.x[eliminated] = self.b
         v = np.zeros(form.shape)
         for term, g in zip(form.terms, gradients, strict=True):
             v += term.design.rmatvec(g)
-        units, free_gain = whole.gains(v[rest])
-        bound = _dual_value(smoothed, at, gradients, v) - free_gain
+        units, free_gain = self.whole.gains(v[self.rest])
+        bound = _dual_value(self.smoothed, at, gradients, v) - free_gain
         bound -= selected(units, form.sparsity.budget, form.sparsity.price)
-        if bound > best_bound:
-            best_bound, gains = bound, units
-            witness = from_gradients(form, gradients)
-        best_value = state.value
-        if report is not None and report(best_value, best_bound):
-            break
-        if state.interrupted or (deadline is not None and time.perf_counter() >= deadline):
-            break
-        if complete or best_value - best_bound <= tolerance * max(abs(best_value), abs(best_bound)):
-            break
-        added, threshold = _violators(whole, units, work, regulariser)
-        if not added.size:
-            if thorough:
-                break
-            thorough = True  # the set may be complete, but its relaxation was solved roughly
-            continue
-        thorough = False
-        idle = units[np.searchsorted(whole.shape.unit_index, regulariser.shape.unit_index)]
-        work = np.union1d(_pruned(work, regulariser, state, idle, threshold), added)
-    return Relaxed(x, best_value, best_bound, witness, gains, iterations, state.interrupted)
+        if bound > self.bound:
+            self.bound, self.gains = bound, units
+            self.witness = from_gradients(form, gradients)
+        return units
+
+    def exchange(self, state: State, units: FloatArray, added: IntArray, threshold: float) -> None:
+        """Leave out what the state does not use, and take in ``added``."""
+        index = np.searchsorted(self.whole.shape.unit_index, self.regulariser.shape.unit_index)
+        kept = _pruned(self.work, self.regulariser, state, units[index], threshold)
+        self.work = np.union1d(kept, added)
 
 
 def _first_set(
@@ -248,12 +304,7 @@ def _dual_value(
 
 
 def _squared(form: SparseRegression) -> bool:
-    return all(isinstance(t.loss, Quadratic) for t in form.terms)
+    return form.traits.quadratic
 
 
-def is_smooth(loss: object) -> bool:
-    """Return whether Newton's method applies to a loss as it is."""
-    return isinstance(loss, TwiceDifferentiable)
-
-
-__all__ = ["TOLERANCE", "Relaxed", "Report", "is_smooth", "working_set"]
+__all__ = ["TOLERANCE", "Relaxed", "Report", "working_set"]

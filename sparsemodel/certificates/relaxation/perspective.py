@@ -1,6 +1,6 @@
 r"""The relaxation for every loss: kinks are rounded off around a dual point that is improved.
 
-With :math:`\ell_\mu` the smoothed loss of a kinked one and a dual point :math:`\bar a`,
+With :math:`\ell_\mu` the smoothed loss of a nonsmooth one and a dual point :math:`\bar a`,
 
 .. math:: \ell_\mu(u + \mu \bar a) - \tfrac{\mu}{2} \bar a^2
           = \max_a\ a u - \ell^*(a) - \tfrac{\mu}{2} (a - \bar a)^2
@@ -24,7 +24,6 @@ from sparsemodel.certificates.relaxation.engine import (
     TOLERANCE,
     Relaxed,
     Report,
-    is_smooth,
     working_set,
 )
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, objection, selected
@@ -62,14 +61,14 @@ def relax(
     reason = objection(form, form.ridge)
     if reason:
         return reason
-    if all(is_smooth(t.loss) for t in form.terms):
+    if form.traits.has_hessian:
         return working_set(form, form, start, report, deadline, tolerance)
-    if not all(is_smooth(t.loss) or isinstance(t.loss, Smoothable) for t in form.terms):
+    if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
         return "a loss that is neither smooth nor can be smoothed"
-    return _kinked(form, start, report, deadline, tolerance)
+    return _nonsmooth(form, start, report, deadline, tolerance)
 
 
-def _kinked(
+def _nonsmooth(
     form: SparseRegression,
     start: FloatArray,
     report: Report | None,
@@ -134,7 +133,7 @@ def _kinked(
 
 def _around(term: Term, mu: float, centre: FloatArray | None) -> Term:
     """Return the term smoothed around a dual point."""
-    if is_smooth(term.loss) or not isinstance(term.loss, Smoothable):
+    if term.traits.has_hessian or not isinstance(term.loss, Smoothable):
         return term
     offset = term.offset
     if centre is not None:

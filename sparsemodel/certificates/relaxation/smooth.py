@@ -224,7 +224,7 @@ class LossSmooth(Smooth):
         return value, out
 
     def model(self, x: FloatArray, image: Image) -> Model | None:
-        if x.ndim > 1 or not all(isinstance(t.loss, Curved) for t in self._form.terms):
+        if x.ndim > 1 or not self._form.traits.curved:
             return None
         z = self._margins(image)
         weights = tuple(
@@ -236,7 +236,7 @@ class LossSmooth(Smooth):
     def curvature_guess(self) -> float:
         total = 0.0
         for i, (term, design) in enumerate(zip(self._form.terms, self._designs, strict=True)):
-            upper = term.loss.curvature()[1]
+            upper = term.traits.upper
             v = np.random.default_rng(0).standard_normal(design.shape[1])
             norm = 0.0
             for _ in range(6):

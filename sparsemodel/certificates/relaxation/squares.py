@@ -9,7 +9,15 @@ import numpy as np
 from sparsemodel.certificates.dual_bounds.diagonal_shift import weighted_gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth, QuadraticSmooth, Smooth, schur
 from sparsemodel.designs import SparseDesign
-from sparsemodel.interfaces import Curved, Design, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import (
+    Access,
+    Curved,
+    Design,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+)
+from sparsemodel.numerics.budget import Budget, inverse_cost
 
 LIMIT = 6000
 """Columns up to which the Gram matrix is formed."""
@@ -39,6 +47,14 @@ class Squares:
             second = cast("Curved", term.loss).second_derivative(start, term.target)
             if second.any():
                 self._curved.append((term.design, term.weights * second))
+
+    def affordable(self, index: IntArray, deadline: float | None) -> bool:
+        """Return whether columns can be read, and multiplied on ``index`` before the deadline."""
+        if not all(Access.COLUMNS in design.access for design, _ in self._curved):
+            return False
+        new = np.setdiff1d(index, self._set, assume_unique=True).size
+        costs = [2.0 * design.shape[0] * index.size * new for design, _ in self._curved]
+        return Budget(deadline).fits(*costs, inverse_cost(index.size))
 
     def gram(self, index: IntArray) -> FloatArray:
         """Return the Gram matrix on ``index`` (sorted); columns of the last set are reused."""
@@ -75,12 +91,18 @@ def smooth_part(
     at: FloatArray,
     squares: Squares | None,
     eliminated: IntArray,
+    deadline: float | None,
 ) -> Smooth:
-    """Return the losses on a working set: by Gram matrix where that is cheap, else by products."""
+    """Return the losses on a working set: by Gram matrix where that is cheap, else by products.
+
+    No Gram matrix is begun that would not be there before the deadline.
+    """
     rows = sum(t.design.shape[0] for t in form.terms)
     if squares is None or work.size > max(4000, rows) or work.size > LIMIT:
         return LossSmooth(form, work, free if eliminated.size else (), b, at)
     index = np.union1d(work, eliminated)
+    if not squares.affordable(index, deadline):
+        return LossSmooth(form, work, free if eliminated.size else (), b, at)
     h = squares.gram(index)
     keep, out = np.searchsorted(index, work), np.searchsorted(index, eliminated)
     try:

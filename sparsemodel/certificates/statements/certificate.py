@@ -1,25 +1,24 @@
-"""The certificate: a checkable statement of how good a point is."""
+"""The certificate of a sparse regression: a checkable statement of how good a point is."""
 
 from __future__ import annotations
 
-import os
+import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
 
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
-from sparsemodel.certificates.statements.claims import (
-    Assumption,
-    Claim,
-    gap_of,
-    relative_gap_of,
-)
+from sparsemodel.certificates.statements.claims import Claim, relative_gap_of
+from sparsemodel.certificates.statements.frame import SearchedCertificate
 from sparsemodel.certificates.statements.problem_facts import ProblemFacts
 from sparsemodel.certificates.statements.stationarity import Stationarity
+from sparsemodel.documents import Bar, Bars, Chart, Facts, Section, Series
+from sparsemodel.documents.numbers import number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
 
-VERSION = 2
-"""Of the file format; earlier ones are read."""
+_TOLERANCE = 1e-2
+"""Largest gap asked for that is still called a tolerance."""
 
 WRITERS_OWN = (
     "who found the point",
@@ -49,9 +48,7 @@ class Witness:
     with these as a box, whose optimal value is the same."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """One moment of the search, for the picture of the gap against time."""
 
     seconds: float
@@ -63,8 +60,8 @@ class Progress:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(SearchedCertificate):
     """What is proved about a point, with everything needed to check it again.
 
     ``value`` and ``bound`` are what they say for the *exact* problem with the given float64 data:
@@ -72,53 +69,39 @@ class Certificate:
     objective with its own allowance added.
     """
 
-    claim: Claim
-    value: float
-    """``P``, the objective at the point."""
-    upper: float
-    """``P`` rounded up: not below the exact objective."""
-    bound: float
-    """``D``, not above the objective of any feasible point; ``-inf`` when none is known."""
+    FORMAT: ClassVar[str] = "sparsemodel-certificate"
+    LINES: ClassVar[tuple[str, ...]] = (
+        *("claim", "value", "upper", "bound", "gap", "relative_gap", "allowance", "null_value"),
+        *("constant", "bound_method", "bound_reason", "assumptions", "stationarity"),
+        *("violations", "support", "names", "coefficients", "problem", "witness", "proof"),
+        "writer",
+    )
+    WRITER: ClassVar[tuple[str, ...]] = (
+        *("backend", "bound_source", "target", "search", "progress", "seconds", "created"),
+        "versions",
+    )
+    MEASURE: ClassVar[str] = "the objective"
+    WITHOUT: ClassVar[str] = "at zero"
+
     allowance: float
     """What both numbers gave away for rounding."""
-    null_value: float
-    """The objective at zero."""
     constant: float
     """What the objective adds whatever the coefficients are."""
-    target: float
-    """Relative gap that was asked for."""
     bound_method: str
     bound_source: str
     """How the dual point was found."""
     bound_reason: str
     """Why there is no bound; empty when there is."""
-    assumptions: tuple[Assumption, ...]
     stationarity: Stationarity
     violations: tuple[str, ...]
     """Constraints the point breaks; empty for a feasible point."""
-    x: FloatArray
     support: tuple[int, ...]
     """Nonzero counted coordinates of the canonical problem, sorted."""
     names: dict[int, str]
     """Names of the nonzero and the free coordinates."""
     problem: ProblemFacts
     witness: Witness
-    backend: str
     progress: tuple[Progress, ...]
-    seconds: float
-    """Time the certification took."""
-    created: str
-    """Date and time, ISO 8601, UTC."""
-    versions: dict[str, str]
-    proof: dict[str, Any] | None = None
-    """Record of a branch-and-bound proof; None when there was none."""
-    version: int = VERSION
-    """Of the file that it was read from."""
-
-    @property
-    def gap(self) -> float:
-        """Return ``P - D``, rounded up; infinite without a bound."""
-        return gap_of(self.upper, self.bound)
 
     @property
     def relative_gap(self) -> float:
@@ -131,66 +114,134 @@ class Certificate:
     @property
     def coefficients(self) -> dict[str, float | list[float]]:
         """Return the nonzero coefficients and the free ones by name."""
-        out: dict[str, float | list[float]] = {}
-        for j, name in sorted(self.names.items()):
+        return {name: self.x[j].tolist() for j, name in sorted(self.names.items())}
+
+    def misfit(self) -> str:
+        """Return how the lines of a file do not fit each other; empty where they do."""
+        shape, terms, witness = self.problem.shape, self.problem.terms, self.witness
+        if not shape or self.x.shape != shape:
+            return f"line 'witness.x' has shape {self.x.shape}, the problem {shape}."
+        if len(witness.duals) > len(terms):
+            return f"line 'witness.duals' has {len(witness.duals)} entries, not {len(terms)}."
+        rows = {f"duals[{i}]": (a, terms[i].observations) for i, a in enumerate(witness.duals)}
+        rows |= {"at": (witness.at, shape[0]), "extraction": (witness.extraction, shape[0])}
+        for line, (array, needed) in rows.items():
+            if array is not None and array.shape[:1] != (needed,):
+                return f"line 'witness.{line}.shape' is {array.shape}; {needed} rows are needed."
+        far = [j for j in self.names if j >= shape[0]]
+        return f"line 'names' names coordinate {far[0]}, and there are {shape[0]}." if far else ""
+
+    def headline(self) -> str:
+        """Return the claim in a sentence, with the gap where there is one."""
+        claim = self.claim
+        if claim is Claim.WITHIN_GAP:
+            return self._within()
+        if claim is Claim.OPTIMAL and self.relative_gap > 0.0:
+            return "No feasible point is better than this one, up to the accuracy printed below."
+        weak = claim in (Claim.STATIONARY, Claim.NONE) and not self.violations
+        if weak and math.isfinite(self.bound):
+            # As files of the first version say it: the claim is weaker than the numbers.
+            return f"No feasible point has an objective below {number(self.bound)}."
+        return claim.sentence
+
+    def _within(self) -> str:
+        share = percent(self.relative_gap)
+        if self.relative_gap >= 1.0:
+            return (
+                f"No feasible point has an objective below {number(self.bound)}, which is {share} "
+                "of the objective's size away."
+            )
+        known = f"no feasible point is better than this one by more than {share}."
+        if self.proof is not None and self.relative_gap <= self.target <= _TOLERANCE:
+            return f"Optimal within the requested tolerance of {percent(self.target)}: {known}"
+        return known[0].upper() + known[1:]
+
+    def _numbers(self) -> list[tuple[str, str]]:
+        value, bound = side_by_side(self.value, self.bound)
+        known = math.isfinite(self.bound)
+        rows = [
+            ("objective P", value),
+            ("lower bound D", bound if known else f"none ({self.bound_reason})"),
+        ]
+        if math.isfinite(self.gap):
+            rows += [
+                ("gap P - D", number(self.gap, 3)),
+                ("relative gap", percent(self.relative_gap)),
+            ]
+        return [
+            *rows,
+            ("objective at zero", number(self.null_value)),
+            ("rounding allowance", f"{number(self.allowance, 2)} (already in the gap)"),
+            ("bound from", self.bound_method),
+        ]
+
+    def _sizes(self) -> tuple[str, Bars]:
+        chosen, rows = set(self.support), []
+        for j, name in self.names.items():
             entry = self.x[j]
-            out[name] = float(entry) if self.x.ndim == 1 else [float(v) for v in entry]
-        return out
+            size = float(entry) if self.x.ndim == 1 else float(np.linalg.norm(entry))
+            digits = 6 if self.x.ndim == 1 else 4
+            text = ", ".join(f"{v:.{digits}g}" for v in np.atleast_1d(entry).tolist())
+            note = "" if j in chosen else "always in"
+            rows.append(Bar(name, size, text, j in chosen, note))
+        rows.sort(key=lambda bar: (not bar.drawn, -abs(bar.size), bar.name))
+        return "Coefficients", Bars(rows, empty="All coefficients are zero.")
 
-    def __str__(self) -> str:
-        from sparsemodel.reporting.documents.text import certificate_text
+    def _details(self) -> tuple[Section, ...]:
+        facts = Facts(self.stationarity.rows(self.claim), ("quantity", "value"))
+        data = Facts(self.problem.fingerprints())
+        return Section("First-order facts", (facts,)), Section("Data", (data,))
 
-        return certificate_text(self)
+    def _origin(self) -> list[tuple[str, str]]:
+        summary = [
+            (key, number(value) if isinstance(value, float) else str(value))
+            for key, value in self.search.items()
+            if key != "gap asked for"  # among the rows of every certificate
+        ]
+        names = ("names", "as they were declared there")
+        return [*super()._origin(), ("bound found by", self.bound_source), names, *summary]
 
-    def _repr_html_(self) -> str:
-        from sparsemodel.reporting.documents.notebook import certificate_panel
+    def _pictures(self) -> tuple[Chart, ...]:
+        solver = [p for p in self.progress if p.phase not in ("bound", "proof")]
+        later = [p for p in self.progress if p.phase in ("bound", "proof")]
+        known = math.isfinite(self.bound)
+        floor = self.bound if known else min((p.value for p in solver), default=0.0)
+        scale = max(abs(self.upper), abs(self.bound), 1e-300)
+        above = tuple(p.value - floor for p in solver)
+        steps = tuple(float(i + 1) for i in range(len(solver)))
+        gaps = tuple(100.0 * max(p.value - p.bound, 0.0) / scale for p in later)
+        return (
+            Chart(
+                (Series("objective", steps, above, "value"),),
+                title="objective above the bound, by iteration",
+                x_label="iteration",
+                y_label="objective - D" if known else "objective - final objective",
+                caption="Distance of the objective from the bound in each iteration of "
+                f"{self.backend}.",
+                log=True,
+            ),
+            Chart(
+                (Series("relative gap", tuple(p.seconds for p in later), gaps, "bound", True),),
+                title="relative gap against time",
+                x_label="seconds",
+                y_label="relative gap in %",
+                caption="The relative gap while the bound was raised.",
+                log=True,
+            ),
+        )
 
-        return certificate_panel(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain numbers, strings, lists and dictionaries."""
-        from sparsemodel.certificates.files.regression_file import to_dict
-
-        return to_dict(self)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the certificate and return where; the ending of the name says how.
-
-        ``.json`` holds everything and can be loaded and verified again; ``.html``, ``.md`` and
-        ``.txt`` are reports for people. The file appears whole or not at all.
-
-        Raises
-        ------
-        CertificateError
-            When the ending is none of these.
-        """
-        from sparsemodel.certificates.files.regression_file import dumps
-        from sparsemodel.certificates.files.saving import save
-        from sparsemodel.reporting.documents.html import certificate_html
-        from sparsemodel.reporting.documents.markdown import certificate_markdown
-        from sparsemodel.reporting.documents.text import certificate_text
-
-        writers = {
-            ".json": dumps,
-            ".html": certificate_html,
-            ".htm": certificate_html,
-            ".md": certificate_markdown,
-            ".txt": certificate_text,
-        }
-        return save(self, path, writers)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Certificate:
-        """Return the certificate in a ``.json`` file; nothing in it is believed until verified.
-
-        Raises
-        ------
-        CertificateError
-            When the file is not a certificate; the message names the line.
-        """
-        from sparsemodel.certificates.files.regression_file import load
-
-        return load(path)
+    @classmethod
+    def _of_second_version(cls, body: dict[str, Any]) -> dict[str, Any]:
+        found = super()._of_second_version(body)
+        proof, constant = body["proof"], body["problem"]["constant"]
+        found["writer"]["search"] = {} if proof is None else proof.get("summary") or {}
+        found["proof"] = None if proof is None else {"tree": proof.get("tree")}
+        found["constant"] = constant
+        if constant != 0.0:
+            del found["relative_gap"]  # measured otherwise then
+        if not body["stationarity"]["smooth"]:
+            found["stationarity"] = {**body["stationarity"], "step": "nan"}
+        return found
 
 
-__all__ = ["VERSION", "WRITERS_OWN", "Certificate", "Progress", "Witness"]
+__all__ = ["WRITERS_OWN", "Certificate", "Progress", "Witness"]

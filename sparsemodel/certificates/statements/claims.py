@@ -51,9 +51,13 @@ class Assumption:
     checked: bool
     holds: bool = True
 
+    @property
+    def word(self) -> str:
+        """Return how it was come by."""
+        return "taken on trust" if not self.checked else "checked" if self.holds else "FAILS"
+
     def __str__(self) -> str:
-        word = "taken on trust" if not self.checked else "checked" if self.holds else "FAILS"
-        return f"{self.text} [{word}]"
+        return f"{self.text} [{self.word}]"
 
 
 def gap_of(upper: float, bound: float) -> float:

@@ -19,10 +19,7 @@ import math
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
-from sparsemodel.interfaces import FloatArray, Loss, SparseRegression, Term
-from sparsemodel.losses.residuals.huber import HuberLoss
-from sparsemodel.losses.residuals.quadratic import SquaredLoss
-from sparsemodel.losses.residuals.quantile import AbsoluteLoss, QuantileLoss
+from sparsemodel.interfaces import FloatArray, SparseRegression, Term
 
 UNITS = 1024.0
 """Residuals of an exact fit, in units of rounding: solvers leave up to about a hundred."""
@@ -33,9 +30,6 @@ _FITS = 4
 _MOST_FREE = 64
 """Always-in coordinates up to which their least-squares problem is solved."""
 
-_OF_RESIDUALS = (SquaredLoss, HuberLoss, AbsoluteLoss, QuantileLoss)
-"""Losses of the residual alone, zero at zero."""
-
 
 def exact_fit(form: SparseRegression, x: FloatArray, value: float) -> bool:
     """Return whether the objective ``value`` at ``x`` is zero up to rounding.
@@ -44,14 +38,14 @@ def exact_fit(form: SparseRegression, x: FloatArray, value: float) -> bool:
     may not add more than residuals of that size do. Two passes over the columns in use, and one
     least-squares problem for the always-in coordinates.
     """
-    if not (math.isfinite(value) and all(isinstance(t.loss, Loss) for t in form.terms)):
+    if not (math.isfinite(value) and form.traits.by_observation):
         return False
     support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     judged: list[tuple[Term, FloatArray]] = []
     for term in form.terms:
         u, _ = predictions(term.design, x, support)
         u = u if term.offset is None else u + term.offset
-        if isinstance(term.loss, _OF_RESIDUALS):
+        if term.traits.of_residual:
             judged.append((term, np.abs(u - term.target)))
         elif np.any(term.loss.value(u, term.target)[term.weights > 0.0] != 0.0):  # type: ignore[attr-defined]
             return False

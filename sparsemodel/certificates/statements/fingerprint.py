@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign
-from sparsemodel.interfaces import Access, Design, FloatArray
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 
 ROWS = 256
 _PROBES = 4
@@ -40,14 +40,7 @@ def design_fingerprint(design: Design) -> str:
     ``r`` and ``x``, compared up to ``PROBE_TOLERANCE``. O(n p) or O(nonzeros); one pass.
     """
     if isinstance(design, StackedDesign):
-        parts = [
-            f"{array_hash(index.astype(np.float64))}={design_fingerprint(block)}"
-            for index, block in design.blocks
-        ]
-        if any("probe:" in part for part in parts):
-            return _probe(design)
-        text = f"stack {design.shape} " + " ".join(sorted(parts))
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        return combined(design, block_fingerprints(design))
     if isinstance(design, OnesDesign):
         return f"ones:{design.shape[0]}"
     if isinstance(design, SparseDesign) or Access.ROWS in design.access:
@@ -63,6 +56,24 @@ def design_fingerprint(design: Design) -> str:
             digest.update(values.astype("<f8").tobytes())
         return "sha256:" + digest.hexdigest()
     return _probe(design)
+
+
+def block_fingerprints(design: Design) -> list[tuple[IntArray, str]]:
+    """Return the columns and the fingerprint of every matrix that a design is put together of."""
+    if not isinstance(design, StackedDesign):
+        return [(np.arange(design.shape[1]), design_fingerprint(design))]
+    return [(index, design_fingerprint(block)) for index, block in design.blocks]
+
+
+def combined(design: Design, blocks: list[tuple[IntArray, str]]) -> str:
+    """Return the fingerprint of a design from those of its blocks."""
+    if not isinstance(design, StackedDesign):
+        return blocks[0][1]
+    parts = [f"{array_hash(index.astype(np.float64))}={found}" for index, found in blocks]
+    if any("probe:" in part for part in parts):
+        return _probe(design)
+    text = f"stack {design.shape} " + " ".join(sorted(parts))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def same_design(stored: str, found: str) -> bool:
@@ -119,4 +130,11 @@ def _probe(design: Design) -> str:
     return "probe:" + ",".join(repr(v) for v in found)
 
 
-__all__ = ["PROBE_TOLERANCE", "array_hash", "design_fingerprint", "same_design"]
+__all__ = [
+    "PROBE_TOLERANCE",
+    "array_hash",
+    "block_fingerprints",
+    "combined",
+    "design_fingerprint",
+    "same_design",
+]

@@ -11,8 +11,6 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, value_error
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, SparseRegression, Term
-from sparsemodel.losses.classification.multinomial import MultinomialLoss
-from sparsemodel.losses.residuals.linear import LinearLoss
 
 FEASIBLE = 1e-9
 """Violation of bounds and convex constraints, relative to their size, that counts as rounding."""
@@ -81,8 +79,8 @@ def constant_part(form: SparseRegression) -> float:
     """
     pieces = [form.constant]
     for term in form.terms:
-        if isinstance(term.loss, LinearLoss) and term.offset is not None:
-            pieces.extend((term.weights * term.target * term.offset).ravel())
+        if term.traits.affine and term.offset is not None:
+            pieces.extend((term.slopes() * term.offset).ravel())
     return math.fsum(pieces)
 
 
@@ -105,12 +103,12 @@ def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, fl
         ends = (loss.value(u - reach, y), loss.value(u + reach, y))
         slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
         high = np.maximum(*ends) + slack
-    elif isinstance(loss, MultinomialLoss):
-        # Log-sum-exp moves no more than its arguments, and the chosen one moves as well.
+    elif term.traits.simplex:
+        # Slopes are chances less one of them: their sizes add up to two at most.
         high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)
     else:
         slope = np.abs(loss.derivative(u, y))
-        upper = loss.curvature()[1]
+        upper = term.traits.upper
         moved = (slope * reach).sum(axis=1) + upper * np.square(reach).sum(axis=1)
         high = losses + 2.0 * moved + value_error(loss, u, y, losses)
     value = math.fsum(c * losses)
@@ -142,4 +140,10 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
     return tuple(found)
 
 
-__all__ = ["FEASIBLE", "Primal", "constant_part", "null_value", "primal"]
+def feasible_upper(form: SparseRegression, x: FloatArray) -> float:
+    """Return the objective rounded up; infinite where the point is not feasible."""
+    found = primal(form, x)
+    return math.inf if found.violations else found.upper
+
+
+__all__ = ["FEASIBLE", "Primal", "constant_part", "feasible_upper", "null_value", "primal"]

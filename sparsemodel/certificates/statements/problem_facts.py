@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from sparsemodel.certificates.statements.fingerprint import (
     array_hash,
+    block_fingerprints,
+    combined,
     design_fingerprint,
     same_design,
 )
+from sparsemodel.certificates.statements.numbers import numbers_of
+from sparsemodel.documents.numbers import number
 from sparsemodel.interfaces import DataFit, SparseRegression
 
 
@@ -38,6 +42,8 @@ class TermFacts:
 class ProblemFacts:
     """Everything that identifies a canonical problem, without its data."""
 
+    NEWER: ClassVar[tuple[str, ...]] = ("numbers",)
+
     terms: tuple[TermFacts, ...]
     shape: tuple[int, ...]
     k: int
@@ -58,6 +64,44 @@ class ProblemFacts:
     forced: int | None = None
     """Units that their bounds keep nonzero: part of ``k``, not of ``units``. None in files of
     version 0.1.0, where ``k`` is without them."""
+    numbers: dict[str, Any] | None = None
+    """What the fingerprints above stand for, all but the data: see :func:`numbers_of`. None in
+    files that were written without."""
+
+    def sentence(self) -> str:
+        """Return the problem in a line: losses, sizes, constraints."""
+        losses = " + ".join(
+            f"{t.loss}{_in_brackets(t.parameters)} on {t.observations} x {t.coordinates}"
+            for t in self.terms
+        )
+        units = "groups" if self.grouped else "rows" if len(self.shape) > 1 else "coefficients"
+        parts = [losses]
+        if self.ridge_largest > 0.0:
+            same = self.ridge_smallest == self.ridge_largest
+            low, high = number(self.ridge_smallest, 4), number(self.ridge_largest, 4)
+            parts.append(f"ridge {low if same else f'{low} to {high}'}")
+        forced = self.forced or 0
+        limit = f"at most {self.k} of {self.units + forced} {units} nonzero"
+        parts.append(limit + (f" ({forced} of them by their bounds)" if forced else ""))
+        if self.price > 0.0:
+            parts.append(f"each costs {number(self.price, 4)}")
+        free = self.free if self.grouped else self.free - forced
+        if free:
+            parts.append(f"{free} always in")
+        if self.box != "none":
+            parts.append("bounds on coefficients")
+        if self.region != "none":
+            parts.append("further convex constraints (the bound does without them)")
+        return ", ".join(parts)
+
+    def fingerprints(self) -> list[tuple[str, str]]:
+        """Return which data the problem is about, as rows."""
+        rows = []
+        for index, term in enumerate(self.terms):
+            label = "data" if len(self.terms) == 1 else f"data {index + 1}"
+            rows.append((label, term.design[:39] + ("..." if len(term.design) > 39 else "")))
+            rows.append((label + " target", "sha256:" + term.target[:32] + "..."))
+        return rows
 
     def differences(self, other: ProblemFacts) -> list[tuple[str, Any, Any]]:
         """Return ``(line, mine, theirs)`` for every entry in which two problems differ."""
@@ -75,7 +119,7 @@ class ProblemFacts:
             if field.name == "terms":
                 continue
             one, two = getattr(self, field.name), getattr(other, field.name)
-            if self.forced is None and field.name == "forced":
+            if field.name in ("forced", "numbers") and getattr(self, field.name) is None:
                 continue
             if self.forced is None and field.name == "k":
                 two = other.k - (other.forced or 0)
@@ -97,6 +141,7 @@ def describe(form: SparseRegression) -> ProblemFacts:
         + ":"
         + array_hash(np.broadcast_to(form.box.upper, form.shape))
     )
+    blocks = [block_fingerprints(term.design) for term in form.terms]
     return ProblemFacts(
         terms=tuple(
             TermFacts(
@@ -104,13 +149,13 @@ def describe(form: SparseRegression) -> ProblemFacts:
                 parameters=parameters(term.loss),
                 observations=int(term.design.shape[0]),
                 coordinates=int(term.design.shape[1]),
-                design=design_fingerprint(term.design),
+                design=combined(term.design, found),
                 target=array_hash(term.target),
                 weights=array_hash(term.weights),
                 offset=array_hash(term.offset),
                 total_weight=math.fsum(term.weights),
             )
-            for term in form.terms
+            for term, found in zip(form.terms, blocks, strict=True)
         ),
         shape=tuple(int(s) for s in form.shape),
         k=int(sparsity.k),
@@ -126,6 +171,7 @@ def describe(form: SparseRegression) -> ProblemFacts:
         box=box,
         region=_region(form),
         forced=int(sparsity.forced_units),
+        numbers=numbers_of(form, blocks),
     )
 
 
@@ -136,7 +182,7 @@ def _region(form: SparseRegression) -> str:
     parts = [region.describe()]
     for part in region.linear:
         parts += [design_fingerprint(part.design), array_hash(part.lower), array_hash(part.upper)]
-    for ball in region.balls:
+    for ball in region.every_ball:
         index = array_hash(ball.index.astype(np.float64))
         parts += [index, repr(float(ball.radius)), array_hash(ball.center)]
     return " ".join(parts)
@@ -152,6 +198,11 @@ def parameters(loss: DataFit) -> dict[str, Any]:
         simple = value is None or isinstance(value, (bool, int, float, str))
         plain[field.name] = value if simple else type(value).__name__
     return plain
+
+
+def _in_brackets(parameters: dict[str, Any]) -> str:
+    kept = {k: v for k, v in parameters.items() if v is not None}
+    return "(" + ", ".join(f"{k}={v}" for k, v in kept.items()) + ")" if kept else ""
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -11,16 +11,16 @@ JMLR 2021, section 2). With a ridge :math:`\lambda` a point that is :math:`1/\la
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import adjoint, predictions
+from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.documents.numbers import number
 from sparsemodel.interfaces import (
     FloatArray,
-    Quadratic,
     SparseRegression,
-    TwiceDifferentiable,
     coordinate_scores,
 )
 
@@ -32,6 +32,11 @@ TOLERANCE = 1e-6
 @dataclass(frozen=True, slots=True, eq=False)
 class Stationarity:
     """First-order facts about a point, computed on the original data."""
+
+    LINES: ClassVar[tuple[str, ...]] = (
+        *("smooth", "residual", "smallest", "largest", "step", "threshold"),
+    )
+    """What files say, in this order."""
 
     smooth: bool
     """Whether the losses have a gradient everywhere; nothing else is meaningful otherwise."""
@@ -62,6 +67,24 @@ class Stationarity:
     def optimal_at_sight(self) -> bool:
         """Return whether the theorem's condition holds for the computed numbers."""
         return self.stationary and self.step >= self.threshold
+
+    def rows(self, claim: Claim) -> list[tuple[str, str]]:
+        """Return the facts in words, for a point of which ``claim`` is proved."""
+        if not self.smooth:
+            return [("gradient", "the loss has none everywhere; only the bound speaks")]
+        on = f"{number(self.residual, 2)} of that without coefficients"
+        rows = [("gradient on the support", on)]
+        if np.isfinite(self.step):
+            step = number(self.step, 3)
+            rows.append(("smallest coefficient / largest other gradient", step))
+        if np.isfinite(self.threshold):
+            needed = "not reached"
+            if self.optimal_at_sight:
+                proved = claim is Claim.OPTIMAL
+                needed = "reached: optimal at sight" if proved else "reached, to first order"
+            known = f"{number(self.threshold, 3)} ({needed})"
+            rows.append(("that proves optimality from", known))
+        return rows
 
 
 def gradient(form: SparseRegression, x: FloatArray) -> FloatArray:
@@ -99,11 +122,7 @@ def first_order(
     ``at_zero`` measures by the gradient where all coordinates are zero, as files of the first
     version do.
     """
-    smooth = all(
-        isinstance(t.loss, TwiceDifferentiable) or np.isfinite(t.loss.curvature()[1])
-        for t in form.terms
-    )
-    if not smooth:
+    if not form.traits.smooth:
         return Stationarity(False, np.nan, np.nan, np.nan, np.inf), 0.0
     sparsity = form.sparsity
     reference = np.zeros(form.shape)
@@ -116,7 +135,7 @@ def first_order(
     inside[sparsity.coordinates(np.flatnonzero(active))] = True
     moving = _projected(form, x, g)
     size = float(np.sqrt(coordinate_scores(scale).max(initial=0.0)))
-    if all(isinstance(t.loss, Quadratic) for t in form.terms):
+    if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scale).max(initial=0.0)))
     on = float(np.abs(moving[inside]).max(initial=0.0))

@@ -15,7 +15,7 @@ from sparsemodel.certificates.theory.hessians import (
     smooth,
 )
 from sparsemodel.certificates.theory.summary import Theory
-from sparsemodel.interfaces import FloatArray, Quadratic, SparseRegression, UnsupportedProblemError
+from sparsemodel.interfaces import FloatArray, SparseRegression, UnsupportedProblemError
 from sparsemodel.interfaces.standing import Constants, Guarantee, Setting, levels
 from sparsemodel.numerics.budget import ending_by
 from sparsemodel.registry import usable_backends
@@ -58,7 +58,6 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         constants = enclose(curvatures(form, x), levels(k, p)) if differentiable else {}
     ridges = form.ridge[counted]
     span = float(ridges.min()), float(ridges.max())
-    bounds = [t.loss.curvature() for t in form.terms]
     rows = sum(t.design.shape[0] for t in form.terms)
     weights = np.concatenate([t.weights for t in form.terms])
     equal = weights.size > 0 and bool(np.ptp(weights) <= 1e-12 * weights.max())
@@ -71,8 +70,8 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         constants=constants,
         data={level: _less(c, span) for level, c in constants.items()},
         smooth=differentiable,
-        quadratic=all(isinstance(t.loss, Quadratic) for t in form.terms),
-        loss_curvature=(min(low for low, _ in bounds), max(high for _, high in bounds)),
+        quadratic=form.traits.quadratic,
+        loss_curvature=(form.traits.lower, form.traits.upper),
         ridge=span[0] if span[0] == span[1] else 0.0,
         free=int(form.sparsity.free.size),
         observations=rows,

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sparsemodel.certificates.arithmetic.products import adjoint, matrix_free, predictions
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT, weighted_gram
 from sparsemodel.certificates.theory.constants import Curvatures
-from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, Quadratic, SparseRegression
+from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, eigenvalue_cost, gram_cost
 
@@ -31,21 +31,15 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("there are constraints beside the cardinality")
     if any(matrix_free(t.design) or Access.COLUMNS not in t.design.access for t in form.terms):
         out.append("the columns of a design cannot be read")
-    coupled = sorted({t.loss.name for t in form.terms if not _separable(t.loss)})
+    coupled = sorted({t.loss.name for t in form.terms if not t.traits.by_observation})
     if coupled:
         out.append(f"{', '.join(coupled)} couples the observations")
     return tuple(out)
 
 
-def _separable(loss: object) -> bool:
-    from sparsemodel.interfaces import Loss
-
-    return isinstance(loss, Loss)
-
-
 def smooth(form: SparseRegression) -> bool:
     """Return whether every loss has second derivatives (almost everywhere)."""
-    return all(isinstance(t.loss, Curved) for t in form.terms)
+    return form.traits.curved
 
 
 def curvatures(form: SparseRegression, x: FloatArray) -> Curvatures:
@@ -57,11 +51,11 @@ def curvatures(form: SparseRegression, x: FloatArray) -> Curvatures:
     size, rows = form.sparsity.size, sum(t.design.shape[0] for t in form.terms)
     whole = size <= LIMIT and budget().fits(4.0 * gram_cost(rows, size))
     pool = counted if whole else _pool(form, x, counted, rows)
-    quadratic = all(isinstance(t.loss, Quadratic) for t in form.terms)
+    quadratic = form.traits.quadratic
     # With free coordinates only a point that is optimal in them has the Hessian computed here.
     alone = quadratic or form.sparsity.free.size > 0
     points = [x] if alone else [np.zeros(form.shape), x]
-    bounds = [t.loss.curvature() for t in form.terms]
+    bounds = [(t.traits.lower, t.traits.upper) for t in form.terms]
     attained = [_hessian(form, pool, _weights(form, point)) for point in points]
     lower = upper = None
     if whole and quadratic:
@@ -103,7 +97,7 @@ def row_smoothness(form: SparseRegression, level: int) -> float:
     counted = form.sparsity.counted
     largest = 0.0
     for term in form.terms:
-        high = term.loss.curvature()[1]
+        high = term.traits.upper
         for index, block in term.design.row_blocks(max(1, 2**22 // max(term.design.shape[1], 1))):
             squares = np.square(np.asarray(block, dtype=np.float64)[:, counted])
             p = squares.shape[1]

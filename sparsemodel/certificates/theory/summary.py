@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
-from sparsemodel import markup
+from sparsemodel.documents import Document, Facts, Paragraph, Section, Table, as_notebook, as_text
 from sparsemodel.interfaces.standing import Constants, Guarantee
 
 _SIDES = (
@@ -65,39 +65,35 @@ class Theory:
             entry["condition"] = _plain(list(c.condition))
         return plain
 
-    def __str__(self) -> str:
-        lines = [
-            f"k = {self.k} of {self.coordinates} coordinates, {self.observations} observations",
-            f"ridge {_pair(self.ridge)}",
-            "",
-        ]
-        if not self.complete:
-            lines[-1:] = ["time was up: the constants may be wider than they need be", ""]
-        if self.constants:
-            header = ("level", "smoothness M", "strong convexity m", "condition M/m")
-            lines += ["restricted constants", *_columns(header, self._rows()), f"  {_SIDES}", ""]
-        lines.append("theorems (sufficient conditions)")
-        width = max(len(g.source) for g in self.guarantees)
-        for g in self.guarantees:
-            lines.append(f"  {g.source:<{width}}  {g.status:<5}  {g.condition}")
-            if g.status == "holds":
-                lines.append(f"  {'':<{width}}         so {g.conclusion}")
-                lines += [f"  {'':<{width}}         {n}: {v:.6g}" for n, v in g.numbers.items()]
-        return "\n".join(lines) + "\n"
-
-    def _repr_html_(self) -> str:
+    def document(self) -> Document:
+        """Return the constants and the theorems in words."""
         held = sum(g.status == "holds" for g in self.guarantees)
         header = ("level", "smoothness M", "strong convexity m", "condition M/m")
-        return markup.panel(
-            "Theory",
-            f"{held} of {len(self.guarantees)} theorems apply",
-            markup.table(header, self._rows()) if self.constants else "",
-            markup.sentence(_SIDES) if self.constants else "",
-            markup.table(
-                ("theorem", "", "condition", "numbers"),
-                [(g.source, g.status, g.condition, _numbers(g)) for g in self.guarantees],
+        late = "time was up: the constants may be wider than they need be"
+        constants = (Table(header, self._rows()), Paragraph(_SIDES)) if self.constants else ()
+        subject = (
+            f"k = {self.k} of {self.coordinates} coordinates, {self.observations} observations"
+        )
+        return Document(
+            kind="Theory",
+            title=f"{held} of {len(self.guarantees)} theorems apply",
+            subject=f"{subject}, ridge {_pair(self.ridge)}",
+            sections=(
+                Section("", (Paragraph(late),) if not self.complete else (), folded=False),
+                Section("Restricted constants", constants, folded=False),
+                Section(
+                    "Theorems (sufficient conditions)",
+                    (Facts([(g.source, _words(g)) for g in self.guarantees]),),
+                    folded=False,
+                ),
             ),
         )
+
+    def __str__(self) -> str:
+        return as_text(self.document())
+
+    def _repr_html_(self) -> str:
+        return as_notebook(self.document())
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
@@ -106,8 +102,11 @@ class Theory:
         ]
 
 
-def _numbers(g: Guarantee) -> str:
-    return "; ".join(f"{name} {value:.6g}" for name, value in g.numbers.items())
+def _words(g: Guarantee) -> str:
+    words = f"{g.status}: {g.condition}"
+    if g.status == "holds":
+        words += f"; so {g.conclusion}"
+    return "; ".join([words, *(f"{name} {value:.6g}" for name, value in g.numbers.items())])
 
 
 def _pair(pair: tuple[float, float]) -> str:
@@ -115,14 +114,6 @@ def _pair(pair: tuple[float, float]) -> str:
     if low == high or abs(high - low) <= 1e-9 * abs(high):
         return f"{high:.4g}"
     return f"{low:.4g} .. {high:.4g}"
-
-
-def _columns(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return [
-        "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in [header, *rows]
-    ]
 
 
 def _plain(value: Any) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
 
+from sparsemodel.cli.declaring import flag, positional
 from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.files import to_json
-from sparsemodel.cli.text import table
+from sparsemodel.cli.printing import table
+from sparsemodel.registry import available_backends, backend_class
 
 NAME = "backends"
 USAGE = "backends [NAME] [--json]"
@@ -23,30 +27,31 @@ examples:
 """
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="tell all about this one")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to list."""
+
+    name: str | None = positional("NAME", "tell all about this one", optional=True)
+    json: bool = flag("print JSON")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """List the backends, or describe one."""
-    from sparsemodel.registry import available_backends, backend_class
-
-    if arguments.name is not None:
-        backend = backend_class(arguments.name)
+    if options.name is not None:
+        backend = backend_class(options.name)
         about = {
-            "name": arguments.name,
+            "name": options.name,
             "class": f"sm.backends.{backend.__name__}",
             "summary": (backend.__doc__ or "").strip().partition("\n")[0],
             "reference": backend.reference,
             "guarantee": backend.guarantee,
             "options": {name: repr(value) for name, value in backend().options().items()},
         }
-        print(to_json(about) if arguments.json else _described(about))
+        print(to_json(about) if options.json else _described(about))
         return Exit.OK
     found = available_backends()
-    if arguments.json:
+    if options.json:
         print(
             to_json(
                 [
@@ -64,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _described(about: dict[str, object]) -> str:
+def _described(about: Mapping[str, object]) -> str:
     lines = []
     for key, value in about.items():
         if key == "options" and isinstance(value, dict):
@@ -76,4 +81,4 @@ def _described(about: dict[str, object]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["add", "run"]
+__all__ = ["Options", "run"]

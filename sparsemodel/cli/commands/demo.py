@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import cast, final
 
+import sparsemodel as sm
+from sparsemodel.cli.declaring import option
 from sparsemodel.cli.exits import Exit, OutputError
 from sparsemodel.cli.files import free_names, written
-from sparsemodel.cli.text import block, heading, show
+from sparsemodel.cli.printing import block, heading, show
 from sparsemodel.interfaces import SparseRegression
 
 NAME = "demo"
@@ -38,24 +40,25 @@ problem = sm.Problem(
 """
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--output",
-        metavar="FOLDER",
-        type=Path,
-        default=Path(),
-        help="where report.html and certificate.json go (default: the current folder); "
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Where the files go."""
+
+    output: Path = option(
+        "where report.html and certificate.json go (default: the current folder); "
         "they get a number when there are such files already",
+        metavar="FOLDER",
+        kind=Path,
+        default=Path(),
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the demonstration."""
-    import sparsemodel as sm
     from sparsemodel.certificates import verify
 
-    folder: Path = arguments.output
+    folder = options.output
     if not folder.is_dir():
         raise OutputError(f"There is no folder {folder}; create it first.")
     began = time.perf_counter()
@@ -104,4 +107,4 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
-__all__ = ["add", "run"]
+__all__ = ["Options", "run"]

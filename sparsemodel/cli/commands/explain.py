@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+from typing import final
 
-from sparsemodel.cli.exits import Exit, UsageError
+from sparsemodel.cli.declaring import flag, option, part, positional
+from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
-from sparsemodel.cli.options import add_data, add_model, read
+from sparsemodel.cli.options import DATA, RegressionOptions
 
 NAME = "explain"
 USAGE = "explain DATA --target COLUMN --k K [options]"
@@ -22,23 +24,25 @@ example:
 """
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("data", metavar="DATA", help="the file of data; - is standard input (CSV)")
-    add_data(parser)
-    add_model(parser)
-    parser.add_argument("--backend", metavar="NAME", help="what if this one were asked for?")
-    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Which problem, and which backend."""
+
+    data: str = positional("DATA", DATA)
+    problem: RegressionOptions = part()
+    backend: str | None = option("what if this one were asked for?", metavar="NAME")
+    json: bool = flag("print the plan as JSON")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Explain the problem."""
-    if arguments.k is None:
-        raise UsageError("Say how many coefficients may be nonzero with --k.")
-    declared = declare(read(arguments.data, arguments), arguments, arguments.k)
-    plan = declared.problem.plan(arguments.backend)
-    print(to_json(plan.to_dict()) if arguments.json else plan)
+    problem = options.problem
+    k = problem.limit()
+    declared = declare(problem.file.read(options.data, problem.columns), problem.model, k)
+    plan = declared.problem.plan(options.backend)
+    print(to_json(plan.to_dict()) if options.json else plan)
     return Exit.OK
 
 
-__all__ = ["add", "run"]
+__all__ = ["Options", "run"]

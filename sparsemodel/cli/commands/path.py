@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
+from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any
+from typing import Any, cast, final
 
 from sparsemodel._version import __version__
+from sparsemodel.cli.declaring import flag, option, part, positional
 from sparsemodel.cli.exits import Exit, UsageError
-from sparsemodel.cli.files import check_free, to_json, write_text
+from sparsemodel.cli.files import to_json, write_text
 from sparsemodel.cli.model import declare
 from sparsemodel.cli.options import (
-    add_data,
-    add_model,
-    add_overwrite,
-    add_time_limit,
+    DATA,
+    FileOptions,
+    ModelOptions,
+    OutputFile,
+    TargetOptions,
+    check_outputs,
+    effort_option,
+    ks_of,
     output_file,
-    read,
+    positive,
 )
-from sparsemodel.cli.plain import cell
+from sparsemodel.cli.printing import cell, table
 from sparsemodel.cli.records import plain_coefficients
-from sparsemodel.cli.text import table
+from sparsemodel.compiler.choice.effort import Effort
+from sparsemodel.interfaces import SparseRegression
 
 NAME = "path"
 USAGE = "path DATA --target COLUMN --ks KS [options]"
@@ -43,59 +49,76 @@ KS is a range with both ends (1:20), a range with a step (0:50:5), or a list (1,
 _RULES = ("aic", "bic", "ebic", "gic", "cv")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("data", metavar="DATA", help="the file of data; - is standard input (CSV)")
-    add_data(parser)
-    add_model(parser, k=False)
-    group = parser.add_argument_group("path")
-    group.add_argument("--ks", type=parse_ks, metavar="KS", help="the values of k, see below")
-    add_time_limit(group, "end the path with the k done by then")
-    group.add_argument(
-        "--select",
-        choices=_RULES,
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which k are tried, and how one is chosen."""
+
+    ks: list[int] | None = option("the values of k, see below", metavar="KS", kind=ks_of)
+    effort: Effort = effort_option()
+    time_limit: float | None = option(
+        "end the path with the k done by then", metavar="SECONDS", kind=positive
+    )
+    select: str | None = option(
+        f"{', '.join(_RULES)} (default: ebic; cv for losses that are no likelihoods)",
         metavar="RULE",
-        help=f"{', '.join(_RULES)} (default: ebic; cv for losses that are no likelihoods)",
+        choices=_RULES,
     )
-    group.add_argument("--folds", type=int, default=5, metavar="N", help="of cv (default: 5)")
-    group.add_argument(
-        "--best-mean",
-        action="store_true",
-        help="cv: take the best mean, not the smallest k within one standard error of it",
+    folds: int = option("of cv (default: 5)", metavar="N", kind=int, default=5)
+    best_mean: bool = flag(
+        "cv: take the best mean, not the smallest k within one standard error of it"
     )
-    group.add_argument("--seed", type=int, default=0, help="of the folds (default: 0)")
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--table", type=output_file, metavar="FILE", help="k, objective, score, support: .csv"
-    )
-    output.add_argument("--json", action="store_true", help="print JSON instead of text")
-    add_overwrite(output)
+    seed: int = option("of the folds (default: 0)", kind=int, default=0)
 
 
-def run(arguments: argparse.Namespace) -> int:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is written and printed."""
+
+    table: File | None = option(
+        "k, objective, score, support: .csv", metavar="FILE", kind=output_file
+    )
+    json: bool = flag("print JSON instead of text")
+    overwrite: bool = flag("replace output files that exist already")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Which problems, which k, and what comes out."""
+
+    data: str = positional("DATA", DATA)
+    columns: TargetOptions = part("data")
+    file: FileOptions = part("data")
+    model: ModelOptions = part("model")
+    choice: Choice = part("path")
+    output: Output = part("output")
+
+
+def run(options: Options) -> int:
     """Follow the path and choose."""
-    if arguments.ks is None:
+    choice, output = options.choice, options.output
+    if choice.ks is None:
         raise UsageError("Say which k to try with --ks, for example --ks 1:20.")
-    output: File | None = arguments.table
-    if output is not None:
-        if output.suffix.lower() != ".csv":
-            raise UsageError(f"--table {output}: the name must end in .csv.")
-        check_free(output, overwrite=arguments.overwrite, data=arguments.data)
-    data = read(arguments.data, arguments)
-    declared = declare(data, arguments, arguments.ks[-1])
-    path = declared.problem.path(arguments.ks, time_limit=arguments.time_limit)
-    rule = arguments.select or ("ebic" if _is_likelihood(arguments.loss) else "cv")
+    table_file = OutputFile("--table", output.table, (".csv",))
+    check_outputs((table_file,), overwrite=output.overwrite, data=options.data)
+    data = options.file.read(options.data, options.columns)
+    declared = declare(data, options.model, choice.ks[-1])
+    path = declared.problem.path(choice.ks, effort=choice.effort, time_limit=choice.time_limit)
+    form = cast("SparseRegression", declared.problem.form)
+    rule = choice.select or ("ebic" if form.traits.likelihood else "cv")
     if rule == "cv":
         chosen = path.cross_validate(
-            folds=arguments.folds,
-            one_standard_error=not arguments.best_mean,
-            seed=arguments.seed,
+            folds=choice.folds,
+            one_standard_error=not choice.best_mean,
+            seed=choice.seed,
         )
     else:
         chosen = path.select(rule)
-    if output is not None:
-        write_text(output, _as_csv(path, chosen), overwrite=arguments.overwrite)
-    if arguments.json:
+    if output.table is not None:
+        write_text(output.table, _as_csv(path, chosen), overwrite=output.overwrite)
+    if output.json:
         print(to_json(_record(declared.classes, path, chosen)))
         return Exit.OK
     for note in data.notes:
@@ -108,32 +131,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name, value in plain_coefficients(chosen.coefficients).items():
         shown = value if isinstance(value, list) else [value]
         print(f"  {name:<{width}}  {'  '.join(f'{v:.6g}' for v in shown)}")
-    if output is not None:
-        print(f"table: {output}")
+    if output.table is not None:
+        print(f"table: {output.table}")
     return Exit.OK
-
-
-def parse_ks(text: str) -> list[int]:
-    """Return the values of ``1:20`` (both ends), ``0:50:5`` or ``1,2,4``, sorted.
-
-    >>> parse_ks("1:4"), parse_ks("0:10:5"), parse_ks("8,2")
-    ([1, 2, 3, 4], [0, 5, 10], [2, 8])
-    """
-    try:
-        if ":" in text:
-            first, last, *step = (int(part) for part in text.split(":"))
-            values = list(range(first, last + 1, *step))
-        else:
-            values = [int(part) for part in text.split(",")]
-    except (TypeError, ValueError):
-        values = []
-    if not values or min(values) < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range such as 1:20 or a list 1,2,4")
-    return sorted(set(values))
-
-
-def _is_likelihood(loss: str) -> bool:
-    return loss in ("squared", "logistic", "multinomial", "poisson", "gamma")
 
 
 def _steps(path: Any) -> list[tuple[list[str], list[str]]]:
@@ -197,4 +197,4 @@ def _record(classes: tuple[str, ...], path: Any, chosen: Any) -> dict[str, Any]:
     }
 
 
-__all__ = ["add", "parse_ks", "run"]
+__all__ = ["Options", "run"]

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
-import json
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
+import sparsemodel as sm
 from sparsemodel._version import __version__
-from sparsemodel.cli.commands.path import parse_ks
+from sparsemodel.cli.declaring import flag, option, part, positional
 from sparsemodel.cli.exits import Exit, UsageError
-from sparsemodel.cli.files import check_free, to_json, write_text, written
-from sparsemodel.cli.options import add_data, add_overwrite, add_run, output_file, read
-from sparsemodel.cli.plain import cell, distinct
+from sparsemodel.cli.files import to_json, write_text
+from sparsemodel.cli.options import (
+    DATA,
+    FileOptions,
+    OutputFile,
+    RunOptions,
+    check_outputs,
+    ks_of,
+    output_file,
+)
+from sparsemodel.cli.printing import cell, distinct
+from sparsemodel.cli.printing import table as columns
 from sparsemodel.cli.reading import Table
-from sparsemodel.cli.recording import problem_parser, with_recipe
+from sparsemodel.cli.recording import save
 from sparsemodel.cli.records import finite
-from sparsemodel.cli.text import table as columns
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.modelling.precision_matrices.covariance import dependent_columns
 from sparsemodel.reporting.progress import is_watched
@@ -42,76 +50,104 @@ examples:
 """
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("data", metavar="DATA", help="the file of data; - is standard input (CSV)")
-    add_problem(parser)
-    choice = parser.add_argument_group("choice of the number of edges")
-    choice.add_argument(
-        "--among",
-        type=parse_ks,
-        metavar="KS",
-        help="in place of --edges: a range with both ends (0:100:10) or a list, chosen from",
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphModel:
+    """What defines the problem, given its columns."""
+
+    edges: int | None = option("at most this many edges", metavar="K", kind=int)
+    correlation: bool = flag("scale every column to variance one first")
+    shrinkage: float = option(
+        "draw the covariance towards its diagonal, in [0, 1); for few samples (default: 0)",
+        metavar="RHO",
+        kind=float,
+        default=0.0,
     )
-    choice.add_argument(
-        "--select",
+    alpha: float | None = option(
+        "lower bound on the eigenvalues (default: safe)", metavar="A", kind=float
+    )
+    beta: float | None = option("upper bound on the eigenvalues", metavar="B", kind=float)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptions:
+    """What defines the problem, given its data."""
+
+    file: FileOptions = part("data")
+    model: GraphModel = part("model")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How the number of edges is chosen, in place of given."""
+
+    among: list[int] | None = option(
+        "in place of --edges: a range with both ends (0:100:10) or a list, chosen from",
+        metavar="KS",
+        kind=ks_of,
+    )
+    select: str = option(
+        "aic, bic, ebic, gic or cv (default: ebic)",
+        metavar="RULE",
         choices=("aic", "bic", "ebic", "gic", "cv"),
         default="ebic",
-        metavar="RULE",
-        help="aic, bic, ebic, gic or cv (default: ebic)",
     )
-    add_run(parser)
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--edge-list", type=output_file, metavar="FILE", help="pairs with correlations: .csv"
-    )
-    output.add_argument(
-        "--certificate", type=output_file, metavar="FILE", help="for `sparsemodel verify`: .json"
-    )
-    output.add_argument(
-        "--report", type=output_file, metavar="FILE", help="the certificate to read: .html or .md"
-    )
-    output.add_argument("--no-certificate", action="store_true", help="do not compute one (faster)")
-    output.add_argument("--json", action="store_true", help="print JSON instead of text")
-    add_overwrite(output)
 
 
-def add_problem(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that define the problem."""
-    add_data(parser, target=False)
-    group = parser.add_argument_group("model")
-    group.add_argument("--edges", type=int, metavar="K", help="at most this many edges")
-    group.add_argument(
-        "--correlation", action="store_true", help="scale every column to variance one first"
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is written and printed."""
+
+    edge_list: Path | None = option(
+        "pairs with correlations: .csv", metavar="FILE", kind=output_file
     )
-    group.add_argument(
-        "--shrinkage",
-        type=float,
-        default=0.0,
-        metavar="RHO",
-        help="draw the covariance towards its diagonal, in [0, 1); for few samples (default: 0)",
+    certificate: Path | None = option(
+        "for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
     )
-    group.add_argument(
-        "--alpha", type=float, metavar="A", help="lower bound on the eigenvalues (default: safe)"
+    report: Path | None = option(
+        "the certificate to read: .html or .md", metavar="FILE", kind=output_file
     )
-    group.add_argument("--beta", type=float, metavar="B", help="upper bound on the eigenvalues")
+    no_certificate: bool = flag("do not compute one (faster)")
+    json: bool = flag("print JSON instead of text")
+    overwrite: bool = flag("replace output files that exist already")
+
+    def files(self) -> tuple[OutputFile, ...]:
+        """Return the files that may be asked for."""
+        return (
+            OutputFile("--edge-list", self.edge_list, (".csv",)),
+            OutputFile("--certificate", self.certificate, (".json",), True),
+            OutputFile("--report", self.report, (".html", ".htm", ".md", ".txt"), True),
+        )
 
 
-def declare_graph(table: Table, arguments: argparse.Namespace) -> Any:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Which problem, how it is solved, and what comes out."""
+
+    data: str = positional("DATA", DATA)
+    problem: GraphOptions = part()
+    choice: Choice = part("choice of the number of edges")
+    run: RunOptions = part("run")
+    output: Output = part("output")
+
+
+def declare_graph(table: Table, model: GraphModel, edges: int) -> Any:
     """Return the problem that the options describe."""
-    import sparsemodel as sm
-
     X, names = _columns_of(table)
-    if arguments.correlation:
+    if model.correlation:
         X = _standardised(X, names)
     p = X.shape[1]
     omega = sm.Variable((p, p), symmetric=True, name="Omega", names=names)
-    constraints: list[Any] = [sm.card(sm.offdiag(omega)) <= 2 * arguments.edges]
-    if arguments.alpha is not None:
-        constraints.append(omega >> arguments.alpha)
-    if arguments.beta is not None:
-        constraints.append(omega << arguments.beta)
-    likelihood = sm.gaussian_nll(omega, data=X, shrinkage=arguments.shrinkage)
+    constraints: list[Any] = [sm.card(sm.offdiag(omega)) <= 2 * edges]
+    if model.alpha is not None:
+        constraints.append(omega >> model.alpha)
+    if model.beta is not None:
+        constraints.append(omega << model.beta)
+    likelihood = sm.gaussian_nll(omega, data=X, shrinkage=model.shrinkage)
     return sm.Problem(sm.minimize(likelihood), constraints)
 
 
@@ -120,13 +156,13 @@ def _columns_of(table: Table) -> tuple[FloatArray, tuple[str, ...]]:
     return X, distinct(table.names or [f"column_{j}" for j in range(1, X.shape[1] + 1)])
 
 
-def _refuse_dependent(table: Table, arguments: argparse.Namespace) -> None:
+def _refuse_dependent(table: Table, model: GraphModel) -> None:
     """Refuse columns that determine each other where only a default bounds the likelihood.
 
     With fewer observations than columns all are dependent, and the defaults are made for that.
     """
     X, names = _columns_of(table)
-    free = arguments.shrinkage == 0.0 and arguments.beta is None
+    free = model.shrinkage == 0.0 and model.beta is None
     if not free or X.shape[0] <= X.shape[1] or not np.all(np.isfinite(X)):
         return
     found = [names[j] for j in dependent_columns(X)]
@@ -138,54 +174,93 @@ def _refuse_dependent(table: Table, arguments: argparse.Namespace) -> None:
         )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Fit the graph."""
-    if (arguments.edges is None) == (arguments.among is None):
+    model, output = options.problem.model, options.output
+    if (model.edges is None) == (options.choice.among is None):
         raise UsageError("Say how many edges there may be with --edges K, or --among KS.")
-    _check_outputs(arguments)
-    output: Path | None = arguments.edge_list
-    table = read(arguments.data, arguments)
-    _refuse_dependent(table, arguments)
-    start, choice = None, ""
-    if arguments.among is not None:
-        arguments.edges = max(arguments.among)
-        path = declare_graph(table, arguments).path(arguments.among)
-        rule = arguments.select
-        chosen = path.cross_validate(seed=arguments.seed) if rule == "cv" else path.select(rule)
-        # From here on the choice is what was asked for: the certificate remembers no more.
-        arguments.edges, start = chosen.k, chosen.values["Omega"]
-        choice = f"{chosen.k} edges of {path.k[0]} to {path.k[-1]} by {chosen.chosen_by}"
-    problem = declare_graph(table, arguments)
-    solution = problem.solve(
-        arguments.backend,
-        start=start,
-        seed=arguments.seed,
-        time_limit=arguments.time_limit,
-        verbose=not arguments.quiet and is_watched(sys.stderr),
+    check_outputs(
+        output.files(),
+        overwrite=output.overwrite,
+        data=options.data,
+        certified=not output.no_certificate,
     )
-    certificate: Any = None if arguments.no_certificate else problem.certify()
+    table = options.problem.file.read(options.data)
+    _refuse_dependent(table, model)
+    chosen = _chosen(table, options)
+    problem = declare_graph(table, model, chosen.edges)
+    solution = problem.solve(
+        options.run.backend,
+        start=chosen.start,
+        effort=options.run.effort,
+        seed=options.run.seed,
+        time_limit=options.run.time_limit,
+        verbose=not options.run.quiet and is_watched(sys.stderr),
+    )
+    certificate: Any = None if output.no_certificate else problem.certify()
     if certificate is not None:
-        _save(certificate, arguments)
+        # The choice is what was asked for now: the certificate remembers no more.
+        of_problem = replace(options.problem, model=replace(model, edges=chosen.edges))
+        save(
+            certificate,
+            of_problem,
+            report=output.report,
+            record=output.certificate,
+            overwrite=output.overwrite,
+        )
     edges = sorted(
         ((a, b, data["weight"]) for a, b, data in solution.graph().edges(data=True)),
         key=lambda edge: -abs(edge[2]),
     )
-    if output is not None:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["one", "other", "partial_correlation"])
-        writer.writerows((cell(a), cell(b), repr(float(r))) for a, b, r in edges)
-        write_text(output, text.getvalue(), overwrite=arguments.overwrite)
-    if arguments.json:
+    if output.edge_list is not None:
+        write_text(output.edge_list, _as_csv(edges), overwrite=output.overwrite)
+    if output.json:
         print(to_json(_record(solution, certificate, edges, table.notes)))
         return Exit.OK
     for note in (*table.notes, *solution.notes):
         print(f"note: {note}")
-    if choice:
-        print(choice)
+    if chosen.words:
+        print(chosen.words)
+    _print(solution, problem.form.order, edges)
+    if certificate is not None:
+        print(f"\n{certificate}")
+    for file in output.files():
+        if file.path is not None:
+            print(f"{file.option.removeprefix('--')}: {file.path}")
+    return Exit.OK
+
+
+class _Chosen(NamedTuple):
+    """The number of edges, where the search starts, and a word on how it was chosen."""
+
+    edges: int
+    start: Any = None
+    words: str = ""
+
+
+def _chosen(table: Table, options: Options) -> _Chosen:
+    model, choice = options.problem.model, options.choice
+    if choice.among is None:
+        return _Chosen(model.edges or 0)
+    path = declare_graph(table, model, max(choice.among)).path(choice.among)
+    rule = choice.select
+    found = path.cross_validate(seed=options.run.seed) if rule == "cv" else path.select(rule)
+    words = f"{found.k} edges of {path.k[0]} to {path.k[-1]} by {found.chosen_by}"
+    return _Chosen(found.k, found.values["Omega"], words)
+
+
+def _as_csv(edges: list[tuple[str, str, float]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["one", "other", "partial_correlation"])
+    writer.writerows((cell(a), cell(b), repr(float(r))) for a, b, r in edges)
+    return text.getvalue()
+
+
+def _print(solution: Any, order: int, edges: list[tuple[str, str, float]]) -> None:
     print(
         f"{solution.status} by {solution.backend}: objective {solution.value:.8g}, "
-        f"{len(edges)} edges among {problem.form.order} variables, "
+        f"{len(edges)} edges among {order} variables, "
         f"{solution.timings['total']:.3g} s\n"
     )
     rows = [("variable", "variable", "partial correlation")]
@@ -193,40 +268,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(columns(rows))
     if len(edges) > 30:
         print(f"... and {len(edges) - 30} weaker ones (--edge-list has them all)")
-    if certificate is not None:
-        print(f"\n{certificate}")
-    for option in ("edge_list", "certificate", "report"):
-        if getattr(arguments, option) is not None:
-            print(f"{option.replace('_', '-')}: {getattr(arguments, option)}")
-    return Exit.OK
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    for option, endings in (
-        ("edge_list", (".csv",)),
-        ("certificate", (".json",)),
-        ("report", (".html", ".htm", ".md", ".txt")),
-    ):
-        path: Path | None = getattr(arguments, option)
-        if path is None:
-            continue
-        name = "--" + option.replace("_", "-")
-        if path.suffix.lower() not in endings:
-            raise UsageError(f"{name} {path}: the name must end in {' or '.join(endings)}.")
-        if option != "edge_list" and arguments.no_certificate:
-            raise UsageError(f"{name} needs the certificate that --no-certificate leaves out.")
-        check_free(path, overwrite=arguments.overwrite, data=arguments.data)
-
-
-def _save(certificate: Any, arguments: argparse.Namespace) -> None:
-    if arguments.report is not None:
-        with written(arguments.report, overwrite=arguments.overwrite) as temporary:
-            certificate.save(temporary)
-    if arguments.certificate is not None:
-        parser = problem_parser(add_problem)
-        body = with_recipe(certificate, arguments, parser)
-        text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
-        write_text(arguments.certificate, text, overwrite=arguments.overwrite)
 
 
 def _standardised(X: Any, names: tuple[str, ...]) -> Any:
@@ -264,4 +305,4 @@ def _record(
     }
 
 
-__all__ = ["add", "add_problem", "declare_graph", "run"]
+__all__ = ["GraphModel", "GraphOptions", "Options", "declare_graph", "run"]

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from sparsemodel._version import __version__
-from sparsemodel.cli.exits import Exit, UsageError
-from sparsemodel.cli.files import check_free, to_json, write_text, written
+from sparsemodel.cli.declaring import flag, option, part, positional
+from sparsemodel.cli.exits import Exit
+from sparsemodel.cli.files import to_json, write_text
 from sparsemodel.cli.model import Declared, declare
 from sparsemodel.cli.options import (
-    add_data,
-    add_model,
-    add_overwrite,
-    add_run,
+    DATA,
+    OutputFile,
+    RegressionOptions,
+    RunOptions,
+    check_outputs,
     output_file,
-    read,
 )
-from sparsemodel.cli.recording import with_recipe
+from sparsemodel.cli.recording import save
 from sparsemodel.cli.records import certificate_record, coefficient_csv, solution_record
 from sparsemodel.reporting.progress import is_watched
 
@@ -56,83 +55,77 @@ coefficients lies below its bound. If the gap is wide, a larger --ridge narrows 
 """
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("data", metavar="DATA", help="the file of data; - is standard input (CSV)")
-    add_data(parser)
-    add_model(parser)
-    add_run(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "--report", type=output_file, metavar="FILE", help="for people: .html, .md or .txt"
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is written and printed."""
+
+    report: Path | None = option("for people: .html, .md or .txt", metavar="FILE", kind=output_file)
+    certificate: Path | None = option(
+        "for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
     )
-    group.add_argument(
-        "--certificate", type=output_file, metavar="FILE", help="for `sparsemodel verify`: .json"
-    )
-    group.add_argument(
-        "--coefficients", type=output_file, metavar="FILE", help="the nonzero ones: .csv"
-    )
-    group.add_argument("--no-certificate", action="store_true", help="do not compute one (faster)")
-    group.add_argument("--json", action="store_true", help="print JSON instead of text")
-    add_overwrite(group)
+    coefficients: Path | None = option("the nonzero ones: .csv", metavar="FILE", kind=output_file)
+    no_certificate: bool = flag("do not compute one (faster)")
+    json: bool = flag("print JSON instead of text")
+    overwrite: bool = flag("replace output files that exist already")
+
+    def files(self) -> tuple[OutputFile, ...]:
+        """Return the files that may be asked for."""
+        return (
+            OutputFile("--report", self.report, (".html", ".htm", ".md", ".txt"), True),
+            OutputFile("--certificate", self.certificate, (".json",), True),
+            OutputFile("--coefficients", self.coefficients, (".csv",)),
+        )
 
 
-def run(arguments: argparse.Namespace) -> int:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Which problem, how it is solved, and what comes out."""
+
+    data: str = positional("DATA", DATA)
+    problem: RegressionOptions = part()
+    run: RunOptions = part("run")
+    output: Output = part("output")
+
+
+def run(options: Options) -> int:
     """Solve, certify and write what was asked for."""
-    if arguments.k is None:
-        raise UsageError("Say how many coefficients may be nonzero with --k.")
-    _check_outputs(arguments)
-    table = read(arguments.data, arguments)
-    declared = declare(table, arguments, arguments.k)
+    asked, output, how = options.problem, options.output, options.run
+    k = asked.limit()
+    check_outputs(
+        output.files(),
+        overwrite=output.overwrite,
+        data=options.data,
+        certified=not output.no_certificate,
+    )
+    table = asked.file.read(options.data, asked.columns)
+    declared = declare(table, asked.model, k)
     problem = declared.problem
     solution = problem.solve(
-        arguments.backend,
-        seed=arguments.seed,
-        time_limit=arguments.time_limit,
-        verbose=not arguments.quiet and is_watched(sys.stderr),
+        how.backend,
+        effort=how.effort,
+        seed=how.seed,
+        time_limit=how.time_limit,
+        verbose=not how.quiet and is_watched(sys.stderr),
     )
-    certificate = None if arguments.no_certificate else problem.certify()
-    if arguments.coefficients is not None:
+    certificate = None if output.no_certificate else problem.certify()
+    if output.coefficients is not None:
         text = coefficient_csv(declared, solution)
-        write_text(arguments.coefficients, text, overwrite=arguments.overwrite)
+        write_text(output.coefficients, text, overwrite=output.overwrite)
     if certificate is not None:
-        _save(certificate, arguments)
-    if arguments.json:
+        save(
+            certificate,
+            asked,
+            report=output.report,
+            record=output.certificate,
+            overwrite=output.overwrite,
+        )
+    if output.json:
         print(to_json(_record(declared, solution, certificate, table.notes)))
     else:
-        _print(declared, solution, certificate, table.notes, arguments)
+        _print(declared, solution, certificate, table.notes, output)
     return Exit.OK
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuse before the work what would fail after it."""
-    wanted: dict[str, str] = {}
-    for option, endings in (
-        ("report", (".html", ".htm", ".md", ".txt")),
-        ("certificate", (".json",)),
-        ("coefficients", (".csv",)),
-    ):
-        path: Path | None = getattr(arguments, option)
-        if path is None:
-            continue
-        if path.suffix.lower() not in endings:
-            raise UsageError(f"--{option} {path}: the name must end in {' or '.join(endings)}.")
-        if option != "coefficients" and arguments.no_certificate:
-            raise UsageError(f"--{option} needs the certificate that --no-certificate leaves out.")
-        check_free(path, overwrite=arguments.overwrite, data=arguments.data)
-        real = os.path.realpath(path)
-        if real in wanted:
-            raise UsageError(f"--{option} and --{wanted[real]} name the same file.")
-        wanted[real] = option
-
-
-def _save(certificate: Any, arguments: argparse.Namespace) -> None:
-    if arguments.report is not None:
-        with written(arguments.report, overwrite=arguments.overwrite) as temporary:
-            certificate.save(temporary)
-    if arguments.certificate is not None:
-        text = json.dumps(with_recipe(certificate, arguments), indent=1, ensure_ascii=False)
-        write_text(arguments.certificate, text + "\n", overwrite=arguments.overwrite)
 
 
 def _record(
@@ -154,7 +147,7 @@ def _print(
     solution: Any,
     certificate: Any,
     notes: tuple[str, ...],
-    arguments: argparse.Namespace,
+    output: Output,
 ) -> None:
     for note in notes:
         print(f"note: {note}")
@@ -165,9 +158,9 @@ def _print(
     print(solution)
     if certificate is not None:
         print(f"\n{certificate}")
-    for option in ("report", "certificate", "coefficients"):
-        if getattr(arguments, option) is not None:
-            print(f"{option}: {getattr(arguments, option)}")
+    for file in output.files():
+        if file.path is not None:
+            print(f"{file.option.removeprefix('--')}: {file.path}")
 
 
-__all__ = ["add", "run"]
+__all__ = ["Options", "run"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
-from sparsemodel.cli.commands.precision import add_problem, declare_graph
+from sparsemodel.cli.commands.precision import GraphOptions, declare_graph
+from sparsemodel.cli.declaring import flag, option, part, positional, recorded
 from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
-from sparsemodel.cli.options import add_data, add_model, read, recorded
-from sparsemodel.cli.recording import is_about_a_graph, problem_parser, recipe_of
+from sparsemodel.cli.options import FileOptions, RegressionOptions
+from sparsemodel.cli.recording import is_about_a_graph, read_recipe, recipe_of
 from sparsemodel.interfaces import CertificateError
 
 NAME = "verify"
@@ -32,102 +33,99 @@ Exit code 0 says that the certificate holds, 7 that it does not.
 """
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("certificate", metavar="CERTIFICATE", type=Path, help="a .json file")
-    parser.add_argument(
-        "--data", metavar="DATA", required=True, help="the data it is about, from your own source"
-    )
-    parser.add_argument(
-        "--cross-check",
-        action="store_true",
-        help="also solve the relaxation with CVXPY, from its algebraic form",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    # Declared for the help; what is parsed is the recipe with these options after it.
-    add_data(parser)
-    add_model(parser)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Which certificate, which data, and options of the problem on top of those in the file."""
+
+    certificate: Path = positional("CERTIFICATE", "a .json file", kind=Path)
+    data: str = option("the data it is about, from your own source", metavar="DATA", required=True)
+    cross_check: bool = flag("also solve the relaxation with CVXPY, from its algebraic form")
+    json: bool = flag("print JSON")
+    problem: RegressionOptions = part()
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Verify, and say what was checked."""
     from sparsemodel.certificates import Certificate
 
-    if is_about_a_graph(arguments.certificate):
-        return _verify_graph(arguments)
-    certificate = Certificate.load(arguments.certificate)
-    recipe = recipe_of(arguments.certificate) or []
-    given = _given(arguments)
-    chosen = problem_parser().parse_args(recipe + given)
+    if is_about_a_graph(options.certificate):
+        return _verify_graph(options)
+    certificate = Certificate.load(options.certificate)
+    recipe = recipe_of(options.certificate) or []
+    line = recipe + recorded(options.problem)
+    chosen = read_recipe(RegressionOptions, line)
     if chosen.k is None:
         raise UsageError(
             "The certificate does not say how its problem was declared (it was not written by "
             "`sparsemodel solve`); give --target, --loss, --k and the other options here."
         )
-    table = read(arguments.data, chosen)
-    problem = declare(table, chosen, chosen.k).problem
+    table = chosen.file.read(options.data, chosen.columns)
+    problem = declare(table, chosen.model, chosen.k).problem
     # A certificate made in Python has the names of a declaration that is not known here.
     names = problem.layout.names() if recipe else None
-    more = {"names": names, "cross_check": arguments.cross_check}
-    return _checked(certificate, problem, recipe + given, arguments, more)
+    return _checked(certificate, problem, line, options, names)
 
 
-def _verify_graph(arguments: argparse.Namespace) -> int:
+def _verify_graph(options: Options) -> int:
     from sparsemodel.certificates import PrecisionCertificate
 
-    certificate = PrecisionCertificate.load(arguments.certificate)
-    parser = problem_parser(add_problem)
-    options = (recipe_of(arguments.certificate) or []) + recorded(parser, arguments)
-    chosen = parser.parse_args(options)
-    if chosen.edges is None:
+    certificate = PrecisionCertificate.load(options.certificate)
+    others = replace(options.problem, file=FileOptions())
+    if recorded(others):
+        raise UsageError(
+            f"{', '.join(recorded(others))}: these options declare a regression, and the "
+            "certificate is about a precision matrix. Leave them out."
+        )
+    line = (recipe_of(options.certificate) or []) + recorded(options.problem.file)
+    chosen = read_recipe(GraphOptions, line)
+    if chosen.model.edges is None:
         raise UsageError(
             "The certificate does not say how its problem was declared (it was not written by "
             "`sparsemodel precision`); verify it in Python with sparsemodel.certificates.verify."
         )
-    problem = declare_graph(read(arguments.data, chosen), chosen)
-    more = {"cross_check": arguments.cross_check}
-    return _checked(certificate, problem, options, arguments, more)
+    table = chosen.file.read(options.data)
+    problem = declare_graph(table, chosen.model, chosen.model.edges)
+    return _checked(certificate, problem, line, options, None)
 
 
 def _checked(
     certificate: Any,
     problem: Any,
-    options: list[str],
-    arguments: argparse.Namespace,
-    more: dict[str, Any],
+    line: list[str],
+    options: Options,
+    names: tuple[str, ...] | None,
 ) -> int:
     from sparsemodel.certificates import verify
 
     statement = problem.plan().problem
     try:
-        verification = verify(certificate, problem.form, **more)
+        verification = verify(
+            certificate, problem.form, names=names, cross_check=options.cross_check
+        )
     except CertificateError as error:
-        if arguments.json:
+        if options.json:
             print(to_json({"holds": False, "reason": str(error), "problem": statement}))
         else:
             print(f"The certificate does NOT hold: {error}")
         return Exit.REFUTED
-    if arguments.json:
+    if options.json:
         print(
             to_json(
                 {
                     "holds": True,
                     "claim": verification.claim.value,
                     "problem": statement,
-                    "options": options,
+                    "options": line,
                     "checked": dict(verification.lines),
                 }
             )
         )
     else:
         print(f"problem: {statement}")
-        print(f"options: {' '.join(options)}")
+        print(f"options: {' '.join(line)}")
         print(verification)
     return Exit.OK
 
 
-def _given(arguments: argparse.Namespace) -> list[str]:
-    return recorded(problem_parser(), arguments)
-
-
-__all__ = ["add", "run"]
+__all__ = ["Options", "run"]

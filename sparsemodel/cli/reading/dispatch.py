@@ -6,6 +6,10 @@ import sys
 from pathlib import Path
 
 from sparsemodel.cli.exits import UsageError
+from sparsemodel.cli.reading.archives import read_archive
+from sparsemodel.cli.reading.delimited import read_delimited
+from sparsemodel.cli.reading.parquet import read_parquet
+from sparsemodel.cli.reading.svmlight import read_svmlight
 from sparsemodel.cli.reading.table import Columns, Table
 from sparsemodel.interfaces import DataError
 
@@ -46,14 +50,11 @@ def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table
     MissingDependencyError
         For Parquet without pandas and pyarrow.
     """
-    # One format in most runs: its reader alone is imported.
     if columns.needs_target and columns.target is None and _suffix_kind(path, kind) in _NAMED:
         raise UsageError("Name the column to predict with --target.")
     if path == "-":
         if kind not in (None, "csv"):
             raise UsageError("Standard input is read as delimited text only.")
-        from sparsemodel.cli.reading.delimited import read_delimited
-
         return read_delimited(sys.stdin, columns, where="standard input")
     file = Path(path)
     kind = _suffix_kind(path, kind)
@@ -68,21 +69,13 @@ def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table
             f"{columns.max_bytes / 1e9:.3g} GB; raise it with --max-gigabytes."
         )
     if kind == "csv":
-        from sparsemodel.cli.reading.delimited import read_delimited
-
         # utf-8-sig: spreadsheets put a byte order mark in front.
         with file.open(newline="", encoding="utf-8-sig") as handle:
             return read_delimited(handle, columns, where=path)
     if kind == "npz":
-        from sparsemodel.cli.reading.archives import read_archive
-
         return read_archive(file, columns)
     if kind == "svmlight":
-        from sparsemodel.cli.reading.svmlight import read_svmlight
-
         return read_svmlight(file, columns)
-    from sparsemodel.cli.reading.parquet import read_parquet
-
     return read_parquet(file, columns)
 
 

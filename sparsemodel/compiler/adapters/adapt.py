@@ -12,8 +12,7 @@ from sparsemodel.compiler.adapters.smoothing import (
     smoothed_form,
     typical_widths,
 )
-from sparsemodel.interfaces import Backend, Form, SparseRegression, TwiceDifferentiable
-from sparsemodel.numerics import has_kinks
+from sparsemodel.interfaces import Backend, Form, SparseRegression
 
 
 @final
@@ -36,10 +35,10 @@ def adapt(backend: Backend, form: Form) -> Adapted:
         return Adapted(backend, reasons)
     easier: SparseRegression = form
     adapted: Backend = backend
-    if has_kinks(form) and smoothable(form):
+    if not form.traits.has_hessian and smoothable(form):
         easier = smoothed_form(easier, typical_widths(easier))
-        kinked = {t.loss.name for t in form.terms if not isinstance(t.loss, TwiceDifferentiable)}
-        adapted = Smoothed(adapted, tuple(sorted(kinked)))
+        nonsmooth = {t.loss.name for t in form.terms if not t.traits.has_hessian}
+        adapted = Smoothed(adapted, tuple(sorted(nonsmooth)))
     if form.sparsity.price > 0.0 and not type(backend).capabilities.price:
         easier = replace(easier, sparsity=replace(easier.sparsity, price=0.0))
         adapted = Priced(adapted)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from sparsemodel.compiler.adapters.climbing import climb_form
-from sparsemodel.compiler.adapters.retelling import Retelling
+from sparsemodel.compiler.adapters.event_relay import EventRelay
+from sparsemodel.compiler.adapters.paths_along_k import path_of_form
 from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.interfaces import (
     Backend,
@@ -34,7 +34,7 @@ _BEYOND = 5
 class Priced(Backend):
     r"""Minimise :math:`f(x) + \gamma\,\mathrm{card}(x)` along a path over the limit ``k``.
 
-    A path is climbed unit by unit until ``k`` is well beyond the best price on it, and gone down
+    The path grows unit by unit until ``k`` is well beyond the best price on it, and shrinks
     again; units that do not pay for themselves are dropped. Then the backend itself runs for the
     best ``k``, from the point found, and for its neighbours as long as that helps. A unit pays at
     most what the objective can still fall, which bounds ``k``.
@@ -63,7 +63,7 @@ class Priced(Backend):
         sparsity = objective.cardinality
         most = min(sparsity.budget, sparsity.units, search.affordable())
         if most > 0:
-            search.climb(most)
+            search.forward(most)
             search.run(max(search.best_k, 1))
         for step in (1, -1):
             while 1 <= search.best_k + step <= most and search.run(search.best_k + step):
@@ -83,7 +83,7 @@ class _Search:
         self.tried: set[int] = {0}
         self.stop = Stop.CONVERGED
         self._iterations = 0
-        self._retelling = Retelling(objective, context)
+        self._relay = EventRelay(objective, context)
         self._notes: list[str] = []
         self._dual: tuple[FloatArray, ...] | None = None
 
@@ -94,21 +94,19 @@ class _Search:
         price = self._objective.cardinality.price
         return int(min(room / price, 1e15)) if np.isfinite(room) else int(1e15)
 
-    def climb(self, most: int) -> None:
+    def forward(self, most: int) -> None:
         """Take the best point of a path, up to twice as many units as that has and a few."""
         form = cast("SparseRegression", self._objective.form)
         limited = replace(form, sparsity=replace(form.sparsity.with_budget(most), price=0.0))
         if not smoothable(limited):
             return
-        objective = RegressionObjective(limited)
+        objective = RegressionObjective(limited, work=self._objective.work)
 
         def enough(points: list[Point]) -> bool:
             best = min(points, key=lambda point: priced(self._objective, point))
             return len(points) - 1 >= 2 * self._count(best) + _BEYOND or self._late()
 
-        points = climb_form(limited, objective, self._context.restricted, most, enough=enough)
-        self._objective.passes += objective.passes
-        self._objective.factorizations += objective.factorizations
+        points = path_of_form(limited, objective, self._context.restricted, most, enough=enough)
         self._take(min(points, key=lambda point: priced(self._objective, point)))
 
     def _late(self) -> bool:
@@ -133,17 +131,15 @@ class _Search:
         self.tried.add(k)
         form = cast("SparseRegression", self._objective.form)
         limited = replace(form, sparsity=replace(form.sparsity.with_budget(k), price=0.0))
-        objective = RegressionObjective(limited)
+        objective = RegressionObjective(limited, work=self._objective.work)
         fits = limited.sparsity.count(self.best.x) <= k
-        before = len(self._retelling.history)
+        before = len(self._relay.history)
         context = replace(
-            self._retelling.heard_by(self._context),
+            self._relay.listening_to(self._context),
             start=self.best.x if fits else self._context.start,
         )
         found = self._inner.solve(objective, context)
-        self._retelling.complete(found, before)
-        self._objective.passes += objective.passes
-        self._objective.factorizations += objective.factorizations
+        self._relay.complete(found, before)
         self.stop = found.stop
         self._iterations += found.iterations
         self._notes += [note for note in found.notes if note not in self._notes]
@@ -175,7 +171,7 @@ class _Search:
             self.best,
             self.stop if self.stop.breaks_off else Stop.CONVERGED,
             self._iterations,
-            tuple(self._retelling.history),
+            tuple(self._relay.history),
             self._dual,
             tuple(self._notes),
         )

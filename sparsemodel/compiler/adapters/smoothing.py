@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from sparsemodel.compiler.adapters.retelling import Retelling
+from sparsemodel.compiler.adapters.event_relay import EventRelay
 from sparsemodel.interfaces import (
     Backend,
     Capabilities,
@@ -21,7 +21,6 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Stop,
     Term,
-    TwiceDifferentiable,
     priced,
 )
 from sparsemodel.numerics import RegressionObjective, margins
@@ -64,18 +63,17 @@ class Smoothed(Backend):
         form = cast("SparseRegression", objective.form)
         widths = typical_widths(form)
         start, best, iterations = context.start, None, 0
-        retelling = Retelling(objective, context)
+        relay = EventRelay(objective, context)
         notes: list[str] = []
         dual: tuple[FloatArray, ...] | None = None
         stop = Stop.CONVERGED
         for level in self.levels:
-            smooth = RegressionObjective(smoothed_form(form, level * widths))
-            before = len(retelling.history)
-            inner = replace(retelling.heard_by(context), start=start)
+            easier = smoothed_form(form, level * widths)
+            smooth = RegressionObjective(easier, work=objective.work)
+            before = len(relay.history)
+            inner = replace(relay.listening_to(context), start=start)
             result = self.inner.solve(smooth, inner)
-            retelling.complete(result, before)
-            objective.passes += smooth.passes
-            objective.factorizations += smooth.factorizations
+            relay.complete(result, before)
             iterations += result.iterations
             notes += [note for note in result.notes if note not in notes]
             exact = context.restricted(objective, result.point.support, result.point)
@@ -85,13 +83,13 @@ class Smoothed(Backend):
             if stop.breaks_off:
                 break
         point = objective.origin() if best is None else best
-        return Result(point, stop, iterations, tuple(retelling.history), dual, tuple(notes))
+        return Result(point, stop, iterations, tuple(relay.history), dual, tuple(notes))
 
 
 def smoothable(form: Form) -> bool:
     """Return whether the form's losses have kinks that can be smoothed, and nothing worse."""
     return isinstance(form, SparseRegression) and all(
-        isinstance(term.loss, (TwiceDifferentiable, Smoothable)) for term in form.terms
+        term.traits.has_hessian or term.traits.smoothable for term in form.terms
     )
 
 
@@ -100,7 +98,7 @@ def smoothed_form(form: SparseRegression, widths: FloatArray) -> SparseRegressio
     terms = []
     for term, width in zip(form.terms, widths, strict=True):
         loss = term.loss
-        if not isinstance(loss, TwiceDifferentiable):
+        if not term.traits.has_hessian:
             width = max(float(width), _TINY)
             loss = cast("Smoothable", loss).smoothed(width)
         terms.append(replace(term, loss=loss))
@@ -113,7 +111,7 @@ def typical_widths(form: SparseRegression) -> FloatArray:
 
 
 def _width(term: Term) -> float:
-    if isinstance(term.loss, TwiceDifferentiable):
+    if term.traits.has_hessian:
         return 1.0
     loss = cast("Loss", term.loss)
     u = margins(term, np.zeros(term.target.shape[0]))

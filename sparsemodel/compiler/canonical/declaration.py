@@ -6,11 +6,10 @@ end (CVXPY expressions, a command line) can be compiled just as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, final
 
-from sparsemodel.interfaces import ConvexConstraint, DataFit, Design, FloatArray, IntArray
+from sparsemodel.interfaces import DataFit, Design, FloatArray, IntArray
 
 
 @final
@@ -108,15 +107,6 @@ class NormSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class OtherSpec:
-    """A convex constraint that only CVXPY knows, built for a layout of the coordinates."""
-
-    build: Callable[[tuple[IntArray, ...]], ConvexConstraint]
-    """Takes the coordinates of each variable."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class Declaration:
     """Everything the user declared."""
 
@@ -127,7 +117,6 @@ class Declaration:
     bounds: tuple[BoundSpec, ...] = ()
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
-    others: tuple[OtherSpec, ...] = ()
     constant: float = 0.0
 
 
@@ -139,7 +128,6 @@ __all__ = [
     "LinearSpec",
     "LossSpec",
     "NormSpec",
-    "OtherSpec",
     "RidgeSpec",
     "VariableSpec",
 ]

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
 from sparsemodel.compiler.canonical.declaration import Declaration, VariableSpec
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
+
+
+class VariableLayout(Protocol):
+    """How variables make up the coordinates of a form."""
+
+    @property
+    def variables(self) -> tuple[VariableSpec, ...]:
+        """Return the variables, in the order of their appearance."""
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Return the first coordinate of each variable."""
+
+    def split(self, x: FloatArray) -> tuple[FloatArray, ...]:
+        """Return each variable's value, in its own shape."""
+
+    def join(self, values: tuple[FloatArray | float | None, ...]) -> FloatArray:
+        """Return the coordinates of the variables' values; None stands for a default."""
+
+    def name(self, coordinate: int) -> str:
+        """Return the name of one coordinate."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return a name for every coordinate."""
 
 
 @final
@@ -102,4 +126,4 @@ def lay_out(declaration: Declaration) -> Layout:
     return Layout(declaration.variables, tuple(starts), size, outputs, matrix)
 
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["Layout", "VariableLayout", "lay_out"]

@@ -7,8 +7,14 @@ import numpy as np
 from sparsemodel.compiler.canonical.blocks import stacked
 from sparsemodel.compiler.canonical.declaration import Declaration, NormSpec
 from sparsemodel.compiler.canonical.layout import Layout
-from sparsemodel.compiler.canonical.one_norm import OneNormBall
-from sparsemodel.interfaces import Ball, InfeasibleError, Linear, ModelError, Region
+from sparsemodel.interfaces import (
+    Ball,
+    InfeasibleError,
+    Linear,
+    ModelError,
+    OneNormBall,
+    Region,
+)
 
 
 def region_of(declaration: Declaration, layout: Layout) -> Region | None:
@@ -19,7 +25,7 @@ def region_of(declaration: Declaration, layout: Layout) -> Region | None:
     InfeasibleError
         When a row of a linear constraint contradicts itself.
     """
-    if not (declaration.linear or declaration.norms or declaration.others):
+    if not (declaration.linear or declaration.norms):
         return None
     if layout.matrix and declaration.linear:
         raise ModelError(
@@ -37,12 +43,8 @@ def region_of(declaration: Declaration, layout: Layout) -> Region | None:
             )
         linear.append(Linear(stacked(spec.blocks, layout, rows), spec.lower, spec.upper))
     balls = [_ball(spec, layout) for spec in declaration.norms if spec.order == 2]
-    others = [_one_norm(spec, layout) for spec in declaration.norms if spec.order == 1]
-    built = [
-        spec.build(tuple(layout.rows(i) for i in range(len(layout.variables))))
-        for spec in declaration.others
-    ]
-    return Region(tuple(linear), tuple(balls), (*others, *built))
+    one_norms = [_one_norm(spec, layout) for spec in declaration.norms if spec.order == 1]
+    return Region(tuple(linear), tuple(balls), tuple(one_norms))
 
 
 def _ball(spec: NormSpec, layout: Layout) -> Ball:

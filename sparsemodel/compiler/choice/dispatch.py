@@ -1,22 +1,17 @@
-"""Choose the backends: who can, who is best, and why not the others."""
+"""Make a plan: who can solve the problem, who runs, and why not the others."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sparsemodel.compiler.adapters import adapt, adapter_words
-from sparsemodel.compiler.choice.portfolios import PATIENCE, Choice, choose, stages_of, with_role
-from sparsemodel.compiler.choice.precision_plans import choose_precision
+from sparsemodel.compiler.choice.candidates import Candidates, Choice
+from sparsemodel.compiler.choice.effort import Effort, patience
+from sparsemodel.compiler.choice.openings import choose
+from sparsemodel.compiler.choice.precision_openings import choose_precision
 from sparsemodel.compiler.choice.recipes import is_recipe, parse
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
-from sparsemodel.compiler.plans.plan import Plan, Rejection, Stage
-from sparsemodel.compiler.plans.reasons import figures, seconds_words, tradeoffs, why_not
-from sparsemodel.compiler.plans.wording import (
-    closeness_words,
-    describe,
-    notes_for,
-    restricted_words,
-)
+from sparsemodel.compiler.plans.plan import Plan
+from sparsemodel.compiler.plans.stage import Others, Rejection, Stage
+from sparsemodel.compiler.plans.wording import describe, notes_for, restricted_words
 from sparsemodel.compiler.reductions import Reduced
 from sparsemodel.interfaces import (
     Backend,
@@ -39,36 +34,35 @@ def make_plan(
     facts: FactSheet,
     backend: str | Backend | None,
     time_limit: float | None = None,
+    effort: Effort = "medium",
 ) -> Plan:
     """Return the plan for a problem; an explicit choice is obeyed or refused, never replaced.
 
-    A time limit changes the choice only where the best plan is expected to take longer.
+    A time limit is used: searches go on longer, and also those are begun that take long.
     """
     if isinstance(form, SparseRegression):
         require_steps(form)
-    choice = Choice(())
-    rejected: tuple[Rejection, ...] = ()
+    notes = notes_for(form)
     if backend is None:
-        choice, rejected = _choose(reduced, facts, time_limit)
-        stages = choice.stages
+        choice = _choose(reduced, facts, time_limit, effort)
+        stages, until_clear, notes = choice.stages, choice.until_clear, (*notes, *choice.notes)
     elif isinstance(backend, str) and is_recipe(backend):
-        stages = _explicit_recipe(reduced.form, backend)
+        stages, until_clear = _explicit_recipe(reduced.form, backend, patience(effort)), False
     else:
-        stages = (_explicit(reduced.form, backend),)
+        stages, until_clear = (_explicit(reduced.form, backend, patience(effort)),), False
     words = [word for stage in stages for word in adapter_words(stage.backend)]
+    ran = {stage.label for stage in stages}
     return Plan(
         problem=describe(form),
         stages=stages,
-        rejected=rejected,
+        others=Others((lambda: _others(reduced.form, ran)) if backend is None else tuple),
         told=facts.told(reduced.form, reduced.gradient),
         reductions=tuple(r.describe() for r in reduced.reductions),
         adapters=tuple(dict.fromkeys(words)),
         restricted=restricted_words(reduced.form),
-        notes=(*notes_for(form), *tradeoffs(choice.forecasts), *_impatience(choice, time_limit)),
-        forecast=choice.forecasts[0] if choice.forecasts else None,
-        closeness=closeness_words(form),
+        notes=notes,
         until_agreement=backend is None,
-        until_clear=choice.until_clear,
+        until_clear=until_clear,
     )
 
 
@@ -88,13 +82,12 @@ def resolve(backend: str | Backend) -> tuple[str, Backend]:
 
 def backend_for(role: Role, form: Form) -> str | None:
     """Return the name of the backend that does a job for ``form``; None where none can."""
-    names = [name for name, cls in usable_backends() if role in cls.roles]
-    return with_role(role, [n for n in names if not adapt(backend_class(n)(), form).objections])
+    return Candidates(form).best(role)
 
 
-def _explicit(form: Form, backend: str | Backend) -> Stage:
+def _explicit(form: Form, backend: str | Backend, factor: float) -> Stage:
     name, value = resolve(backend)
-    adapted = adapt(value, form)
+    adapted = adapt(value.with_patience(factor), form)
     reasons = adapted.objections
     if reasons:
         able = [n for n, cls in usable_backends() if not adapt(cls(), form).objections]
@@ -106,55 +99,40 @@ def _explicit(form: Form, backend: str | Backend) -> Stage:
     return Stage(adapted.backend, "asked for", name)
 
 
-def _explicit_recipe(form: Form, recipe: str) -> tuple[Stage, ...]:
+def _explicit_recipe(form: Form, recipe: str, factor: float) -> tuple[Stage, ...]:
+    stages = []
     for step in parse(recipe):
-        _explicit(form, step.apply(resolve(step.backend)[1]))
-    return tuple(replace(stage, why="asked for") for stage in stages_of(recipe, form))
+        made = _explicit(form, step.apply(resolve(step.backend)[1]), factor)
+        stages.append(Stage(made.backend, made.why, step.backend, start=step.start))
+    return tuple(stages)
 
 
-def _choose(
-    reduced: Reduced, facts: FactSheet, time_limit: float | None
-) -> tuple[Choice, tuple[Rejection, ...]]:
+def _choose(reduced: Reduced, facts: FactSheet, time_limit: float | None, effort: Effort) -> Choice:
     form = reduced.form
-    able: dict[str, Backend] = {}
-    rejected = []
-    for name, cls in usable_backends():
-        adapted = adapt(cls(), form)
-        if adapted.objections:
-            rejected.append(Rejection(name, adapted.objections))
-        else:
-            able[name] = adapted.backend
-    if not able:
-        reasons = tuple(f"{r.backend}: {'; '.join(r.reasons)}" for r in rejected)
+    candidates = Candidates(form, patience(effort, time_limit))
+    patient = effort == "high" or time_limit is not None
+    quick = effort == "low"
+    choice = choose(form, candidates, facts, reduced.gradient, patient=patient, quick=quick)
+    if choice is None:
+        known = {name: candidates.objections(name) for name in candidates.names()}
+        reasons = tuple(f"{name}: {'; '.join(why)}" for name, why in known.items())
         raise UnsupportedProblemError(
             "No installed backend can solve this problem:\n  " + "\n  ".join(reasons), reasons
         )
-    choice = choose(form, able, facts, reduced.gradient, time_limit)
-    used = {stage.label for stage in choice.stages}
-    forecasts = {forecast.recipe: forecast for forecast in choice.forecasts}
-    chosen = choice.forecasts[0] if choice.forecasts else None
-    passed_over = [
-        Rejection(name, why_not(forecasts.get(name), chosen), able=True)
-        for name in [*forecasts, *(name for name in sorted(able) if name not in forecasts)]
-        if name in able and name not in used
-    ]
-    return choice, (*passed_over, *sorted(rejected, key=lambda r: r.backend))
+    return choice
 
 
-def _impatience(choice: Choice, time_limit: float | None) -> tuple[str, ...]:
-    """Return what is not run because it would take long, where that decided."""
-    if time_limit is not None or len(choice.forecasts) < 2:
-        return ()
-    chosen, *others = choice.forecasts
-    best = min(others, key=lambda forecast: forecast.cost)
-    if best.cost >= chosen.cost or best.seconds <= PATIENCE:
-        return ()
-    note = (
-        f"unasked, nothing is run that would take more than {PATIENCE:g} s by forecast: "
-        f"solve(time_limit={2.0 * best.seconds:.1g}) takes {best.recipe!r}, "
-        f"{seconds_words(best.seconds)}: {figures(best)}"
-    )
-    return (note,)
+def _others(form: Form, ran: set[str]) -> tuple[Rejection, ...]:
+    """Return the backends that are not run: those that could, then those that cannot."""
+    candidates = Candidates(form)
+    able, unable = [], []
+    for name in candidates.names():
+        objections = candidates.objections(name)
+        if objections:
+            unable.append(Rejection(name, objections))
+        elif name not in ran:
+            able.append(Rejection(name, ("run when asked for by name",), able=True))
+    return (*able, *unable)
 
 
 __all__ = ["backend_for", "make_plan", "resolve"]

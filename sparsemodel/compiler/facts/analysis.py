@@ -9,20 +9,16 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from sparsemodel.compiler.facts.fact_sheet import Fact, FactSheet, Told, bytes_words
-from sparsemodel.compiler.facts.features import Features, Guess, Screened
+from sparsemodel.compiler.facts.probes import Guess, Screened
 from sparsemodel.designs import SparseDesign, StackedDesign, TransformedDesign
 from sparsemodel.interfaces import (
     Access,
-    Conjugable,
     DataError,
     Design,
     FloatArray,
     Form,
-    Loss,
-    Quadratic,
     SparseRegression,
     Term,
-    TwiceDifferentiable,
 )
 from sparsemodel.numerics import RegressionObjective
 
@@ -147,7 +143,7 @@ class Facts(FactSheet):
         gradient: FloatArray,
     ) -> None:
         stored = all(Access.COLUMNS in term.design.access for term in form.terms)
-        squared = all(isinstance(term.loss, Quadratic) for term in form.terms)
+        squared = form.traits.quadratic
         if not (stored and squared) or form.region is not None or form.box is not None:
             return
         guess = self.guess(form, gradient)
@@ -231,20 +227,6 @@ class Facts(FactSheet):
         self.record("column sizes", text, "measured", "all entries", 0.5)
         return total
 
-    def features(self, form: SparseRegression, gradient: FloatArray | None) -> Features:
-        """Return what the ranking of plans looks at; ``form`` is the reduced one.
-
-        Correlations are probed where columns can be read, and for squared losses also what a
-        first guess of the support leaves. Both read a few columns, once.
-        """
-        plain = Features.of(form)
-        if gradient is None or not plain.stored or plain.k == 0:
-            return plain
-        left = None
-        if plain.loss == "quadratic" and plain.structure == "plain":
-            left = self.guess(form, gradient).left
-        return Features.of(form, coherence=self.screened(form, gradient).coherence, left=left)
-
     @np.errstate(all="ignore")  # what overflows is told from the result
     def screened(self, form: SparseRegression, gradient: FloatArray) -> Screened:
         """Return the columns with the largest gradients; read once."""
@@ -288,20 +270,18 @@ def _squares(form: SparseRegression) -> FloatArray:
 
 def _traits(term: Term) -> str:
     """Return what is known of a loss as a function of its predictions."""
-    loss = term.loss
-    lower, upper = loss.curvature()
-    traits = ["quadratic"] if np.isfinite(upper) and lower == upper else []
-    traits.append(f"{upper:g}-smooth" if np.isfinite(upper) else "not globally smooth")
-    twice = isinstance(loss, TwiceDifferentiable)
-    traits.append("twice differentiable" if twice else "no second derivative")
-    traits.append("conjugate known" if isinstance(loss, Conjugable) else "no conjugate known")
-    return f"{loss.name}: {', '.join(traits)}"
+    traits = term.traits
+    words = ["quadratic"] if traits.quadratic else []
+    words.append(f"{traits.upper:g}-smooth" if traits.lipschitz else "not globally smooth")
+    words.append("twice differentiable" if traits.has_hessian else "no second derivative")
+    words.append("conjugate known" if traits.conjugable else "no conjugate known")
+    return f"{term.loss.name}: {', '.join(words)}"
 
 
 def _finite_sum(term: Term) -> str:
     """Return whether a loss is a sum over observations, and what that is good for."""
     n, c = term.design.shape[0], term.weights
-    if not isinstance(term.loss, Loss):
+    if not term.traits.by_observation:
         return f"no: {term.loss.name} couples observations, so stochastic steps do not apply"
     equal = c.size > 0 and float(np.ptp(c)) <= 1e-12 * float(c.max())
     kind = "weighted sum"

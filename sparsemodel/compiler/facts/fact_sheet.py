@@ -44,6 +44,12 @@ class Fact:
     passes: float = 0.0
     """What it cost, in passes over the data."""
 
+    @property
+    def words(self) -> str:
+        """Return how it was come by, and what that cost."""
+        cost = f", {max(self.passes, 0.001):.2g} passes" if self.passes else ""
+        return f"[{self.provenance}: {self.source}{cost}]"
+
 
 @final
 class Told:
@@ -82,6 +88,10 @@ class FactSheet:
         self.passes: float = 0.0
         """What finding them cost, in passes over the data."""
         self._recorded: dict[str, Fact] = {}
+
+    def spend(self, passes: float) -> None:
+        """Count what finding facts cost."""
+        self.passes += passes
 
     @property
     def recorded(self) -> tuple[Fact, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from sparsemodel.compiler.plans.explain import option_words
-
-if TYPE_CHECKING:
-    from sparsemodel.compiler.plans.plan import Plan
+from sparsemodel.compiler.plans.stage import Stage
 
 
-def plan_graph(plan: Plan) -> Any:
+def plan_graph(
+    problem: str, reductions: Sequence[str], steps: Sequence[Stage], restricted: str
+) -> Any:
     """Return a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.
 
     Nodes carry ``kind`` (``"problem"``, ``"reduction"``, ``"stage"``, ``"choice"``, ``"step"``),
@@ -21,22 +21,22 @@ def plan_graph(plan: Plan) -> Any:
     import networkx as nx
 
     graph = nx.DiGraph()
-    graph.add_node("problem", kind="problem", label="problem", detail=plan.problem)
+    graph.add_node("problem", kind="problem", label="problem", detail=problem)
     last = "problem"
-    for number, text in enumerate(plan.reductions, start=1):
+    for number, text in enumerate(reductions, start=1):
         node = f"reduction {number}"
         graph.add_node(node, kind="reduction", label=f"reduce: {text}", detail=text)
         graph.add_edge(last, node, label="")
         last = node
     stages: list[str] = []
     chain: int | None = None
-    for number, stage in enumerate(plan.stages, start=1):
+    for number, stage in enumerate(steps, start=1):
         node = f"stage {number}"
         if stage.start == "best" and stages:
             chain = None
         elif stage.start == "zero" or chain is None:
-            chain = sum(1 for earlier in plan.stages[: number - 1] if earlier.start == "zero")
-        label = f"{number}. {stage.label}{option_words(stage)}"
+            chain = sum(1 for earlier in steps[: number - 1] if earlier.start == "zero")
+        label = f"{number}. {stage.label}{stage.options}"
         graph.add_node(node, kind="stage", label=label, detail=stage.why, chain=chain)
         if not stages or stage.start == "zero":
             graph.add_edge(last, node, label="from the start")
@@ -52,7 +52,7 @@ def plan_graph(plan: Plan) -> Any:
         graph.add_node("best", kind="choice", label="the best point", detail="lowest objective")
         graph.add_edges_from(((node, "best") for node in leaves), label="")
         end = "best"
-    graph.add_node("polish", kind="step", label="minimise on its support", detail=plan.restricted)
+    graph.add_node("polish", kind="step", label="minimise on its support", detail=restricted)
     graph.add_edge(end, "polish", label="")
     graph.add_node("solution", kind="step", label="solution on your data", detail="checked afresh")
     graph.add_edge("polish", "solution", label="")

@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, final
 
-import sparsemodel.markup as markup  # not "from": the package hands out its names lazily
-from sparsemodel.compiler.choice.ranking import Forecast
 from sparsemodel.compiler.facts.fact_sheet import Fact, Told
-from sparsemodel.compiler.plans.explain import explanation, option_words, source_words, stage_words
 from sparsemodel.compiler.plans.graph import plan_graph
-from sparsemodel.compiler.plans.reasons import expectation
-from sparsemodel.interfaces import Backend
+from sparsemodel.compiler.plans.stage import Others, Rejection, Stage
+from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One backend with its budget and where it starts."""
-
-    backend: Backend
-    why: str
-    label: str
-    """The name it was registered under."""
-    start: Literal["zero", "last", "best"] = "last"
-    """Where it starts: from zero (or the user's start), the last stage's result, or the best."""
-    max_iter: int | None = None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A backend that is not used, and why."""
-
-    backend: str
-    reasons: tuple[str, ...]
-    able: bool = False
-    """Whether it could solve the problem, and another plan is preferred."""
+_AFTERWARDS = (
+    "problem.certify() bounds how far the result is from the best, and assumes none of that"
+)
 
 
 @final
@@ -47,7 +23,8 @@ class Plan:
     problem: str
     """One line: what is minimised over what."""
     stages: tuple[Stage, ...]
-    rejected: tuple[Rejection, ...]
+    others: Others
+    """The backends that are not used; read them as :attr:`rejected`."""
     told: Told
     """What is known; the rest of it is found when somebody reads :attr:`facts`."""
     reductions: tuple[str, ...]
@@ -57,10 +34,6 @@ class Plan:
     """What would change the picture."""
     adapters: tuple[str, ...] = ()
     """What is done so that backends can solve what they cannot by themselves."""
-    forecast: Forecast | None = None
-    """What the plan did on the measured problems most like this one; None when asked for."""
-    closeness: str = ""
-    """What the forecast's quality is relative to."""
     until_agreement: bool = False
     """Whether fresh starts end when two of them have come to the same objective."""
     until_clear: bool = False
@@ -70,6 +43,11 @@ class Plan:
     def facts(self) -> tuple[Fact, ...]:
         """Return what is known of the problem; what no decision needed is found when first read."""
         return self.told.facts
+
+    @property
+    def rejected(self) -> tuple[Rejection, ...]:
+        """Return the backends that are not used, and why."""
+        return self.others.found
 
     @property
     def chosen(self) -> str:
@@ -86,20 +64,12 @@ class Plan:
         text = ""
         for stage in self.stages:
             link = {"zero": " | ", "last": " > ", "best": " | best "}[stage.start] if text else ""
-            text += link + stage.label + option_words(stage)
+            text += link + stage.label + stage.options
         return text
 
     def outlook(self) -> list[tuple[str, str]]:
-        """Return what the plan is expected to do and when it ends early; empty when asked for."""
+        """Return when the plan ends early."""
         rows: list[tuple[str, str]] = []
-        if self.forecast is not None:
-            similar = self.forecast.similar
-            rows.append(("expected", expectation(self.forecast)))
-            text = f"the {len(similar)} measured problems most like this one, among them "
-            text += f"{', '.join(similar[:3])}; {self.closeness}"
-            if not similar:
-                text = f"what the author of {self.stages[0].label} expects; {self.closeness}"
-            rows.append(("judged from", text))
         ends = []
         if self.until_agreement and sum(stage.start == "zero" for stage in self.stages) > 2:
             ends.append("two fresh starts come to the same objective")
@@ -109,8 +79,63 @@ class Plan:
             rows.append(("ends early", f"where {', or where '.join(ends)}"))
         return rows
 
+    def document(self) -> Document:
+        """Return what was seen, what is run and why, what is not, and what would change it."""
+        seen = [(f.name, f"{f.value}  {f.words}") for f in self.facts]
+        steps = tuple(
+            f"{i}. {stage.label}{stage.options}: {stage.words(first=i == 1)}"
+            for i, stage in enumerate(self.stages, 1)
+        )
+        runs = [("on a support", self.restricted), *self.outlook()]
+        return Document(
+            kind="Plan",
+            title="",
+            subject=self.problem,
+            sections=(
+                Section("Facts", (Facts(seen),)),
+                Section(
+                    "Reductions (undone in the solution; certificates use your data)",
+                    (Items(self.reductions),),
+                ),
+                Section("On the way", (Items(self.adapters),)),
+                Section("Plan", (Items(steps), Facts(runs)), folded=False),
+                Section("What is proved", (Facts(self._proved()),)),
+                *self._not_taken(),
+                Section("What would change this", (Items(self.notes),), folded=False),
+            ),
+        )
+
+    def _proved(self) -> list[tuple[str, str]]:
+        proved = {stage.label: stage.backend.guarantee for stage in self.stages}
+        rows = [(label, text) for label, text in proved.items() if text]
+        if self.adapters and not rows:
+            rows.append(("beforehand", "nothing, since the backends work on an easier objective"))
+        return [*rows, ("afterwards", _AFTERWARDS)]
+
+    def _not_taken(self) -> list[Section]:
+        """Return the backends that could run by what speaks against them, and those that cannot."""
+        able: dict[str, list[tuple[str, str]]] = {}
+        unable: dict[str, list[str]] = {}
+        for rejection in self.rejected:
+            first, rest = rejection.reasons[0], "; ".join(rejection.reasons[1:])
+            if rejection.able:
+                able.setdefault(first, []).append((rejection.backend, rest))
+            else:
+                unable.setdefault("; ".join(rejection.reasons), []).append(rejection.backend)
+        parts = []
+        for reason, rows in able.items():
+            alone = Facts([row for row in rows if row[1]])
+            together = ", ".join(name for name, rest in rows if not rest)
+            others = Items((together,) if together else ())
+            parts.append(Section(f"Not taken: {reason}", (alone, others)))
+        cannot = [(", ".join(names), reason) for reason, names in unable.items()]
+        return [*parts, Section("Cannot be taken", (Facts(cannot),))]
+
     def __str__(self) -> str:
-        return explanation(self)
+        return as_text(self.document())
+
+    def _repr_html_(self) -> str:
+        return as_notebook(self.document())
 
     def graph(self) -> Any:
         """Return the plan as a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.
@@ -118,29 +143,7 @@ class Plan:
         Nodes carry ``kind``, ``label`` and ``detail``, edges a ``label``:
         ``sparsemodel.reporting.plots.plan`` draws it.
         """
-        return plan_graph(self)
-
-    def _repr_html_(self) -> str:
-        steps = [
-            (f"{i}. {stage.label}{option_words(stage)}", stage_words(stage, first=i == 1))
-            for i, stage in enumerate(self.stages, 1)
-        ]
-        others = [(r.backend, "; ".join(r.reasons)) for r in self.rejected]
-        return markup.panel(
-            "Plan",
-            self.problem,
-            markup.facts([*steps, ("on a support", self.restricted), *self.outlook()]),
-            *(markup.sentence(note) for note in (*self.adapters, *self.notes)),
-            markup.folded(
-                f"What is known ({len(self.facts)})",
-                markup.facts((f.name, f"{f.value} {source_words(f)}") for f in self.facts),
-            ),
-            markup.folded(
-                f"Reductions ({len(self.reductions)})" if self.reductions else "",
-                "".join(markup.sentence(text) for text in self.reductions),
-            ),
-            markup.folded(f"Not taken ({len(self.rejected)})", markup.facts(others)),
-        )
+        return plan_graph(self.problem, self.reductions, self.stages, self.restricted)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
@@ -169,7 +172,6 @@ class Plan:
                 }
                 for s in self.stages
             ],
-            "forecast": None if self.forecast is None else self.forecast.to_dict(),
             "restricted": self.restricted,
             "rejected": [
                 {"backend": r.backend, "able": r.able, "reasons": list(r.reasons)}
@@ -179,4 +181,4 @@ class Plan:
         }
 
 
-__all__ = ["Plan", "Rejection", "Stage"]
+__all__ = ["Plan"]

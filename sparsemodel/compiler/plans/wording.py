@@ -6,9 +6,8 @@ from functools import singledispatch
 
 import numpy as np
 
-from sparsemodel.interfaces import Access, Form, IntervalConjugable, SparseRegression
+from sparsemodel.interfaces import Access, Form, SparseRegression
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.numerics import has_kinks
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 
 
@@ -64,29 +63,17 @@ def _(form: SparsePrecision) -> str:
 @restricted_words.register
 def _(form: SparseRegression) -> str:
     unknowns = (form.sparsity.budget + form.sparsity.free.size) * form.outputs
-    if form.region is not None and form.region.others:
+    if form.matrix and form.region is not None and form.region.one_norms:
         return f"CVXPY on the chosen columns alone, for {form.region.describe()}"
-    if form.region is not None or has_kinks(form):
+    if form.region is not None or not form.traits.has_hessian:
         why = form.region.describe() if form.region is not None else "the kinks of the loss"
         return f"method of multipliers with Newton steps, for {why}"
     if form.box is not None:
         return "projected Newton steps, for the bounds"
-    quadratic = all(term.loss.curvature()[0] == term.loss.curvature()[1] for term in form.terms)
-    steps = "one Newton step (the loss is quadratic)" if quadratic else "Newton steps"
+    steps = "one Newton step (the loss is quadratic)" if form.traits.quadratic else "Newton steps"
     if form.sparsity.groups is None and unknowns > DIRECT_LIMIT:
         return f"{steps}, by conjugate gradients in {unknowns} unknowns"
     return f"{steps}, by Cholesky factorisation"
-
-
-@singledispatch
-def closeness_words(form: Form) -> str:
-    """Return what forecasts of quality are relative to."""
-    return "as good means within 0.1 % of the best objective known"
-
-
-@closeness_words.register
-def _(form: SparsePrecision) -> str:
-    return "shares are of what edges explain at all; as good means within 0.1 % of that"
 
 
 @singledispatch
@@ -101,7 +88,7 @@ def _(form: SparsePrecision) -> tuple[str, ...]:
         return ()
     note = (
         "nobody said how many observations are behind the covariance matrix; samples=n beside it "
-        "makes forecasts those of such samples, and information criteria possible"
+        "makes information criteria possible"
     )
     return (note,)
 
@@ -120,7 +107,7 @@ def _(form: SparseRegression) -> tuple[str, ...]:
             "the columns of the design cannot be read; stored as an array, all exchanges of "
             "columns could be priced at once"
         )
-    if has_kinks(form):
+    if not form.traits.smooth:
         notes.append(
             "a loss with kinks is smoothed in steps; a smooth one in its place (huber_loss, "
             "smoothed_hinge_loss) would take one run instead of several"
@@ -140,13 +127,13 @@ def _has_dual_ascent(form: SparseRegression) -> bool:
     """
     counted = form.ridge[form.sparsity.counted]
     return (
-        has_kinks(form)
+        not form.traits.has_hessian
         and not form.matrix
         and form.region is None
         and bool(np.all(counted > 0.0))
-        and all(isinstance(term.loss, IntervalConjugable) for term in form.terms)
+        and form.traits.interval
         and all(Access.ROWS in term.design.access for term in form.terms)
     )
 
 
-__all__ = ["closeness_words", "describe", "notes_for", "restricted_words"]
+__all__ = ["describe", "notes_for", "restricted_words"]

@@ -55,6 +55,8 @@ class Reduced:
     reductions: tuple[Reduction, ...]
     gradient: FloatArray | None = None
     """The reduced form's gradient at zero, where the original's was known."""
+    hurried: bool = False
+    """Whether a reduction that pays was left out for want of time."""
 
     @property
     def keeps_predictions(self) -> bool:

@@ -19,6 +19,7 @@ from sparsemodel.compiler.reductions.drop_columns import (
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.reductions.shift import Shift
 from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.numerics.budget import budget
 
 HETEROGENEOUS = 3.0
 """Columns whose sizes differ by more than this factor are scaled."""
@@ -29,7 +30,7 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
 
     Order: offsets taken back, copies out, centre, zero columns out, scale, compress. Nothing that
     the sampled column sizes show to be needless is computed exactly, and nothing that ``facts``
-    know of the same data.
+    know of the same data. Nothing is compressed that would take longer than the time that is left.
     """
     gradient: FloatArray | None = facts.gradient_at_zero()
     reductions: list[Reduction] = []
@@ -43,7 +44,7 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
 
     shift = Shift.find(form)
     if shift is not None:
-        facts.passes += 0.5
+        facts.spend(0.5)
         apply(shift)
     if gradient is not None:
         copies = duplicate_columns(form, gradient)
@@ -71,7 +72,9 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
         if spread and form.region is None:
             scale = Scale.from_squares(squares, form)
             apply(scale)
-    if Compress.pays(form):
+    pays = Compress.pays(form)
+    hurried = pays and not budget().allows(Compress.cost(form))
+    if pays and not hurried:
         whole = form
         factors = np.ones(form.sparsity.size) if scale is None else scale.factors
         compressed, then = facts.recall(
@@ -80,12 +83,12 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
         # The scale depends on the ridge, which may have changed since.
         same = np.array_equal(factors, then)
         apply(compressed if same else compressed.rescaled(factors / then))
-    return Reduced(form, tuple(reductions), gradient)
+    return Reduced(form, tuple(reductions), gradient, hurried)
 
 
 def _steepest(form: SparseRegression) -> float:
     """Return the largest second derivative of the losses; 1 where one has no bound."""
-    upper = max(term.loss.curvature()[1] for term in form.terms)
+    upper = form.traits.upper
     return upper if np.isfinite(upper) and upper > 0.0 else 1.0
 
 

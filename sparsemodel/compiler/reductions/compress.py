@@ -17,6 +17,7 @@ from sparsemodel.designs import (
 )
 from sparsemodel.interfaces import Design, FloatArray, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
+from sparsemodel.numerics.budget import cholesky_cost, gram_cost
 
 TALL = 4
 """Observations per coordinate from which compressing is worth a thought."""
@@ -71,9 +72,14 @@ class Compress(Reduction):
             return False
         if p > min(_LARGEST, _COORDINATES_PER_PASS * expected):
             return False
-        return all(
-            isinstance(term.loss, SquaredLoss) and _dense(term.design) for term in form.terms
-        )
+        return form.traits.square and all(_dense(term.design) for term in form.terms)
+
+    @staticmethod
+    def cost(form: SparseRegression) -> float:
+        """Return the operations of :meth:`from_form`."""
+        p = form.sparsity.size
+        rows = sum(term.design.shape[0] for term in form.terms)
+        return gram_cost(rows, p) + cholesky_cost(p)
 
     @classmethod
     def from_form(cls, form: SparseRegression) -> Compress:
@@ -82,9 +88,10 @@ class Compress(Reduction):
         width = form.outputs if form.matrix else 1
         gram, cross, square = np.zeros((p, p)), np.zeros((p, width)), 0.0
         for term in form.terms:
-            y = term.target if term.offset is None else term.target - term.offset
+            centre, weights = term.squares()
+            y = centre if term.offset is None else centre - term.offset
             y = y.reshape(y.shape[0], -1)
-            root = np.sqrt(term.weights)
+            root = np.sqrt(weights)
             for rows, block in term.design.row_blocks(max(1, _BLOCK_ENTRIES // p)):
                 scaled = root[rows, None] * block
                 target = root[rows, None] * y[rows]

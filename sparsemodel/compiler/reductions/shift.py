@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.compiler.reductions.base import Reduction
-from sparsemodel.interfaces import Curved, FloatArray, SparseRegression, Term
+from sparsemodel.interfaces import FloatArray, SparseRegression, Term
 
 _LARGE = 20.0
 """Offsets from which exponentials at zero coefficients are no guide: exp(20) is 5e8."""
@@ -37,7 +37,7 @@ class Shift(Reduction):
         )
         if not free.size or not largest > _LARGE or form.region is not None or bounded:
             return None
-        if np.any(form.ridge[free] > 0.0) or all(_is_quadratic(term) for term in form.terms):
+        if np.any(form.ridge[free] > 0.0) or form.traits.quadratic:
             return None
         columns = [term.design.restrict(free).to_array() for term in form.terms]
         wanted = [_cancelling(term, form.shape) for term in form.terms]
@@ -68,11 +68,6 @@ class Shift(Reduction):
 
     def describe(self) -> str:
         return "large offsets taken back (coordinates that are always in absorb them)"
-
-
-def _is_quadratic(term: Term) -> bool:
-    loss = term.loss
-    return isinstance(loss, Curved) and loss.curvature()[0] == loss.curvature()[1]
 
 
 def _cancelling(term: Term, shape: tuple[int, ...]) -> FloatArray:

@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     Loss,
     Smoothable,
+    TargetKind,
 )
 from sparsemodel.losses.parts.intervals import toward_label, within
 from sparsemodel.losses.parts.parameters import positive
@@ -37,6 +38,7 @@ class HingeLoss(IntervalConjugable, Smoothable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "hinge_loss"
+    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.maximum(1.0 - y * u, 0.0)
@@ -97,6 +99,7 @@ class SmoothedHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "smoothed_hinge_loss"
+    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
@@ -117,7 +120,7 @@ class SmoothedHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
         short = 1.0 - y * u
         return np.where((short >= 0.0) & (short <= self.gamma), 1.0 / self.gamma, 0.0)
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0 / self.gamma
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
@@ -154,6 +157,7 @@ class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "squared_hinge_loss"
+    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return 0.5 * np.square(np.maximum(1.0 - y * u, 0.0))
@@ -164,7 +168,7 @@ class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.where(y * u <= 1.0, 1.0, 0.0)
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

@@ -13,14 +13,16 @@ from sparsemodel.interfaces import (
     CvxModelled,
     FloatArray,
     IntervalConjugable,
+    Likelihood,
     Loss,
+    TargetKind,
 )
 from sparsemodel.losses.parts.targets import signs
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class LogisticLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     r"""Logistic loss :math:`\ell(u; y) = \log(1 + e^{-y u})` for labels :math:`y = \pm 1`.
 
     It is the negative log-likelihood of a label whose log-odds are ``u``, in nats.
@@ -39,7 +41,8 @@ class LogisticLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "logistic_loss"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
+    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         # Written out instead of logaddexp, which is not vectorised.
@@ -60,7 +63,7 @@ class LogisticLoss(Curved, IntervalConjugable, CvxModelled, Loss):
         np.minimum(small, 0.25, out=small)  # rounding near zero must not pass the bound
         return small
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 0.25
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

@@ -10,12 +10,14 @@ import numpy as np
 from scipy.special import entr
 
 from sparsemodel.interfaces import (
-    Conjugable,
     CvxModelled,
     DataError,
     DataTypeError,
     FloatArray,
+    Likelihood,
     Loss,
+    SimplexConjugable,
+    TargetKind,
     TwiceDifferentiable,
 )
 from sparsemodel.losses.parts.targets import first_bad, vector
@@ -29,7 +31,7 @@ _MODERATE = 50.0
 
 @final
 @dataclass(frozen=True, slots=True)
-class MultinomialLoss(TwiceDifferentiable, Conjugable, CvxModelled, Loss):
+class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxModelled, Loss):
     r"""Multinomial loss :math:`\ell(u; y) = \log \sum_j e^{u_j} - u_y`.
 
     The prediction is a row ``u`` of ``m`` numbers (the variable is a matrix with ``m`` columns),
@@ -59,7 +61,8 @@ class MultinomialLoss(TwiceDifferentiable, Conjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "multinomial_loss"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
+    target_kind: ClassVar[TargetKind] = TargetKind.CLASSES
     classes: int | None = None
 
     def __post_init__(self) -> None:
@@ -99,19 +102,26 @@ class MultinomialLoss(TwiceDifferentiable, Conjugable, CvxModelled, Loss):
         product *= c[:, None]
         return product
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 0.5
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return 0.0
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
-        s = _add_indicator(a, y)
+        s = self.chances(a, y)
         in_plane = np.abs(s.sum(axis=1) - 1.0) <= _SUM_TOLERANCE * a.shape[1]
         return np.where(in_plane, -entr(s).sum(axis=1), np.inf)  # entr is -inf below zero
 
+    def chance_conjugate(self, s: FloatArray) -> FloatArray:
+        entropy: FloatArray = entr(s)
+        return np.negative(entropy)
+
+    def link(self, s: FloatArray) -> FloatArray:
+        return np.log(s)
+
     def project_dual(self, a: FloatArray, y: FloatArray) -> FloatArray:
-        s = _project_on_simplex(_add_indicator(a, y))
+        s = _project_on_simplex(self.chances(a, y))
         s[np.arange(a.shape[0]), y.astype(np.intp)] -= 1.0
         return s
 
@@ -148,7 +158,7 @@ class MultinomialLoss(TwiceDifferentiable, Conjugable, CvxModelled, Loss):
         return int(y.max()) + 1 if self.classes is None else self.classes
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
-        chosen = _add_indicator(np.zeros(u.shape), y)
+        chosen = self.chances(np.zeros(u.shape), y)
         return cp.log_sum_exp(u, axis=1) - cp.sum(cp.multiply(chosen, u), axis=1)
 
 
@@ -164,12 +174,6 @@ def _softmax(u: FloatArray) -> FloatArray:
     p: FloatArray = np.exp(u if _is_moderate(u) else u - u.max(axis=1, keepdims=True))
     p /= (p @ np.ones(u.shape[1]))[:, None]
     return p
-
-
-def _add_indicator(a: FloatArray, y: FloatArray) -> FloatArray:
-    s = a.copy()
-    s[np.arange(a.shape[0]), y.astype(np.intp)] += 1.0
-    return s
 
 
 def _project_on_simplex(s: FloatArray) -> FloatArray:

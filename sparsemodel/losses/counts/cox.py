@@ -13,6 +13,8 @@ from sparsemodel.interfaces import (
     DataFit,
     FloatArray,
     IntArray,
+    Likelihood,
+    TargetKind,
     TwiceDifferentiable,
 )
 from sparsemodel.losses.parts.targets import first_bad
@@ -23,7 +25,7 @@ _SAFE_RANGE = 500.0
 
 @final
 @dataclass(frozen=True, slots=True)
-class CoxLoss(TwiceDifferentiable, CvxModelled, DataFit):
+class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     r"""Negative log partial likelihood of the Cox model, ties after Breslow,
 
     .. math:: F(u; y, c) = \sum_{i : \delta_i = 1} c_i \Big( \log \sum_{j : t_j \ge t_i}
@@ -39,7 +41,7 @@ class CoxLoss(TwiceDifferentiable, CvxModelled, DataFit):
     * Observations are coupled: there is no conjugate of single losses. Adding a constant to
       ``u`` changes nothing.
     * Convex, with a Hessian of at most half the sum of the events' weights in the place of a
-      useful global constant: ``curvature()`` is ``(0, inf)``.
+      useful global constant: ``curvature(y)`` is ``(0, inf)``.
     * Infimum: the sum over the distinct event times of :math:`d \log \hat d`, where ``d`` and
       :math:`\hat d` are the events' summed weights before and after scaling; approached when
       each time's events have all the risk.
@@ -60,7 +62,8 @@ class CoxLoss(TwiceDifferentiable, CvxModelled, DataFit):
     """
 
     name: ClassVar[str] = "cox_loss"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
+    target_kind: ClassVar[TargetKind] = TargetKind.TIMES
 
     def total(self, u: FloatArray, y: FloatArray, c: FloatArray) -> float:
         risk = _RiskSets.of(y, c)
@@ -134,6 +137,11 @@ class CoxLoss(TwiceDifferentiable, CvxModelled, DataFit):
                 "censored (the second column is 0 everywhere)."
             )
         return y
+
+    def sample_size(self, y: FloatArray, c: FloatArray) -> float:
+        """Return the number of events, which is what penalties count (Volinsky and Raftery,
+        Biometrics 2000)."""
+        return float(np.count_nonzero(c * y[:, 1]))
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         """Return the losses of the single observations for equal weights of one.

@@ -2,11 +2,12 @@ r"""The gamma loss with the log link."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import digamma, entr
 
 from sparsemodel.interfaces import (
     Curved,
@@ -14,6 +15,7 @@ from sparsemodel.interfaces import (
     DataError,
     FloatArray,
     IntervalConjugable,
+    Likelihood,
     Loss,
 )
 from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
@@ -22,7 +24,7 @@ from sparsemodel.losses.parts.targets import first_bad, vector
 
 @final
 @dataclass(frozen=True, slots=True)
-class GammaLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     r"""Gamma loss with the log link, :math:`\ell(u; y) = y e^{-u} + u` for :math:`y > 0`.
 
     It is the negative log-likelihood of a gamma variable with mean :math:`e^u`, divided by its
@@ -44,7 +46,7 @@ class GammaLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "gamma_loss"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return y * exponential(-u) + u
@@ -61,6 +63,25 @@ class GammaLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         # Where the tangent stands for the exponential, the value is below the true one.
         return np.where(-u > LIMIT, np.inf, Loss.value_magnitude(self, u, y, value))
+
+    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
+        r"""Return :math:`-2 \log L` with the shape :math:`\nu` of highest likelihood.
+
+        With :math:`s = \bar F - 1 - \overline{\log y}` it solves
+        :math:`\log \nu - \psi(\nu) = s`, and
+        :math:`-\log L / n = \nu (1 + s) - \nu \log \nu + \log \Gamma(\nu) + \overline{\log y}`.
+        """
+        logs = float(np.dot(c, np.log(y))) / float(c.sum())
+        s = max(mean - 1.0 - logs, 1e-15)
+        if s < 1e-7:  # Stirling's formula: the terms above would cancel
+            per_row = 0.5 * math.log(4.0 * math.pi * s) + 0.5
+        else:
+            from scipy.optimize import brentq
+
+            # 1/2 < nu (log nu - psi(nu)) < 1 brackets the root.
+            shape = float(brentq(lambda v: math.log(v) - digamma(v) - s, 0.5 / s, 1.0 / s))
+            per_row = shape * (1.0 + s - math.log(shape)) + math.lgamma(shape)
+        return 2.0 * float(np.count_nonzero(c)) * (per_row + logs)
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = 1.0 - a

@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     DataError,
     FloatArray,
     IntervalConjugable,
+    Likelihood,
     Loss,
 )
 from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
@@ -22,7 +23,7 @@ from sparsemodel.losses.parts.targets import first_bad, vector
 
 @final
 @dataclass(frozen=True, slots=True)
-class PoissonLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     r"""Poisson loss :math:`\ell(u; y) = e^u - y u` for counts :math:`y \ge 0`.
 
     It is the negative log-likelihood of a count whose mean is :math:`e^u`, without
@@ -44,7 +45,7 @@ class PoissonLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "poisson_loss"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return exponential(u) - y * u

@@ -104,7 +104,7 @@ class CustomLoss(TwiceDifferentiable, DataFit):
         t = _STEP * (1.0 + float(np.abs(u).max(initial=0.0))) / size
         return _scale(c) * (self._slope(u + t * v) - self._slope(u - t * v)) / (2.0 * t)
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return self.lower, self.upper
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

@@ -7,7 +7,14 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Curved, CvxModelled, FloatArray, IntervalConjugable, Loss
+from sparsemodel.interfaces import (
+    Curved,
+    CvxModelled,
+    FloatArray,
+    IntervalConjugable,
+    Loss,
+    OfResidual,
+)
 from sparsemodel.losses.parts.intervals import within
 from sparsemodel.losses.parts.parameters import positive
 from sparsemodel.losses.parts.targets import vector
@@ -15,7 +22,7 @@ from sparsemodel.losses.parts.targets import vector
 
 @final
 @dataclass(frozen=True, slots=True)
-class HuberLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class HuberLoss(OfResidual, Curved, IntervalConjugable, CvxModelled, Loss):
     r"""Huber loss: a parabola up to residuals of ``delta``, straight lines beyond,
 
     .. math:: \ell(u; y) = \begin{cases} \tfrac12 r^2 & |r| \le \delta \\
@@ -62,7 +69,7 @@ class HuberLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.where(np.abs(u - y) <= self.delta, 1.0, 0.0)
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

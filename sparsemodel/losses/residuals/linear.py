@@ -7,12 +7,18 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces import CvxModelled, FloatArray, IntervalConjugable, Loss, Quadratic
+from sparsemodel.interfaces import (
+    Affine,
+    CvxModelled,
+    FloatArray,
+    IntervalConjugable,
+    Loss,
+)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class LinearLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
+class LinearLoss(Affine, IntervalConjugable, CvxModelled, Loss):
     r"""The linear function :math:`\ell(u; y) = y u`: the target holds the coefficients.
 
     What an affine term of an objective becomes, an expected return for instance. It is bounded
@@ -23,7 +29,7 @@ class LinearLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "linear_term"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return y * u
@@ -31,10 +37,13 @@ class LinearLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.array(y, dtype=np.float64)
 
-    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        return np.zeros_like(u)
+    def slope(self, y: FloatArray) -> FloatArray:
+        return y
 
-    def curvature(self) -> tuple[float, float]:
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        return np.zeros(u.shape[0])
+
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 0.0
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

@@ -12,14 +12,16 @@ from sparsemodel.interfaces import (
     DataError,
     FloatArray,
     IntervalConjugable,
+    Likelihood,
     Loss,
-    Quadratic,
+    OfResidual,
+    SquaredDistance,
 )
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class SquaredLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
+class SquaredLoss(SquaredDistance, OfResidual, IntervalConjugable, Likelihood, CvxModelled, Loss):
     r"""Squared loss :math:`\ell(u; y) = \tfrac12 (u - y)^2`.
 
     A target of shape ``(n, m)`` makes it the loss of a matrix variable (several responses that
@@ -37,7 +39,8 @@ class SquaredLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "squared_loss"
-    bends: ClassVar[bool] = True
+    strictly_convex: ClassVar[bool] = True
+    degree: ClassVar[float | None] = 2.0
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return 0.5 * _row_squares(u - y)
@@ -48,7 +51,7 @@ class SquaredLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.ones(u.shape[0])
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 1.0, 1.0
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
@@ -67,6 +70,9 @@ class SquaredLoss(Quadratic, IntervalConjugable, CvxModelled, Loss):
     def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         terms: FloatArray = np.abs(a) * (np.abs(a) + np.abs(y))
         return terms if terms.ndim == 1 else terms.sum(axis=1)
+
+    def sample_size(self, y: FloatArray, c: FloatArray) -> float:
+        return float(np.count_nonzero(c)) * self.outputs(y)  # one scale for all responses
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         if y.ndim not in (1, 2):

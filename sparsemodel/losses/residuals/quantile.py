@@ -24,7 +24,9 @@ from sparsemodel.interfaces import (
     DataError,
     FloatArray,
     IntervalConjugable,
+    Likelihood,
     Loss,
+    OfResidual,
     Smoothable,
 )
 from sparsemodel.losses.parts.intervals import within
@@ -93,7 +95,7 @@ class _Pinball(IntervalConjugable, Smoothable, CvxModelled, Loss):
 
 @final
 @dataclass(frozen=True, slots=True)
-class AbsoluteLoss(_Pinball):
+class AbsoluteLoss(OfResidual, Likelihood, _Pinball):
     r"""Absolute loss :math:`\ell(u; y) = |u - y|`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`|a| \le 1`.
@@ -108,6 +110,7 @@ class AbsoluteLoss(_Pinball):
     """
 
     name: ClassVar[str] = "absolute_loss"
+    degree: ClassVar[float | None] = 1.0
 
     def _slopes(self) -> tuple[float, float]:
         return 1.0, 1.0
@@ -115,7 +118,7 @@ class AbsoluteLoss(_Pinball):
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileLoss(_Pinball):
+class QuantileLoss(OfResidual, Likelihood, _Pinball):
     r"""Quantile (pinball) loss for the quantile of level ``tau``,
     :math:`\ell(u; y) = \tau \max(y - u, 0) + (1 - \tau) \max(u - y, 0)`.
 
@@ -140,6 +143,7 @@ class QuantileLoss(_Pinball):
     """
 
     name: ClassVar[str] = "quantile_loss"
+    degree: ClassVar[float | None] = 1.0
     tau: float = 0.5
 
     def __post_init__(self) -> None:
@@ -257,7 +261,7 @@ class SmoothedPinballLoss(Curved, IntervalConjugable, CvxModelled, Loss):
         curved = (slope >= 0.0) & (slope <= np.where(r > 0.0, self.above, self.below))
         return np.where(curved, 1.0 / self.mu, 0.0)
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0 / self.mu
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

@@ -18,14 +18,13 @@ from sparsemodel.interfaces import (
     IntArray,
     ModelError,
 )
-from sparsemodel.modelling.expressions.hints import HINTS
+from sparsemodel.modelling.expressions.comparisons import Constraint, compare
+from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic, refuse_cvxpy
+from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, refuse_cvxpy
 from sparsemodel.modelling.expressions.values import real_array, real_number
-from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken
 
 if TYPE_CHECKING:
-    from sparsemodel.modelling.expressions.constraints import Constraint
     from sparsemodel.modelling.expressions.variables import Variable
 
 
@@ -174,10 +173,8 @@ class AffineLike(Symbolic, ABC):
         return self.as_affine().plus(other)
 
     def __sub__(self, other: Any) -> Affine:
-        other = taken(other)
-        if is_cvxpy(other):
-            other = _read(other)
-        elif not isinstance(other, (AffineLike, Quantity)):
+        other = as_ours(taken(other))
+        if not isinstance(other, (AffineLike, Quantity)):
             other = _numbers(other)
         return self.as_affine().plus(-other)
 
@@ -218,13 +215,9 @@ class AffineLike(Symbolic, ABC):
     # ---- comparisons make constraints --------------------------------------------------------
 
     def __le__(self, other: Any) -> Constraint:
-        from sparsemodel.modelling.expressions.constraints import compare
-
         return compare(self, "<=", other)
 
     def __ge__(self, other: Any) -> Constraint:
-        from sparsemodel.modelling.expressions.constraints import compare
-
         return compare(self, ">=", other)
 
     def __lt__(self, other: Any) -> NoReturn:
@@ -234,8 +227,6 @@ class AffineLike(Symbolic, ABC):
         raise ModelError("Strict inequalities describe open sets; write `>=`.")
 
     def __eq__(self, other: object) -> Constraint:  # type: ignore[override]
-        from sparsemodel.modelling.expressions.constraints import compare
-
         return compare(self, "==", other)
 
     def __ne__(self, other: object) -> NoReturn:
@@ -288,9 +279,7 @@ class Affine(AffineLike):
 
     def plus(self, other: Any) -> Affine:
         """Return the sum with a constant or another expression."""
-        other = taken(other)
-        if is_cvxpy(other):
-            other = _read(other)
+        other = as_ours(taken(other))
         if isinstance(other, AffineLike):
             affine = other.as_affine()
             offset = _add(self.offset, affine.offset)
@@ -324,12 +313,6 @@ def _matrix(matrix: Any) -> Design | Parameter:
     if np.ndim(matrix) == 1 and not hasattr(matrix, "matvec"):  # a row: `ones @ w == 1`
         matrix = real_array(matrix, where="The vector a in `a @ w`")[None, :]
     return as_design(matrix, where="The matrix A in `A @ w`")
-
-
-def _read(expression: Any) -> Affine:
-    from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of
-
-    return affine_of(expression)
 
 
 def _numbers(values: Any) -> FloatArray | float:

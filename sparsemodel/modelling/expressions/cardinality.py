@@ -9,13 +9,13 @@ import numpy as np
 
 from sparsemodel.interfaces import IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
-from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import Objective, Price, counted
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
 from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_number
-from sparsemodel.modelling.from_cvxpy.following import taken
-from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgeCount, offdiag
 
 
 @final
@@ -62,10 +62,7 @@ class card(Symbolic):
     _instead = "After solving, the number of nonzeros is len(solution.support)."
 
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
-        if type(expression).__module__.startswith("cvxpy."):
-            from sparsemodel.modelling.from_cvxpy.goals import affine_of
-
-            expression = affine_of(expression)
+        expression = as_ours(expression)
         self._edges = isinstance(expression, offdiag)
         if isinstance(expression, offdiag):
             if groups is not None or axis is not None:

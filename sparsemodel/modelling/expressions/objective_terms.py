@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
+from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.foreign import objective_as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.values import real_number
-from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken
 
 Reduction: TypeAlias = Literal["mean", "sum"]
 
@@ -28,11 +29,7 @@ class ObjectiveLike(Symbolic, ABC):
         """Return the expression as a sum of terms."""
 
     def __add__(self, other: Any) -> Objective:
-        other = taken(other)
-        if is_cvxpy(other):
-            from sparsemodel.modelling.from_cvxpy.atoms import objective_of
-
-            other = objective_of(other)
+        other = objective_as_ours(taken(other))
         if hasattr(other, "as_terms"):
             other = other.as_terms()
         if isinstance(other, ObjectiveLike):
@@ -104,14 +101,19 @@ class ObjectiveLike(Symbolic, ABC):
     __gt__ = __le__
 
 
-class MatrixTerm(ObjectiveLike):
-    """A term of a precision-matrix problem: a convex function of one symmetric variable."""
+class FormTerm(ObjectiveLike):
+    """A term that one form of problem understands, such as ``-sm.log_det(Omega)``."""
 
     expression: Affine
-    weight: float
+    """What it is a convex function of."""
+    weight: float | Quantity
+    """The number in front."""
+
+    def as_terms(self) -> Objective:
+        return Objective((self,))
 
     @abstractmethod
-    def scaled(self, factor: float | Quantity) -> MatrixTerm:
+    def scaled(self, factor: float | Quantity) -> FormTerm:
         """Return the term times ``factor``."""
 
 
@@ -121,7 +123,7 @@ class Objective(ObjectiveLike):
 
     def __init__(
         self,
-        terms: tuple[LossTerm | Ridge | Price | MatrixTerm, ...],
+        terms: tuple[LossTerm | Ridge | Price | FormTerm, ...],
         constant: float = 0.0,
     ) -> None:
         self.terms = terms
@@ -218,8 +220,6 @@ def counted(expression: Affine, groups: Any) -> str:
 
 def linear_term(expression: AffineLike) -> LossTerm:
     """Return an affine expression that is one number as a term of an objective."""
-    from sparsemodel.losses.residuals.linear import LinearLoss
-
     affine = expression.as_affine()
     if affine.value_shape() not in ((), (1,)):
         raise ModelError(
@@ -243,8 +243,8 @@ def _factor(scale: Any) -> str:
 
 
 __all__ = [
+    "FormTerm",
     "LossTerm",
-    "MatrixTerm",
     "Objective",
     "ObjectiveLike",
     "Price",

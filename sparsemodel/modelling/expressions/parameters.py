@@ -115,7 +115,7 @@ class Parameter(Quantity):
         self.name = name
         self.nonneg: bool = bool(nonneg)
         self.integer: bool = bool(integer)
-        self.partner: Any = None
+        self.proxied: Any = None
         """The constant CVXPY expression whose value this parameter always has, if any."""
         self._version = 0
         self._assumed = False
@@ -128,7 +128,7 @@ class Parameter(Quantity):
     def of(cls, constant: Any, name: str) -> Parameter:
         """Return a parameter that follows the value of a constant CVXPY expression."""
         parameter = cls(tuple(constant.shape), name=name)
-        parameter.partner = constant
+        parameter.proxied = constant
         return parameter
 
     @property
@@ -146,9 +146,9 @@ class Parameter(Quantity):
         """Return the names of what needs a value: none when there is one."""
         if self.value is not None:
             return ()
-        if self.partner is None:
+        if self.proxied is None:
             return (repr(self),)
-        return tuple(p.name() for p in self.partner.parameters() if p.value is None)
+        return tuple(p.name() for p in self.proxied.parameters() if p.value is None)
 
     @property
     def label(self) -> str:
@@ -163,8 +163,8 @@ class Parameter(Quantity):
 
     @value.setter
     def value(self, value: Any) -> None:
-        if self.partner is not None:
-            self.partner.value = value  # an expression that is no bare parameter refuses it
+        if self.proxied is not None:
+            self.proxied.value = value  # an expression that is no bare parameter refuses it
             return
         self._take(None if value is None else self._check(value))
 
@@ -174,10 +174,10 @@ class Parameter(Quantity):
         self._version += 1
 
     def _follow(self) -> None:
-        """Take the partner's value over where it has changed, in place perhaps."""
-        if self.partner is None or self._assumed:
+        """Take the value of ``proxied`` over where it has changed, in place perhaps."""
+        if self.proxied is None or self._assumed:
             return
-        value = self.partner.value
+        value = self.proxied.value
         if _same(value, self._value):
             return
         if value is not None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
+from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
 from sparsemodel.modelling.expressions.values import checked_shape, real_array, text_of
-
-if TYPE_CHECKING:
-    from sparsemodel.modelling.precision_matrices.terms_and_constraints import EigenvalueBound
 
 
 class Variable(AffineLike):
@@ -62,7 +60,7 @@ class Variable(AffineLike):
         self.name = None if name is None else text_of(name, "The name of a Variable")
         self._names = None if names is None else self._check_names(names)
         self._value: FloatArray | float | None = None
-        self.partner: Any = None
+        self.proxied: Any = None
         """The CVXPY variable this one stands for, if any; it gets every value too."""
 
     @property
@@ -80,13 +78,9 @@ class Variable(AffineLike):
         return self._symmetric
 
     def __rshift__(self, bound: Any) -> EigenvalueBound:
-        from sparsemodel.modelling.precision_matrices.terms_and_constraints import eigenvalue_bound
-
         return eigenvalue_bound(self, bound, upper=False)
 
     def __lshift__(self, bound: Any) -> EigenvalueBound:
-        from sparsemodel.modelling.precision_matrices.terms_and_constraints import eigenvalue_bound
-
         return eigenvalue_bound(self, bound, upper=True)
 
     @property
@@ -115,8 +109,8 @@ class Variable(AffineLike):
                 f"The value of {self.label} must have shape {self._shape}, not {array.shape}."
             )
         self._value = float(array) if not self._shape else array.copy()
-        if self.partner is not None:
-            self.partner.value = self._value
+        if self.proxied is not None:
+            self.proxied.value = self._value
 
     def adopt_names(self, names: tuple[str, ...] | None, rows: IntArray | None) -> None:
         """Take the column names of a DataFrame, unless the user named the entries."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, is_read_again, value_of
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.from_cvxpy.following import followed, is_cvxpy, is_read_again, value_of
 
-_twins: WeakValueDictionary[int, Variable] = WeakValueDictionary()
+_proxies: WeakValueDictionary[int, Variable] = WeakValueDictionary()
 """Our variable for each CVXPY variable, by its number."""
 
 
@@ -26,15 +26,15 @@ def kind_of(expression: Any) -> str:
     return type(expression).__name__.removesuffix("Approx")
 
 
-def twin(variable: Any) -> Variable:
+def proxy_of(variable: Any) -> Variable:
     """Return the variable that stands for a CVXPY variable; its value is handed back there."""
     number = int(variable.id)
-    found = _twins.get(number)
+    found = _proxies.get(number)
     if found is None:
         square = bool(variable.attributes["symmetric"] or variable.attributes["PSD"])
         found = Variable(tuple(variable.shape), name=variable.name(), symmetric=square)
-        found.partner = variable
-        _twins[number] = found
+        found.proxied = variable
+        _proxies[number] = found
     return found
 
 
@@ -52,7 +52,7 @@ def affine_of(expression: Any) -> Affine:
     if expression.is_constant():
         return Affine((), _constant(expression))
     if kind == "Variable":
-        return twin(expression).as_affine()
+        return proxy_of(expression).as_affine()
     if kind == "AddExpression":
         total = affine_of(expression.args[0])
         for part in expression.args[1:]:
@@ -63,7 +63,7 @@ def affine_of(expression: Any) -> Affine:
     if kind == "Promote":
         return affine_of(expression.args[0])
     if kind == "Sum" and kind_of(expression.args[0]) == "Variable":
-        return twin(expression.args[0]).sum()
+        return proxy_of(expression.args[0]).sum()
     if kind in ("MulExpression", "multiply"):
         left, right = expression.args
         if right.is_constant() and (kind == "multiply" or right.size == 1 or right.ndim == 1):
@@ -75,7 +75,7 @@ def affine_of(expression: Any) -> Affine:
     if kind == "DivExpression" and expression.args[1].is_constant():
         return affine_of(expression.args[0]).times(1.0 / number_of(expression.args[1]))
     if kind == "index" and kind_of(expression.args[0]) == "Variable":
-        variable = twin(expression.args[0])
+        variable = proxy_of(expression.args[0])
         if len(variable.shape) == 1 or len(expression.key) == 1:
             rows = np.arange(variable.shape[0])[expression.key[0]]
             return variable[np.atleast_1d(rows)].as_affine()
@@ -110,4 +110,4 @@ def _constant(constant: Any) -> FloatArray | float | Parameter:
     return float(array) if array.ndim == 0 else array
 
 
-__all__ = ["affine_of", "is_cvxpy", "is_uniform", "kind_of", "number_of", "twin"]
+__all__ = ["affine_of", "is_cvxpy", "is_uniform", "kind_of", "number_of", "proxy_of"]

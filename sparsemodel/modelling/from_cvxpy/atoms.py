@@ -16,7 +16,9 @@ from sparsemodel.losses import (
     SquaredLoss,
 )
 from sparsemodel.modelling.expressions.affine import Affine
+from sparsemodel.modelling.expressions.foreign import value_of
 from sparsemodel.modelling.expressions.objective_terms import Objective
+from sparsemodel.modelling.expressions.symmetric import symmetric
 from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     affine_of,
     is_uniform,
@@ -24,10 +26,9 @@ from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     number_of,
 )
 from sparsemodel.modelling.from_cvxpy.exponentials import Exponentials, Linear, joined, term_of_rows
-from sparsemodel.modelling.from_cvxpy.following import value_of
 from sparsemodel.modelling.loss_terms.custom_loss import custom_loss
 from sparsemodel.modelling.loss_terms.terms import ridge
-from sparsemodel.modelling.precision_matrices.terms_and_constraints import Trace, log_det, symmetric
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import Trace, log_det
 
 RECOGNISED = (
     "sum_squares, square, quad_form, norm(.)**2, norm1, abs, huber, logistic, pos, "

@@ -8,25 +8,24 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import ModelError
-from sparsemodel.modelling.expressions.constraints import Bound, Constraint, norm
+from sparsemodel.modelling.expressions.comparisons import Bound, Constraint
+from sparsemodel.modelling.expressions.foreign import is_cvxpy, taken, value_of
+from sparsemodel.modelling.expressions.norms import norm
+from sparsemodel.modelling.expressions.symmetric import eigenvalue_bound
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     affine_of,
     is_uniform,
     kind_of,
     number_of,
-    twin,
+    proxy_of,
 )
 from sparsemodel.modelling.from_cvxpy.atoms import objective_of
-from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken, value_of
 from sparsemodel.modelling.goal import Minimize, minimize
-from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
-    eigenvalue_bound,
-    forbidden_edges,
-)
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import forbidden_edges
 
 _HARMLESS = {"nonneg", "pos", "nonpos", "neg", "bounds", "symmetric", "PSD"}
-"""Attributes of CVXPY variables that are constraints here; of the last two the twin knows, and a
+"""Attributes of CVXPY variables that are constraints here; our variables know the last two, and a
 positive definite matrix is all that log_det allows."""
 
 
@@ -49,9 +48,9 @@ def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
     for variable in variables:
         if variable.nonneg:
             found.append(Bound(variable.as_affine(), 0.0, None))
-        if variable.partner is None:
+        if variable.proxied is None:
             continue
-        attributes = variable.partner.attributes.items()
+        attributes = variable.proxied.attributes.items()
         given = {key: value for key, value in attributes if _is_set(value)}
         strange = sorted(given.keys() - _HARMLESS)
         if strange:
@@ -165,7 +164,7 @@ def _eigenvalues(constraint: Any) -> Constraint:
             "identity. In CVXPY `Omega >> alpha` means a matrix with alpha in every entry; write "
             "`Omega >> alpha * np.eye(p)`."
         )
-    return eigenvalue_bound(twin(variable), float(limit[0, 0]), upper=factor < 0.0)
+    return eigenvalue_bound(proxy_of(variable), float(limit[0, 0]), upper=factor < 0.0)
 
 
 def _summands(expression: Any, factor: float) -> list[tuple[Any, float]]:
@@ -193,7 +192,7 @@ def _entry(expression: Any) -> tuple[Any, list[tuple[int, int]]] | None:
         int(np.arange(size)[key].item())
         for size, key in zip(variable.shape, expression.key, strict=True)
     )
-    return twin(variable), [(i, j)]
+    return proxy_of(variable), [(i, j)]
 
 
 __all__ = ["affine_of", "attributes_of", "constraint_of", "goal_of", "is_cvxpy"]

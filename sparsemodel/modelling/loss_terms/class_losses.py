@@ -9,6 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparsemodel.losses import (
+    HingeLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    SmoothedHingeLoss,
+    SquaredHingeLoss,
+)
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
 from sparsemodel.modelling.loss_terms.terms import loss_term
 
@@ -26,8 +33,6 @@ def logistic_loss(
     Conjugate :math:`s \log s + (1-s) \log(1-s)` with :math:`s = -a y \in [0, 1]`; 1/4-smooth.
     Without a ridge the minimum is not attained on separable data.
     """
-    from sparsemodel.losses import LogisticLoss
-
     return loss_term(LogisticLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -44,8 +49,6 @@ def hinge_loss(
     Conjugate :math:`a y` for :math:`a y \in [-1, 0]`; neither smooth nor strongly convex: solved
     by a sequence of smoothed problems and exactly on the support, as ``explain()`` says.
     """
-    from sparsemodel.losses import HingeLoss
-
     return loss_term(HingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -68,8 +71,6 @@ def smoothed_hinge_loss(
     Conjugate :math:`a y + \frac{\gamma}{2} a^2` for :math:`a y \in [-1, 0]`;
     :math:`1/\gamma`-smooth, not strongly convex.
     """
-    from sparsemodel.losses import SmoothedHingeLoss
-
     loss = SmoothedHingeLoss(gamma=gamma)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
@@ -85,8 +86,6 @@ def squared_hinge_loss(
     -----
     Conjugate :math:`a y + \frac12 a^2` for :math:`a y \le 0`; 1-smooth, not strongly convex.
     """
-    from sparsemodel.losses import SquaredHingeLoss
-
     return loss_term(SquaredHingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -119,8 +118,6 @@ def multinomial_loss(
     Conjugate :math:`\sum_j s_j \log s_j` with :math:`s = a + e_y` in the unit simplex; 1/2-smooth,
     not strongly convex.
     """
-    from sparsemodel.losses import MultinomialLoss
-
     loss = MultinomialLoss(classes=classes)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
+from sparsemodel.losses.functions.custom import CustomLoss
+from sparsemodel.losses.functions.differentiated import differentiated
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
 from sparsemodel.modelling.expressions.values import real_number, text_of
@@ -61,9 +63,6 @@ def custom_loss(
     >>> sm.Problem(sm.minimize(f), sm.card(w) <= 1).solve().support
     array([2])
     """
-    from sparsemodel.losses.functions.custom import CustomLoss
-    from sparsemodel.losses.functions.differentiated import differentiated
-
     for what, given in (("value", value), ("gradient", gradient)):
         if given is not None and not callable(given):
             raise DataTypeError(f"The {what} of {name} must be a function, not {given!r}.")

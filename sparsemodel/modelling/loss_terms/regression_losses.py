@@ -17,6 +17,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparsemodel.losses import (
+    AbsoluteLoss,
+    CoxLoss,
+    EpsilonInsensitiveLoss,
+    GammaLoss,
+    HuberLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SquaredLoss,
+)
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
 from sparsemodel.modelling.loss_terms.terms import loss_term
 
@@ -43,8 +53,6 @@ def squared_loss(
     -----
     Conjugate :math:`a^2/2 + a y` on the real line; 1-smooth and 1-strongly convex.
     """
-    from sparsemodel.losses import SquaredLoss
-
     return loss_term(SquaredLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -66,8 +74,6 @@ def huber_loss(
     -----
     Conjugate :math:`a^2/2 + a y` for :math:`|a| \le \delta`; 1-smooth, not strongly convex.
     """
-    from sparsemodel.losses import HuberLoss
-
     loss = HuberLoss(delta=delta)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
@@ -84,8 +90,6 @@ def absolute_loss(
     Conjugate :math:`a y` for :math:`|a| \le 1`; neither smooth nor strongly convex: solved by a
     sequence of smoothed problems and exactly on the support, as ``explain()`` says.
     """
-    from sparsemodel.losses import AbsoluteLoss
-
     return loss_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -107,8 +111,6 @@ def quantile_loss(
     Conjugate :math:`a y` for :math:`-\tau \le a \le 1 - \tau`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
     """
-    from sparsemodel.losses import QuantileLoss
-
     loss = QuantileLoss(tau=tau)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
@@ -131,8 +133,6 @@ def epsilon_insensitive_loss(
     Conjugate :math:`a y + \epsilon |a|` for :math:`|a| \le 1`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
     """
-    from sparsemodel.losses import EpsilonInsensitiveLoss
-
     loss = EpsilonInsensitiveLoss(epsilon=epsilon)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
@@ -151,8 +151,6 @@ def poisson_loss(
     Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
     convex on bounded sets only.
     """
-    from sparsemodel.losses import PoissonLoss
-
     return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -169,8 +167,6 @@ def gamma_loss(
     Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`; smooth and strongly
     convex on bounded sets only.
     """
-    from sparsemodel.losses import GammaLoss
-
     return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
@@ -190,8 +186,6 @@ def cox_loss(
     Observations are coupled, so there is no conjugate of single losses; convex, no global
     smoothness constant is declared. See :class:`~sparsemodel.losses.CoxLoss`.
     """
-    from sparsemodel.losses import CoxLoss
-
     return loss_term(CoxLoss(), prediction, target, weights=weights, reduction=reduction)
 
 

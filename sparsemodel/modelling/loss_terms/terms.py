@@ -9,6 +9,7 @@ import numpy as np
 from sparsemodel.designs import as_design, column_names
 from sparsemodel.interfaces import DataError, DataFit, DataTypeError, Design, FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.foreign import as_ours, is_cvxpy, taken
 from sparsemodel.modelling.expressions.objective_terms import (
     LossTerm,
     ObjectiveLike,
@@ -17,12 +18,11 @@ from sparsemodel.modelling.expressions.objective_terms import (
 )
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
 from sparsemodel.modelling.expressions.values import labels, real_array, real_number
-from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of
-from sparsemodel.modelling.from_cvxpy.following import is_cvxpy, taken
+from sparsemodel.registry import loss_class
 
 
 def loss_term(
-    loss: DataFit,
+    loss: DataFit | str,
     prediction: Any,
     target: Any,
     *,
@@ -36,8 +36,10 @@ def loss_term(
     Parameters
     ----------
     loss
-        A value such as ``HuberLoss(delta=2.0)``, or an instance of your subclass of
-        :class:`~sparsemodel.Loss`.
+        A value such as ``HuberLoss(delta=2.0)``, an instance of your subclass of
+        :class:`~sparsemodel.Loss`, or the name of a loss with its default parameters:
+        ``"squared"``, ``"smoothed-hinge"``, or that of an installed plug-in's entry point in the
+        group ``sparsemodel.losses``. :func:`~sparsemodel.available_losses` lists them.
     prediction, target, weights, reduction
         As for :func:`~sparsemodel.squared_loss`.
 
@@ -59,7 +61,11 @@ def loss_term(
     >>> goal = sm.minimize(sm.loss_term(CubicLoss(), np.eye(2) @ w, [1.0, 2.0]))
     >>> sm.Problem(goal, sm.card(w) <= 1).solve().support.tolist()
     [1]
+    >>> sm.loss_term("huber", np.eye(2) @ w, [1.0, 2.0])
+    huber_loss(A @ w)
     """
+    if isinstance(loss, str):
+        loss = loss_class(loss)()
     if not isinstance(loss, DataFit):
         given = loss.__name__ if isinstance(loss, type) else type(loss).__name__
         hint = f"; did you mean {given}()?" if isinstance(loss, type) else ""
@@ -69,8 +75,7 @@ def loss_term(
     names = None
     checked: Affine | Design
     target, weights = taken(target), taken(weights)
-    if is_cvxpy(prediction):
-        prediction = affine_of(prediction)
+    prediction = as_ours(prediction)
     if isinstance(target, AffineLike) or is_cvxpy(target):
         raise ModelError(
             f"The target of {loss.name} must be numbers; the prediction comes first: "
@@ -140,8 +145,7 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     ridge(w, 0.5)
     """
     expression, lam = taken(expression), taken(lam)
-    if is_cvxpy(expression):
-        expression = affine_of(expression)
+    expression = as_ours(expression)
     if lam is None and not isinstance(expression, AffineLike):
         expression, lam = None, expression
     if lam is None:

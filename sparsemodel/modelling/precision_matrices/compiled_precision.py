@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.compiler import Reduced, VariableSpec
+from sparsemodel.compiler import Effort, VariableSpec
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.precision_layout import PrecisionLayout, precision_facts
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import BoolArray, InfeasibleError, IntArray, ModelError
+from sparsemodel.interfaces import (
+    BoolArray,
+    FloatArray,
+    InfeasibleError,
+    IntArray,
+    ModelError,
+    UnsupportedProblemError,
+)
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.modelling.expressions.constraints import Constraint
-from sparsemodel.modelling.expressions.objective_terms import Objective
+from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.precision_matrices.covariance import (
     check_covariance,
     covariance_of_data,
@@ -25,20 +35,23 @@ from sparsemodel.modelling.precision_matrices.covariance import (
 )
 from sparsemodel.modelling.precision_matrices.sample import Sample, sample_of
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
-    EdgeCount,
     EdgePattern,
-    EigenvalueBound,
-    NegativeLogDet,
-    Trace,
 )
 from sparsemodel.numerics.budget import (
     budget,
     cholesky_cost,
     eigenvalue_cost,
-    eigenvector_cost,
     inverse_cost,
 )
 from sparsemodel.numerics.precision import active_bounds, factorise
+from sparsemodel.selection import (
+    Followed,
+    Observed,
+    PathPoint,
+    PrecisionObservations,
+    precision_criterion_values,
+    solve_precision_path,
+)
 
 _DEFAULT_IS_ACTIVE = (
     "{} is active, and it is a default that nobody declared: the likelihood alone would go beyond "
@@ -47,38 +60,24 @@ _DEFAULT_IS_ACTIVE = (
 )
 
 
-def is_precision(objective: Objective) -> bool:
-    """Return whether the objective is that of a precision-matrix problem."""
-    return any(isinstance(term, (NegativeLogDet, Trace)) for term in objective.terms)
-
-
 @final
 @dataclass(slots=True)
-class CompiledPrecision:
-    """The canonical form of a precision-matrix problem; analysed when first asked."""
+class CompiledPrecision(CompiledProblem):
+    """The canonical form of a precision-matrix problem."""
 
     form: SparsePrecision
     layout: PrecisionLayout
     sample: Sample
     bounds: tuple[float | None, float | None] = (None, None)
     """The eigenvalue bounds that were declared; None where the default holds."""
-    _analysis: tuple[FactSheet, Reduced] | None = field(default=None, repr=False)
+    unit: ClassVar[str] = "edges"
 
-    def analysis(self) -> tuple[FactSheet, Reduced]:
-        """Return the facts and the form itself: there is nothing to reduce."""
-        if self._analysis is None:
-            self._analysis = (precision_facts(self.form), Reduced(self.form, ()))
-        return self._analysis
+    def facts(self) -> FactSheet:
+        return precision_facts(self.form)
 
     @property
-    def analysed(self) -> float:
-        """Return 0: nothing but the covariance matrix is ever read."""
-        return 0.0
-
-    @property
-    def counted(self) -> BoolArray:
-        """Return the coordinates whose nonzeros are counted: the edges that are not required."""
-        return self.form.sparsity.counted
+    def nodes(self) -> tuple[str, ...] | None:
+        return self.form.names
 
     def on_observations(self, kept: BoolArray) -> SparsePrecision:
         """Return the form with the covariance of some of the observations.
@@ -104,10 +103,10 @@ class CompiledPrecision:
         return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
 
     def free_bound(self, outcome: Outcome) -> float:
-        """Return the bound that needs nothing but the eigenvalues of ``S``."""
-        from sparsemodel.certificates.precision_matrices.search import trivial_bound
+        """Return the bound that needs nothing but the eigenvalues of ``S``, in time."""
+        from sparsemodel.certificates.precision_matrices.trivial import trivial_bound
 
-        if not budget().fits(eigenvector_cost(self.form.order)):
+        if not budget().fits(eigenvalue_cost(self.form.order)):
             return -np.inf
         return trivial_bound(self.form)
 
@@ -132,15 +131,60 @@ class CompiledPrecision:
         limit = 5.0 if time_limit is None else time_limit
         return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)
 
+    def prove(
+        self,
+        outcome: Outcome,
+        backend: str,
+        *,
+        gap: float,
+        time_limit: float | None,
+        show: Callable[[float, float, int, int], None],
+        resume: Any,
+    ) -> Any:
+        """Return the certificate of a search; ``gap`` is a share of what edges explain."""
+        from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import (
+            prove_precision,
+        )
+
+        if resume is not None:
+            raise UnsupportedProblemError(
+                "Proofs of precision matrices cannot be resumed: leave out resume=."
+            )
+        return prove_precision(
+            self.form,
+            outcome.x,
+            gap=gap,
+            time_limit=time_limit,
+            backend=backend,
+            progress=lambda at: show(at.value, at.bound, at.nodes, at.open),
+        )
+
+    def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
+        return solve_precision_path(self.form, ks, sweeps=sweeps)
+
+    def scores(self, points: Sequence[PathPoint], criterion: str) -> FloatArray:
+        return precision_criterion_values(
+            self.form,
+            points,
+            criterion,
+            covariance=self.sample.covariance,
+            samples=self.form.samples,
+        )
+
+    def observed(self) -> Observed:
+        data = self.sample.data
+        if data is None:
+            raise ModelError(
+                "Leaving out observations needs the observations, and only their covariance matrix "
+                "is known: say sm.gaussian_nll(Omega, data=X)."
+            )
+        return PrecisionObservations(self.form, data, self.on_observations)
+
     @classmethod
-    def of(
-        cls,
-        objective: Objective,
-        constraints: tuple[Constraint, ...],
-        variables: tuple[Variable, ...],
-    ) -> CompiledPrecision:
+    def of(cls, declared: Reading) -> CompiledPrecision:
         """Compile a declaration."""
-        variable = _the_variable(variables)
+        objective, constraints = declared.goal.objective, declared.constraints
+        variable = _the_variable(declared.variables)
         sample = sample_of(objective)
         covariance = sample.effective
         if covariance is not sample.covariance:
@@ -223,4 +267,4 @@ def _mask(constraints: tuple[Constraint, ...], p: int, *, required: bool) -> Boo
     return mask
 
 
-__all__ = ["CompiledPrecision", "is_precision"]
+__all__ = ["CompiledPrecision"]

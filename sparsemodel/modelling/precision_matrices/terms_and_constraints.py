@@ -12,26 +12,23 @@ import numpy as np
 from sparsemodel.designs import DenseDesign, column_names
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
-from sparsemodel.modelling.expressions.constraints import Constraint
-from sparsemodel.modelling.expressions.objective_terms import MatrixTerm, Objective
+from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.foreign import taken
+from sparsemodel.modelling.expressions.objective_terms import FormTerm, Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.symmetric import symmetric
 from sparsemodel.modelling.expressions.values import real_number
-from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.from_cvxpy.following import taken
 from sparsemodel.modelling.precision_matrices.covariance import check_covariance, covariance_of_data
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class NegativeLogDet(MatrixTerm):
+class NegativeLogDet(FormTerm):
     """``-weight * log det(Omega)``."""
 
     expression: Affine
     weight: float = 1.0
-
-    def as_terms(self) -> Objective:
-        return Objective((self,))
 
     def scaled(self, factor: float | Quantity) -> NegativeLogDet:
         """Return the term times ``factor``."""
@@ -43,7 +40,7 @@ class NegativeLogDet(MatrixTerm):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace(MatrixTerm):
+class Trace(FormTerm):
     """``weight * trace(S @ Omega)``."""
 
     expression: Affine
@@ -57,9 +54,6 @@ class Trace(MatrixTerm):
     shrinkage: float = 0.0
     """How far ``S`` is drawn towards its diagonal."""
     weight: float = 1.0
-
-    def as_terms(self) -> Objective:
-        return Objective((self,))
 
     def scaled(self, factor: float | Quantity) -> Trace:
         """Return the term times ``factor``."""
@@ -197,42 +191,6 @@ def _samples(number: Any) -> int | None:
 
 
 @final
-class offdiag:
-    """The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``."""
-
-    def __init__(self, matrix: Any) -> None:
-        self.expression: Affine = symmetric(matrix, "offdiag")
-
-    def __repr__(self) -> str:
-        return f"offdiag({self.expression})"
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeCount(Constraint):
-    """``card(offdiag(Omega)) <= limit``, both triangles counted."""
-
-    expression: Affine
-    limit: int | Quantity
-
-    def __repr__(self) -> str:
-        return f"card(offdiag({self.expression})) <= {self.limit!r}"
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class EigenvalueBound(Constraint):
-    """``Omega >> alpha`` or ``Omega << beta``: a bound on all eigenvalues."""
-
-    expression: Affine
-    bound: float
-    upper: bool
-
-    def __repr__(self) -> str:
-        return f"{self.expression} {'<<' if self.upper else '>>'} {self.bound:g}"
-
-
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgePattern(Constraint):
     """Edges that must be there (and are not counted), or must not be there."""
@@ -276,39 +234,6 @@ def _pattern(matrix: Any, pairs: Iterable[tuple[int, int]], *, required: bool) -
     return EdgePattern(affine, tuple(sorted(set(checked))), required)
 
 
-def eigenvalue_bound(matrix: AffineLike, bound: Any, *, upper: bool) -> EigenvalueBound:
-    """Return the constraint ``matrix << bound`` (``upper``) or ``matrix >> bound``."""
-    sign = "<<" if upper else ">>"
-    affine = symmetric(matrix, sign)
-    if isinstance(bound, np.ndarray) and bound.ndim == 2:
-        diagonal = np.diag(bound)
-        if np.array_equal(bound, np.diag(diagonal)) and np.all(diagonal == diagonal[0]):
-            bound = float(diagonal[0])
-    where = f"The eigenvalue bound of `{affine} {sign} ...`"
-    number = real_number(bound, where=where, minimum=0.0)
-    return EigenvalueBound(affine, number, upper)
-
-
-def symmetric(matrix: Any, what: str) -> Affine:
-    """Return the expression of a symmetric variable alone, or raise an error that says ``what``."""
-    if type(matrix).__module__.startswith("cvxpy."):
-        from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of
-
-        matrix = affine_of(matrix)
-    affine = matrix.as_affine() if isinstance(matrix, AffineLike) else None
-    plain = affine is not None and len(affine.pieces) == 1 and affine.offset is None
-    if affine is None or not plain or affine.pieces[0].rows is not None:
-        raise ModelError(f"{what} takes a symmetric variable, not {matrix!r}.")
-    variable = affine.pieces[0].variable
-    if not isinstance(variable, Variable) or not variable.symmetric:
-        package = "sm" if variable.partner is None else "cp"
-        raise ModelError(
-            f"{what} takes a symmetric variable; declare {variable.label} as "
-            f"{package}.Variable((p, p), symmetric=True)."
-        )
-    return Affine((replace(affine.pieces[0], design=None, factor=1.0),))
-
-
 def _number(factor: float | Quantity) -> float:
     if isinstance(factor, Quantity):
         raise ModelError("Parameters cannot scale the terms of a precision-matrix problem.")
@@ -320,17 +245,12 @@ def _factor(weight: float) -> str:
 
 
 __all__ = [
-    "EdgeCount",
     "EdgePattern",
-    "EigenvalueBound",
     "NegativeLogDet",
     "Trace",
-    "eigenvalue_bound",
     "forbidden_edges",
     "gaussian_nll",
     "log_det",
-    "offdiag",
     "required_edges",
-    "symmetric",
     "trace",
 ]

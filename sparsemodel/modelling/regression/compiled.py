@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemodel.compiler import (
     Declaration,
+    Effort,
     Facts,
     Layout,
     Reduced,
@@ -18,8 +19,21 @@ from sparsemodel.compiler import (
     reduce_form,
 )
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import BoolArray, IntArray, Role, SparseRegression
+from sparsemodel.interfaces import BoolArray, FloatArray, Role, SparseRegression
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.regression.proving import searched
+from sparsemodel.modelling.regression.restricted import restricted
+from sparsemodel.numerics.budget import budget
 from sparsemodel.registry import usable_backends
+from sparsemodel.selection import (
+    Followed,
+    Observed,
+    PathPoint,
+    RegressionObservations,
+    regression_criterion_values,
+    searched_further,
+    solve_path,
+)
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -28,7 +42,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(slots=True)
-class Compiled:
+class Compiled(CompiledProblem):
     """A canonical form with what is known about it; analysed when first asked."""
 
     declaration: Declaration
@@ -49,8 +63,12 @@ class Compiled:
 
     @np.errstate(all="ignore")  # what overflows is told from the result
     def analysis(self) -> tuple[Facts, Reduced]:
-        """Return the facts about the data and the reduced form."""
-        if self._facts is None or self._reduced is None:
+        """Return the facts about the data and the reduced form.
+
+        A reduction that was left out for want of time is made when there is no limit.
+        """
+        again = self._reduced is not None and self._reduced.hurried and budget().deadline is None
+        if self._facts is None or self._reduced is None or again:
             facts = Facts(self.form, self._known)
             facts.structure()
             self._reduced = reduce_form(self.form, facts)
@@ -61,15 +79,6 @@ class Compiled:
     def analysed(self) -> float:
         """Return the passes over the data that the analysis has cost so far."""
         return 0.0 if self._facts is None else self._facts.passes
-
-    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[str, ...] | None]:
-        """Return the counted coordinates as indices within their variable, and their names."""
-        counted = np.flatnonzero(self.counted)
-        first = int(counted[0]) if counted.size else 0
-        owner = max((start for start in self.layout.starts if start <= first), default=0)
-        if not any(spec.names is not None for spec in self.layout.variables):
-            return chosen - owner, None
-        return chosen - owner, tuple(self.layout.name(j) for j in chosen.tolist())
 
     @property
     def counted(self) -> BoolArray:
@@ -95,10 +104,6 @@ class Compiled:
         for term in self.form.terms:  # a bound rests on products with the adjoint
             check_adjoint(term.design)
         return free_bound(self.form, outcome.duals).value
-
-    def notes(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return what is worth knowing about an outcome beside what the backends noted."""
-        return ()
 
     def certify(
         self, outcome: Outcome, backend: str, *, time_limit: float | None = None
@@ -128,11 +133,46 @@ class Compiled:
         self.certified = found
         return found
 
+    def prove(
+        self,
+        outcome: Outcome,
+        backend: str,
+        *,
+        gap: float,
+        time_limit: float | None,
+        show: Callable[[float, float, int, int], None],
+        resume: Any,
+    ) -> Certificate:
+        return searched(
+            self.form,
+            outcome,
+            backend,
+            names=self.layout.names(),
+            last=self.certified,
+            gap=gap,
+            time_limit=time_limit,
+            show=show,
+            resume=resume,
+        )
+
     def theory(self, outcome: Outcome) -> Theory:
-        """Return restricted constants and the theorems that apply."""
         from sparsemodel.certificates.theory import theory
 
         return theory(self.form, outcome.x)
+
+    def restricted(self, support: Any) -> Any:
+        return restricted(self.form, self.layout, self.counted, support)
+
+    def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
+        facts, reduced = self.analysis()
+        found = solve_path(self.form, reduced, ks, sweeps=sweeps)
+        return searched_further(found, reduced, facts, effort=effort)
+
+    def scores(self, points: Sequence[PathPoint], criterion: str) -> FloatArray:
+        return regression_criterion_values(self.form, points, criterion)
+
+    def observed(self) -> Observed:
+        return RegressionObservations(self.form)
 
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,19 +16,13 @@ from sparsemodel.compiler import (
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss
-from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.affine import Piece
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.constraints import (
-    Bound,
-    Constraint,
-    LinearConstraint,
-    NormConstraint,
-)
+from sparsemodel.modelling.expressions.comparisons import Bound, Constraint, LinearConstraint
+from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
-from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in, resolve
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.from_cvxpy.goals import constraint_of, is_cvxpy
-from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.loss_terms.terms import (
     checked_target,
     observation_weights,
@@ -43,81 +36,6 @@ from sparsemodel.modelling.regression.declare_constraints import (
     norm_spec,
     price_spec,
 )
-
-
-def flatten(constraints: Iterable[Any]) -> tuple[Constraint, ...]:
-    """Return the constraints given one by one, in lists, or both."""
-    out: list[Constraint] = []
-    for item in constraints:
-        if isinstance(item, (list, tuple)):
-            out.extend(flatten(item))
-        elif isinstance(item, Constraint):
-            out.append(item)
-        elif is_cvxpy(item):
-            out.extend(flatten([constraint_of(item)]))
-        elif isinstance(item, Minimize):
-            raise ModelError(
-                "A Problem has one objective; add the terms up inside one sm.minimize(...)."
-            )
-        else:
-            hint = (
-                " Python compared two objects by identity here."
-                if isinstance(item, (bool, np.bool_))
-                else ""
-            )
-            raise ModelError(
-                f"A constraint is a comparison such as `sm.card(w) <= k`, not "
-                f"{type(item).__name__} {item!r}.{hint}"
-            )
-    return tuple(out)
-
-
-def collect_variables(
-    objective: Objective, constraints: tuple[Constraint, ...]
-) -> tuple[Variable, ...]:
-    """Return every variable once, in the order of appearance."""
-    seen: dict[int, Variable] = {}
-    for affine in _expressions(objective, constraints):
-        for piece in affine.pieces:
-            seen.setdefault(id(piece.variable), piece.variable)
-    return tuple(seen.values())
-
-
-def collect_parameters(
-    objective: Objective, constraints: tuple[Constraint, ...]
-) -> tuple[Parameter, ...]:
-    """Return every parameter once, in the order of appearance."""
-    seen: dict[int, Parameter] = {}
-    for quantity in quantities(objective, constraints):
-        for parameter in parameters_in(quantity):
-            seen.setdefault(id(parameter), parameter)
-    return tuple(seen.values())
-
-
-def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:
-    for term in objective.terms:
-        expression = term.prediction if isinstance(term, LossTerm) else term.expression
-        if isinstance(expression, Affine):
-            yield expression
-    for constraint in constraints:
-        expression = getattr(constraint, "expression", None)
-        if isinstance(expression, Affine):
-            yield expression
-
-
-def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
-    for affine in _expressions(objective, constraints):
-        yield affine.offset
-        for piece in affine.pieces:
-            yield piece.design
-    for term in objective.terms:
-        if isinstance(term, LossTerm):
-            yield from (term.target, term.weights, term.scale)
-        else:
-            yield term.gamma if isinstance(term, Price) else term.weight
-    for constraint in constraints:
-        for name in ("k", "limit", "lower", "upper", "radius"):
-            yield getattr(constraint, name, None)
 
 
 def declare(
@@ -285,9 +203,6 @@ def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:
 
 __all__ = [
     "blocks",
-    "collect_parameters",
-    "collect_variables",
     "declare",
-    "flatten",
     "the_vector",
 ]

@@ -11,7 +11,8 @@ from sparsemodel.compiler import Block, BoundSpec, CardSpec, LinearSpec, NormSpe
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Piece
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.constraints import Bound, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
 from sparsemodel.modelling.expressions.values import cardinality_bound, real_number

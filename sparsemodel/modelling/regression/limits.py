@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import ModelError
-from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.declared import Reading, quantities
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.constraints import Constraint
+from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
-from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgeCount
-from sparsemodel.modelling.regression.declare import quantities
+from sparsemodel.modelling.expressions.symmetric import EdgeCount
 
 
 def largest_of(k: Any, values: Any, reading: Reading) -> float:
@@ -61,9 +60,9 @@ def largest_of(k: Any, values: Any, reading: Reading) -> float:
 
 def _depends(parameter: Parameter, k: Parameter) -> bool:
     """Return whether a parameter is ``k``, or a CVXPY expression that ``k`` is a part of."""
-    if parameter is k or parameter.partner is None or k.partner is None:
+    if parameter is k or parameter.proxied is None or k.proxied is None:
         return parameter is k
-    return any(part is k.partner for part in parameter.partner.parameters())
+    return any(part is k.proxied for part in parameter.proxied.parameters())
 
 
 def _limit(constraint: Constraint) -> Any:

@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import ModelError
-from sparsemodel.modelling.regression.compiled import Compiled
+from sparsemodel.compiler import Layout
+from sparsemodel.interfaces import BoolArray, IntArray, ModelError, SparseRegression
 
 
-def restricted(compiled: Compiled, support: Any) -> Any:
+def restricted(form: SparseRegression, layout: Layout, counted: BoolArray, support: Any) -> Any:
     """Return the CVXPY problem over the entries in ``support`` and those that are not counted.
 
     Its variables carry the labels of the problem's, each with its entries that are left.
     """
     from sparsemodel.cvx import labelled_problem
 
-    layout, form = compiled.layout, compiled.form
-    chosen = _coordinates(compiled, support)
-    kept = np.union1d(chosen, np.flatnonzero(~compiled.counted))
+    chosen = _coordinates(layout, np.flatnonzero(counted), support)
+    kept = np.union1d(chosen, np.flatnonzero(~counted))
     sizes = [
         (spec.label, int(np.intersect1d(layout.rows(i), kept).size))
         for i, spec in enumerate(layout.variables)
@@ -27,10 +26,8 @@ def restricted(compiled: Compiled, support: Any) -> Any:
     return labelled_problem(form, kept, [part for part in sizes if part[1]])
 
 
-def _coordinates(compiled: Compiled, support: Any) -> Any:
+def _coordinates(layout: Layout, counted: IntArray, support: Any) -> Any:
     """Return the coordinates of indices (or names) within the counted variable."""
-    counted = np.flatnonzero(compiled.counted)
-    layout = compiled.layout
     given = np.asarray(support)
     if given.dtype.kind in "US" and given.ndim == 1:
         names = {name: j for j, name in enumerate(layout.names())}

@@ -5,19 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import numpy as np
-
 from sparsemodel.compiler import Plan
 from sparsemodel.driver import Outcome, RunOptions, run
 from sparsemodel.interfaces import Stop
-from sparsemodel.modelling.precision_matrices.compiled_precision import CompiledPrecision
-from sparsemodel.modelling.regression.compiled import Compiled
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.reporting.solve_log import solve_log
 
 
 def solved(
-    compiled: Compiled | CompiledPrecision,
+    compiled: CompiledProblem,
     plan: Plan,
     options: RunOptions,
     *,
@@ -44,41 +41,42 @@ def solved(
 
 
 def packaged(
-    compiled: Compiled | CompiledPrecision,
+    compiled: CompiledProblem,
     outcome: Outcome,
     plan: Plan,
     timings: dict[str, float],
     analysed: float,
 ) -> Solution:
     """Return the solution of an outcome; ``analysed`` are the passes that the analysis cost."""
-    layout = compiled.layout
-    x, stop = outcome.x, outcome.stop
+    stop = outcome.stop
     ran = [end.label for end in outcome.stages if not end.skipped]
-    nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
-    indices, support_names = compiled.support(np.flatnonzero(nonzero & compiled.counted))
-    coefficients = {
-        layout.name(j): float(x[j]) if x.ndim == 1 else x[j].copy()
-        for j in np.flatnonzero(nonzero).tolist()
-    }
+    answer = compiled.answer(outcome.x)
     return Solution(
+        **answer._asdict(),
         value=outcome.value,
         status="solved" if stop is Stop.CONVERGED else "stopped early",
         stop=stop,
         backend=" + ".join(ran or [stage.label for stage in plan.stages]),
         iterations=outcome.iterations,
-        indices=indices,
-        support_names=support_names,
-        coefficients=coefficients,
-        values={
-            spec.label: value for spec, value in zip(layout.variables, layout.split(x), strict=True)
-        },
         history=outcome.history,
         timings=timings,
         passes=outcome.passes + analysed,
         bound=compiled.free_bound(outcome),
         notes=(*outcome.notes, *compiled.notes(outcome)),
-        nodes=getattr(compiled.form, "names", None),
+        nodes=compiled.nodes,
     )
 
 
-__all__ = ["packaged", "solved"]
+def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound: float) -> Solution:
+    """Return the solution for a better point met by a proof."""
+    return replace(
+        last,
+        **compiled.answer(outcome.x)._asdict(),
+        value=outcome.value,
+        backend=f"{last.backend} + branch and bound",
+        bound=bound,
+        notes=(*last.notes, "the proof found a better point than the solver"),
+    )
+
+
+__all__ = ["improved", "packaged", "solved"]

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.documents import as_notebook
 from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
@@ -17,11 +18,14 @@ from sparsemodel.interfaces import (
     Stop,
 )
 from sparsemodel.modelling.expressions.values import whole_number
-from sparsemodel.modelling.precision_matrices.compiled_precision import CompiledPrecision
-from sparsemodel.modelling.regression.compiled import Compiled
-from sparsemodel.modelling.results.choosing import frequencies, scores_of, validated
-from sparsemodel.modelling.results.shown import path_panel
-from sparsemodel.selection import CrossValidation, Followed, PathPoint
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.results.shown import path_document
+from sparsemodel.selection import (
+    CrossValidation,
+    Followed,
+    cross_validate,
+    selection_frequencies,
+)
 
 
 @final
@@ -68,7 +72,7 @@ class Path:
 
     def __init__(
         self,
-        compiled: Compiled | CompiledPrecision,
+        compiled: CompiledProblem,
         followed: Followed,
     ) -> None:
         points = followed.points
@@ -78,13 +82,12 @@ class Path:
         self.stop: Stop = followed.stop
         self.k: IntArray = np.array([point.k for point in points])
         self.objective: FloatArray = np.array([point.value for point in points])
-        self.support: list[Any] = [self._support(point) for point in points]
+        self.support: list[Any] = [compiled.answer(point.x).support for point in points]
 
     @property
     def unit(self) -> str:
         """Return what ``k`` counts, in words."""
-        edges = isinstance(self._compiled, CompiledPrecision)
-        return "edges" if edges else "nonzero coefficients"
+        return self._compiled.unit
 
     def __len__(self) -> int:
         return len(self._points)
@@ -97,14 +100,7 @@ class Path:
         )
 
     def _repr_html_(self) -> str:
-        return path_panel(self.k.tolist(), self.objective.tolist(), self.support)
-
-    def _support(self, point: PathPoint) -> Any:
-        x = point.x
-        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
-        chosen = np.flatnonzero(nonzero & self._compiled.counted)
-        indices, names = self._compiled.support(chosen)
-        return indices if names is None else list(names)
+        return as_notebook(path_document(self.k.tolist(), self.objective.tolist(), self.support))
 
     def select(self, criterion: str = "ebic") -> PathSolution:
         """Return the solution that minimises an information criterion.
@@ -113,7 +109,7 @@ class Path:
         ----------
         criterion
             ``"aic"``, ``"bic"``, ``"ebic"`` or ``"gic"``; see :mod:`sparsemodel.selection.criteria`
-            for the formulas, and :mod:`sparsemodel.selection.precision_choice` for those of
+            for the formulas, and :mod:`sparsemodel.selection.precision_matrices` for those of
             precision matrices.
 
         Raises
@@ -122,7 +118,7 @@ class Path:
             For losses that are no likelihoods; use :meth:`cross_validate` for them. For a
             covariance matrix whose number of observations is not known.
         """
-        scores = scores_of(self._compiled, self._points, criterion)
+        scores = self._compiled.scores(self._points, criterion)
         return self._chosen(int(np.argmin(scores)), criterion, scores)
 
     def cross_validate(
@@ -147,8 +143,8 @@ class Path:
         self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
     ) -> CrossValidation:
         """Return the held-out losses behind :meth:`cross_validate`."""
-        return validated(
-            self._compiled,
+        return cross_validate(
+            self._compiled.observed(),
             self.k.tolist(),
             folds=folds,
             one_standard_error=one_standard_error,
@@ -160,24 +156,18 @@ class Path:
 
         Shape ``(len(path), p)``, for the problem's coordinates in order.
         """
-        return frequencies(self._compiled, self.k.tolist(), resamples=resamples, seed=seed)
+        observed = self._compiled.observed()
+        return selection_frequencies(observed, self.k.tolist(), resamples=resamples, seed=seed)
 
     def _chosen(self, place: int, rule: str, scores: FloatArray) -> PathSolution:
-        point, layout = self._points[place], self._compiled.layout
-        names, x = layout.names(), point.x
-        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+        point = self._points[place]
+        answer = self._compiled.answer(point.x)
         return PathSolution(
             k=point.k,
             value=point.value,
-            support=self.support[place],
-            coefficients={
-                names[j]: float(x[j]) if x.ndim == 1 else x[j].copy()
-                for j in np.flatnonzero(nonzero)
-            },
-            values={
-                spec.label: value
-                for spec, value in zip(layout.variables, layout.split(x), strict=True)
-            },
+            support=answer.support,
+            coefficients=answer.coefficients,
+            values=answer.values,
             chosen_by=rule,
             scores=scores,
         )

@@ -1,35 +1,37 @@
-"""Problems and paths as notebooks show them."""
+"""Problems and paths in words, as notebooks show them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sparsemodel import markup
-
-_MOST = 30
+from sparsemodel.documents import Bar, Bars, Document, Facts, Items, Section
 
 
-def problem_panel(goal: Any, constraints: Sequence[Any], variables: Sequence[Any]) -> str:
+def problem_document(goal: Any, constraints: Sequence[Any], variables: Sequence[Any]) -> Document:
     """Return what was declared."""
     sizes = (
         (v.label, " x ".join(map(str, v.shape)) + " unknowns" if v.shape else "a number")
         for v in variables
     )
     rows = [("subject to" if i == 0 else "", repr(c)) for i, c in enumerate(constraints)]
-    return markup.panel("Problem", repr(goal), markup.facts([*rows, *sizes]))
+    return Document("Problem", repr(goal), (Section("", (Facts([*rows, *sizes]),), folded=False),))
 
 
-def path_panel(ks: Sequence[int], objectives: Sequence[float], supports: Sequence[Any]) -> str:
+def path_document(
+    ks: Sequence[int], objectives: Sequence[float], supports: Sequence[Any]
+) -> Document:
     """Return the objective at each k, and what the largest model is made of."""
-    rows = [(f"k = {k}", value) for k, value in zip(ks, objectives, strict=True)]
+    rows = [Bar(f"k = {k}", value, f"{value:.5g}") for k, value in zip(ks, objectives, strict=True)]
     last = ", ".join(str(name) for name in supports[-1])
-    return markup.panel(
+    return Document(
         "Path",
         f"{len(ks)} models, k = {ks[0]} to {ks[-1]}",
-        markup.bars(rows[:_MOST], more=len(rows) - _MOST),
-        markup.folded(f"Support at k = {ks[-1]}", markup.sentence(last)),
+        (
+            Section("", (Bars(rows, ("k", "objective")),), folded=False),
+            Section(f"Support at k = {ks[-1]}", (Items((last,)),)),
+        ),
     )
 
 
-__all__ = ["path_panel", "problem_panel"]
+__all__ = ["path_document", "problem_document"]

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel import markup
+from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook, as_text
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 
 
@@ -69,60 +69,44 @@ class Solution:
             raise ModelError("graph() is for the solutions of precision-matrix problems.")
         return precision_graph(matrices[0], self.nodes)
 
-    def __str__(self) -> str:
-        work = f"{self.iterations} iterations, {self.passes:.3g} passes over the data"
-        unit = "edges" if self.indices.ndim == 2 else "nonzero"
-        found = f"objective {self.value:.8g}, {self.indices.shape[0]} {unit}"
-        lines = [
-            f"{self.status} by {self.backend}: {found}",
-            f"stopped: {self.stop.value}, {work}, {self.timings['total']:.3g} s",
-        ]
-        if np.isfinite(self.bound):
-            lines.append(f"lower bound {self.bound:.8g}, gap {max(self.gap, 0.0):.3g}")
-        else:
-            lines.append("no lower bound came with the run; problem.certify() says what is known")
-        width = max((len(name) for name in self.coefficients), default=0)
-        for name, coefficient in list(self.coefficients.items())[:30]:
-            shown = np.array2string(np.asarray(coefficient), precision=6, suppress_small=True)
-            lines.append(f"  {name:<{width}}  {shown}")
-        if len(self.coefficients) > 30:
-            lines.append(f"  ... and {len(self.coefficients) - 30} more")
-        lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
+    def document(self) -> Document:
+        """Return what was found, and how, in words."""
         unit = "edges" if self.indices.ndim == 2 else "nonzero"
         known = f"{self.bound:.8g}, gap {max(self.gap, 0.0):.3g}"
+        none = "none came with the run; problem.certify() says what is known"
+        work = f"{self.passes:.3g} passes over the data, {self.timings['total']:.3g} s"
         rows = [
             ("objective", f"{self.value:.8g}"),
-            ("lower bound", known if np.isfinite(self.bound) else "none came with the run"),
+            ("lower bound", known if np.isfinite(self.bound) else none),
             ("stopped", f"{self.stop.value}, {self.iterations} iterations"),
-            ("work", f"{self.passes:.3g} passes over the data, {self.timings['total']:.3g} s"),
+            ("work", work),
             *(("note", note) for note in self.notes),
         ]
-        return markup.panel(
-            "Solution",
-            f"{self.status} by {self.backend}, {self.indices.shape[0]} {unit}",
-            markup.facts(rows),
-            self._coefficients_html(),
+        return Document(
+            kind="Solution",
+            title=f"{self.status} by {self.backend}, {self.indices.shape[0]} {unit}",
+            sections=(
+                Section("", (Facts(rows),), folded=False),
+                Section("Coefficients", (self._bars(),), folded=False),
+            ),
         )
 
-    def _coefficients_html(self, most: int = 20) -> str:
-        items = list(self.coefficients.items())
-        if all(np.ndim(value) == 0 for _, value in items):
-            numbers = {name for name, value in self.values.items() if np.ndim(value) == 0}
-            plain = [(name, float(value)) for name, value in items if name in numbers]
-            barred = [(name, float(value)) for name, value in items if name not in numbers]
-            barred.sort(key=lambda item: -abs(item[1]))
-            return markup.bars(barred[:most], plain=plain, more=len(barred) - most)
-        columns = max(int(np.size(value)) for _, value in items)
-        rows = [
-            (name, *(f"{v:.4g}" for v in np.atleast_1d(value).tolist()))
-            for name, value in items[:most]
-        ]
-        more = len(items) - len(rows)
-        tail = markup.sentence(f"and {more} more") if more > 0 else ""
-        return markup.table(("", *map(str, range(columns))), rows) + tail
+    def _bars(self) -> Bars:
+        numbers = {name for name, value in self.values.items() if np.ndim(value) == 0}
+        rows = []
+        for name, value in self.coefficients.items():
+            entries = np.atleast_1d(value)
+            size = float(value) if np.ndim(value) == 0 else float(np.linalg.norm(entries))
+            text = ", ".join(f"{v:.6g}" for v in entries.tolist())
+            rows.append(Bar(str(name), size, text, name not in numbers))
+        rows.sort(key=lambda bar: (not bar.drawn, -abs(bar.size)))
+        return Bars(rows)
+
+    def __str__(self) -> str:
+        return as_text(self.document())
+
+    def _repr_html_(self) -> str:
+        return as_notebook(self.document())
 
 
 __all__ = ["Solution"]

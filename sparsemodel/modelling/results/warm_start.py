@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import Layout
-from sparsemodel.compiler.precision_layout import PrecisionLayout
+from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import FloatArray, Form, ModelError, SparseRegression
+from sparsemodel.interfaces import FloatArray, Form, ModelError
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.numerics import select
 
@@ -17,7 +16,7 @@ from sparsemodel.numerics import select
 def given_start(
     start: Any,
     form: Form,
-    layout: Layout | PrecisionLayout,
+    layout: VariableLayout,
     variables: tuple[Variable, ...],
 ) -> FloatArray:
     """Return the start as coordinates of ``form``.
@@ -57,7 +56,7 @@ def warm_start(form: Form, last: Outcome | None) -> FloatArray | None:
     x = np.zeros(form.shape)
     support = select(form.cardinality, last.x)
     x[support] = last.x[support]
-    if isinstance(form, SparseRegression) and form.box is not None:
+    if form.box is not None:
         kept = np.clip(x, form.box.lower, form.box.upper)
         x = np.where(x != 0.0, kept, 0.0)
     return x

@@ -15,7 +15,12 @@ from sparsemodel.interfaces import (
     Point,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics.objectives.regression import RegressionObjective, margins, without_faint
+from sparsemodel.numerics.objectives.regression import (
+    RegressionObjective,
+    curvatures_of,
+    margins,
+    without_faint,
+)
 
 
 def cheap_columns(objective: Objective) -> bool:
@@ -59,14 +64,14 @@ def hessian_columns(
             if q == 1
             else term.design.rmatvec(products)
         )
-    objective.passes += 0.5 * q
+    objective.work.passes += 0.5 * q
     return out
 
 
 def full_diagonal(
     objective: Objective, at: Point, *, for_ranking: bool = False
 ) -> FloatArray | None:
-    """Return the diagonal of the Hessian over all coordinates, or None where that is dear.
+    """Return the diagonal of the Hessian over all coordinates, or None where that is expensive.
 
     Shape ``(p,)``; for a matrix variable, that of one column of it. One pass over a stored
     design; None for designs that only have products and for losses that couple observations.
@@ -78,14 +83,11 @@ def full_diagonal(
     form = cast("RegressionObjective", objective).form
     out = form.ridge.copy()
     for term, z in zip(form.terms, at.state, strict=True):
-        if not isinstance(term.loss, Curved):
+        if not term.traits.curved:
             return None
-        h = term.loss.second_derivative(margins(term, z), term.target)
-        if h.ndim > 1:
-            return None
-        weights = term.weights * h
+        weights = curvatures_of(term, z)
         out += term.design.column_square_norms(without_faint(weights) if for_ranking else weights)
-    objective.passes += 0.5
+    objective.work.passes += 0.5
     return out
 
 

@@ -33,7 +33,7 @@ def mean_curvature(objective: Objective, at: Point, support: IntArray) -> float:
     """
     if not support.size:
         return 0.0
-    if objective.explicit_hessian:
+    if objective.explicit_hessian(support):
         return float(objective.hessian_diagonal(at, support).mean())
     rng = np.random.default_rng(0)
     shape = (support.size, *objective.shape[1:])

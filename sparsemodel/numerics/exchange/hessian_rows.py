@@ -15,18 +15,16 @@ import numpy as np
 from sparsemodel.interfaces import (
     Access,
     BoolArray,
-    Curved,
     FloatArray,
     IntArray,
     Objective,
     Point,
-    Quadratic,
     Term,
     TwiceDifferentiable,
 )
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.minimisers.newton import factored
-from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
+from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
 
 _VANISHED = 1e-11
 """Share of a column's curvature that the free coordinates must leave of it."""
@@ -139,7 +137,7 @@ class HessianRows:
                 inside = inside[np.ix_(back, back)]
                 inside -= self._free_rows[:, own].T @ self._taken[:, own]
                 block[np.ix_(here, here)] = inside * self.scale[own] * self.scale[own, None]
-            self._objective.passes += 0.5
+            self._objective.work.passes += 0.5
         rest = ~present | (self.scale[index] == 0.0)
         np.einsum("bgg->bg", out)[rest] += 1.0
         return out
@@ -218,7 +216,7 @@ class HessianRows:
     def _raw(self, coordinates: IntArray) -> FloatArray:
         """Return rows of the Hessian itself; half a pass each, as a product of matrices."""
         objective = self._objective
-        objective.passes += 0.5 * coordinates.size
+        objective.work.passes += 0.5 * coordinates.size
         out = np.zeros((coordinates.size, self.size))
         if self._curvatures is None:
             unit = np.zeros((1, *objective.shape[1:]))
@@ -227,7 +225,7 @@ class HessianRows:
                 one = np.array([coordinate])
                 product = objective.full_hessian_product(self._at, one, unit)
                 out[place] = product if product.ndim == 1 else product[:, 0]
-                objective.passes -= 0.5  # counted there
+                objective.work.passes -= 0.5  # counted there
             return out
         form = cast("RegressionObjective", objective).form
         everything = coordinates.size == self.size
@@ -256,7 +254,7 @@ class HessianRows:
             return diagonal if diagonal.ndim == 1 else np.ascontiguousarray(diagonal[:, 0])
         if cheap_columns(self._objective) and all(h is not None for h in self._curvatures):
             form = cast("RegressionObjective", self._objective).form
-            self._objective.passes += 0.5
+            self._objective.work.passes += 0.5
             squares = [
                 term.design.column_square_norms(h)
                 for term, h in zip(form.terms, self._curvatures, strict=True)
@@ -273,7 +271,7 @@ class HessianRows:
             weights = term.weights if h is None else h
             products = term.design.rmatvec(np.sqrt(weights)[:, None] * signs)
             estimate += np.mean(np.square(products), axis=1)
-        self._objective.passes += 0.5 * _PROBES
+        self._objective.work.passes += 0.5 * _PROBES
         estimate += form.ridge
         if any(h is None for h in self._curvatures):  # observations have no curvature of their own
             some = np.sort(rng.choice(self.size, min(8, self.size), replace=False))
@@ -288,9 +286,7 @@ def _curvatures(objective: Objective, at: Point) -> Curvatures | None:
     if not isinstance(objective, RegressionObjective):
         return None
     return tuple(
-        term.weights * term.loss.second_derivative(margins(term, z), term.target)
-        if isinstance(term.loss, Curved)
-        else None
+        curvatures_of(term, z) if term.traits.curved else None
         for term, z in zip(objective.form.terms, at.state, strict=True)
     )
 
@@ -319,12 +315,11 @@ def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> 
     if not isinstance(objective, RegressionObjective):
         return True
     for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
-        if isinstance(term.loss, Quadratic):
+        if term.traits.quadratic:
             continue
-        if not isinstance(term.loss, Curved):
+        if not term.traits.curved:
             return True
-        old = term.weights * term.loss.second_derivative(margins(term, before), term.target)
-        new = term.weights * term.loss.second_derivative(margins(term, now), term.target)
+        old, new = curvatures_of(term, before), curvatures_of(term, now)
         if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
             return True
     return False

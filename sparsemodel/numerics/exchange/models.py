@@ -15,19 +15,17 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import (
-    Curved,
     FloatArray,
     IntArray,
     Objective,
     Point,
-    SparseRegression,
     TwiceDifferentiable,
 )
 from sparsemodel.numerics.exchange.hessian_rows import Curvatures, HessianRows, drifted
 from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.exchange.search import ExchangeSearch
-from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
-from sparsemodel.numerics.support.factor import has_common_hessian
+from sparsemodel.numerics.exchange.support_factor import has_common_hessian
+from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
 from sparsemodel.numerics.support.units import descent_gradient
 
 _DRIFT = 1.0 / 3.0
@@ -110,20 +108,17 @@ class ExchangeModels:
         gains[:, units] = -np.inf
         return units, costs, gains
 
-    def search(self, point: Point) -> ExchangeSearch | None:
+    def search(self, point: Point, most: int) -> ExchangeSearch | None:
         """Return a search over the supports of the model at ``point``, begun at its support.
 
-        None where the model is not that of single coordinates without constraints.
+        Over those of at most ``most`` coordinates. None where the model is not that of single
+        coordinates without constraints.
         """
         form = self._objective.form
-        bound = isinstance(form, SparseRegression) and (
-            form.box is not None or form.region is not None
-        )
-        if bound or self._index is not None or not self.renewed_one(point):
+        if form.constrained or self._index is not None or not self.renewed_one(point):
             return None
         model = _search(self._rows[0], point, self._objective.gradient(point), None)
         sparsity = self._objective.cardinality
-        most = min(sparsity.budget, sparsity.units)
         found = ExchangeSearch(self._rows[0], model.linear, most=most, price=sparsity.price)
         found.start(model.members[0])
         return found
@@ -172,7 +167,7 @@ class ExchangeModels:
         None without bounds on a vector. Only the coordinate that enters is held by its bounds.
         """
         form = self._objective.form
-        if not isinstance(form, SparseRegression) or form.box is None or point.x.ndim > 1:
+        if form.box is None or point.x.ndim > 1:
             return None
         scale = search.rows.scale
         useful = scale > 0.0
@@ -249,8 +244,8 @@ def _by_column(objective: Objective, point: Point) -> list[Curvatures]:
         weights: list[FloatArray | None] = []
         for term, z in zip(form.terms, point.state, strict=True):
             u = margins(term, z)
-            if isinstance(term.loss, Curved) and u.ndim == 1:
-                weights.append(term.weights * term.loss.second_derivative(u, term.target))
+            if term.traits.curved and u.ndim == 1:
+                weights.append(curvatures_of(term, z))
                 continue
             one = np.zeros_like(u)
             one[:, column] = 1.0

@@ -28,6 +28,9 @@ _JUDGED = 2
 """Ends of searches in the model that the objective is asked about, of those found at a time."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
+_FILLED = 2
+"""One in so many of the free places is filled before the model is made anew: where classes become
+separable, a model at zero promises too much of rare columns."""
 _PROMISING = 50
 """Units that a perturbation draws from."""
 _EXACTLY = 0.05
@@ -38,7 +41,7 @@ _REPLACED = 0.5
 
 @final
 class ExchangeTrials:
-    """Change a support unit by unit, by what a model promises and the objective confirms.
+    """Change a support by what a model promises and the objective confirms.
 
     Parameters
     ----------
@@ -63,6 +66,7 @@ class ExchangeTrials:
         self._candidates, self._over = candidates, over
         self._models = ExchangeModels(objective)
         self._origin = objective.origin().value
+        self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
 
     def settled(self, point: Point) -> Point:
@@ -78,7 +82,7 @@ class ExchangeTrials:
         """
         if not np.all(np.isfinite(self._objective.gradient(point))):
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
-        following = self._one_change(point)
+        following = self._many_changes(point) or self._one_change(point)
         if following is not None or not thorough or self._over():
             return following
         return self._one_change(point) if self._models.renew(point, _EXACTLY) else None
@@ -101,7 +105,7 @@ class ExchangeTrials:
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
         if self._around is None or self._around[0] is not point:
-            self._around = (point, self._models.search(point))
+            self._around = (point, self._models.search(point, self._most))
         search = self._around[1]
         if search is None:
             rounds.count([], better=False, searches=1)
@@ -111,12 +115,8 @@ class ExchangeTrials:
         rounds.count(ends, better=False)
         if better:
             search.start(self._counted(point))
-        sparsity = self._objective.cardinality
         supports = [np.frombuffer(end, dtype=np.intp) for end in fresh[:_JUDGED]]
-        return [
-            self._restricted(self._objective, np.union1d(support, sparsity.free), point, tol=_ROUGH)
-            for support in supports
-        ]
+        return [self._minimised_on(support, point) for support in supports]
 
     def _descended(self, point: Point, rounds: Rounds) -> Point:
         size = self._objective.cardinality.budget
@@ -163,7 +163,26 @@ class ExchangeTrials:
             return not self._worth(old) <= self._worth(new)
         return self._worth(old) - self._worth(new) > _NEGLIGIBLE * size
 
-    # ---- one change --------------------------------------------------------------------------
+    # ---- changes -----------------------------------------------------------------------------
+
+    def _many_changes(self, point: Point) -> Point | None:
+        """Return the minimiser where a descent in the model ends, None if that is no better.
+
+        One minimisation for all of its changes; None also where there is no such model.
+        """
+        size = self._counted(point).size
+        search = self._models.search(point, size + -(-(self._most - size) // _FILLED))
+        if search is None:
+            return None
+        before = search.gain
+        search.descend(_CHANGES + 2 * self._most, self._over)
+        promised, possible = 0.5 * (search.gain - before), point.value - self._objective.infimum()
+        if promised > possible:  # hardly any curvature here, as where a hinge is straight
+            return None
+        if np.array_equal(search.support, self._counted(point)):
+            return None
+        trial = self._minimised_on(search.support, point)
+        return trial if self.better(trial, point) else None
 
     def _one_change(self, point: Point) -> Point | None:
         sparsity = self._objective.cardinality
@@ -220,10 +239,14 @@ class ExchangeTrials:
         support = self._objective.cardinality.coordinates(active)
         if support.size == point.support.size:
             return point
-        return Point(point.x, support, point.value, point.state, point.gradient, point.normal)
+        return replace(point, support=support, duals=None)
 
     def _minimised(self, units: IntArray, start: Point) -> Point:
         support = self._objective.cardinality.coordinates(units)
+        return self._restricted(self._objective, support, start, tol=_ROUGH)
+
+    def _minimised_on(self, counted: IntArray, start: Point) -> Point:
+        support = np.union1d(counted, self._objective.cardinality.free)
         return self._restricted(self._objective, support, start, tol=_ROUGH)
 
     def _worth(self, point: Point) -> float:

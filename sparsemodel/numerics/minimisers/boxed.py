@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, SparseRegression
+from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.minimisers.box_newton import box_newton
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 
@@ -27,8 +27,8 @@ def minimise_in_box(
     L-BFGS-B, :math:`O(n q)` a step, above.
     """
     form = objective.form
-    if not isinstance(form, SparseRegression) or form.box is None:
-        raise TypeError("minimise_in_box is for sparse regressions with bounds.")
+    if form.box is None:
+        raise TypeError("minimise_in_box is for forms with bounds.")
     lower, upper = form.box.lower[support].ravel(), form.box.upper[support].ravel()
     first = np.clip(start.x[support].ravel(), lower, upper)
     function = _OnSupport(objective, support)
@@ -62,7 +62,7 @@ class _OnSupport:
 
     def hessian(self, v: FloatArray) -> FloatArray:
         at = self.point(v) if self._last is None else self._last
-        self._objective.factorizations += 1
+        self._objective.work.factorizations += 1
         return self._objective.hessian(at, self._support)
 
 

@@ -88,8 +88,9 @@ class SmoothTerm(TermEnvelope):
 
     def hessian(self) -> FloatArray:
         term, z = self._term, self._z
-        if isinstance(term.loss, Curved):
-            return self._design.gram(term.weights * term.loss.second_derivative(z, term.target))
+        if term.traits.curved:
+            h = cast("Curved", term.loss).second_derivative(z, term.target)
+            return self._design.gram(term.weights * h)
         loss = cast("TwiceDifferentiable", term.loss)
         columns = self._design.to_array()
         product = columns.T @ loss.hessian_product(z, term.target, term.weights, columns)
@@ -170,6 +171,11 @@ class KinkedTerm(TermEnvelope):
 
 class ConstraintEnvelope(Envelope):
     """A constraint as the squared distance of its shifted image."""
+
+    @property
+    def possible(self) -> bool:
+        """Return whether the entries outside the support, which are zero, leave room."""
+        return True
 
     @abstractmethod
     def violation(self) -> float:
@@ -269,7 +275,6 @@ class BallEnvelope(ConstraintEnvelope):
 
     @property
     def possible(self) -> bool:
-        """Return whether the entries outside the support leave room."""
         return self._radius >= 0.0
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:

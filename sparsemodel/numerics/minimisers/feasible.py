@@ -6,7 +6,9 @@ import numpy as np
 
 from sparsemodel.interfaces import (
     BoolArray,
+    Box,
     FloatArray,
+    Form,
     InfeasibleError,
     IntArray,
     Objective,
@@ -21,12 +23,18 @@ _TOLERANCE = 1e-9
 _REWEIGHTINGS = 8
 
 
-def satisfied(form: SparseRegression, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
+def inside(box: Box | None, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
+    """Return whether ``x`` is within bounds; always where there are none."""
+    if box is None:
+        return True
+    slack = tolerance * (1.0 + np.abs(x))
+    return not (np.any(x < box.lower - slack) or np.any(x > box.upper + slack))
+
+
+def satisfied(form: Form, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
     """Return whether ``x`` is within the bounds and the region of ``form``."""
-    if form.box is not None:
-        slack = tolerance * (1.0 + np.abs(x))
-        if np.any(x < form.box.lower - slack) or np.any(x > form.box.upper + slack):
-            return False
+    if not inside(form.box, x, tolerance):
+        return False
     return form.region is None or form.region.violation(x) <= tolerance
 
 
@@ -66,7 +74,7 @@ def _candidates(objective: Objective, form: SparseRegression, origin: Point) -> 
     if region is not None and region.linear and not form.matrix:
         supports += [select(sparsity, x) for x in _sparse_vertices(form)]
     elif region is not None:
-        for ball in region.balls:
+        for ball in region.every_ball:
             if ball.center is not None:
                 wanted = np.zeros(form.shape)
                 wanted[ball.index] = ball.center
@@ -126,4 +134,4 @@ def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:
     return found
 
 
-__all__ = ["feasible_start", "satisfied"]
+__all__ = ["feasible_start", "inside", "satisfied"]

@@ -16,7 +16,7 @@ programming, Math. Oper. Res. 1976).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -26,9 +26,7 @@ from sparsemodel.interfaces import (
     IntArray,
     Objective,
     Point,
-    Smoothable,
     SparseRegression,
-    TwiceDifferentiable,
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import budget
@@ -44,6 +42,7 @@ from sparsemodel.numerics.minimisers.envelopes import (
 )
 from sparsemodel.numerics.minimisers.feasible import satisfied
 from sparsemodel.numerics.minimisers.newton import FAR
+from sparsemodel.numerics.minimisers.one_norm import OneNormEnvelope
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _ROUNDS = 100
@@ -99,7 +98,7 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     constraints = _constraints(form, support, curvature)
     function.parts += constraints
     lower, upper = _bounds(form, support)
-    possible = all(part.possible for part in constraints if isinstance(part, BallEnvelope))
+    possible = all(part.possible for part in constraints)
     last, left = np.inf, budget()
     stuck = 0
     for _ in range(_ROUNDS if possible else 0):
@@ -132,9 +131,10 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     if not feasible and _stands(form, support, start):
         feasible, point = True, objective.point(support, start.x[support])
     elif not feasible:
-        point.value = np.inf
+        point = replace(point, value=np.inf)
     if constraints:
-        point.normal = sum((c.normal(form.sparsity.size) for c in constraints), np.zeros(1))
+        normal = sum((c.normal(form.sparsity.size) for c in constraints), np.zeros(1))
+        point = replace(point, normal=normal)
     return Solved(point, tuple(part.dual() for part in terms), feasible)
 
 
@@ -189,7 +189,7 @@ class _Augmented:
 def require_steps(form: SparseRegression) -> None:
     """Raise an error that names a loss for which no minimiser on a support is known."""
     for term in form.terms:
-        if not isinstance(term.loss, (TwiceDifferentiable, Smoothable)):
+        if not (term.traits.has_hessian or term.traits.smoothable):
             raise UnsupportedProblemError(
                 f"{term.loss.name} has neither a second derivative nor smooth approximations, and "
                 "nothing here minimises it without: inherit Curved and write second_derivative, or "
@@ -202,9 +202,9 @@ def _terms(
 ) -> tuple[TermEnvelope, ...]:
     out: list[TermEnvelope] = []
     for term, design in zip(form.terms, objective.columns(support), strict=True):
-        if isinstance(term.loss, TwiceDifferentiable):
+        if term.traits.has_hessian:
             out.append(SmoothTerm(term, design))
-        elif isinstance(term.loss, Smoothable):
+        elif term.traits.smoothable:
             out.append(KinkedTerm(term, design, v))
         else:
             require_steps(form)
@@ -216,12 +216,11 @@ def _constraints(
 ) -> list[ConstraintEnvelope]:
     if form.region is None:
         return []
-    if form.region.others:
-        raise UnsupportedProblemError(f"No kernel knows {form.region.describe()}.")
     rows = [RowsEnvelope(part, support, curvature) for part in form.region.linear]
     mean = float(curvature.mean()) if curvature.size else 1.0
     balls = [BallEnvelope(part, support, mean) for part in form.region.balls]
-    return [*rows, *balls]
+    diamonds = [OneNormEnvelope(part, support, mean) for part in form.region.one_norms]
+    return [*rows, *balls, *diamonds]
 
 
 def _within(constraints: Sequence[ConstraintEnvelope]) -> bool:

@@ -11,8 +11,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, UnboundedError
-from sparsemodel.numerics.budget import budget
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    SparseRegression,
+    UnboundedError,
+)
+from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost
 from sparsemodel.numerics.support.units import support_units
 
 DIRECT_LIMIT = 1500
@@ -167,20 +174,33 @@ def newton_solver(
     """Return a map ``b -> H^{-1} b`` for the Hessian on ``support`` at ``point``.
 
     By a factorisation up to ``DIRECT_LIMIT`` unknowns (``tol`` is not used then), else by
-    conjugate gradients to a relative residual of ``tol``, at most 0.1.
+    conjugate gradients to a relative residual of ``tol``, at most 0.1. So too where a
+    factorisation would not end in the time that is left; conjugate gradients stop with it.
     """
     unknowns = int(np.prod(point.x[support].shape))
-    if unknowns > DIRECT_LIMIT or not objective.explicit_hessian:
-        return lambda b: _conjugate_gradients(objective, point, support, b, min(0.1, tol))
     if objective.quadratic:
-        last = objective.last_factor
-        if last is not None and np.array_equal(last[0], support):
-            return last[1]
-    objective.factorizations += 1
+        last = objective.last_factor.get(support)
+        if last is not None:
+            return last
+    if (
+        unknowns > DIRECT_LIMIT
+        or not objective.explicit_hessian(support)
+        or not budget().allows(_hessian_cost(objective, unknowns), cholesky_cost(unknowns))
+    ):
+        return lambda b: _conjugate_gradients(objective, point, support, b, min(0.1, tol))
+    objective.work.factorizations += 1
     solve = factored(objective.hessian(point, support))
     if objective.quadratic:
-        objective.last_factor = (support.copy(), solve)
+        objective.last_factor.keep(support, solve)
     return solve
+
+
+def _hessian_cost(objective: Objective, unknowns: int) -> float:
+    """Return the operations of a Hessian on so many unknowns, where they grow with the data."""
+    form = objective.form
+    if not isinstance(form, SparseRegression):
+        return 0.0
+    return gram_cost(sum(term.design.shape[0] for term in form.terms), unknowns)
 
 
 def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:

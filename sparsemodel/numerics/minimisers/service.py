@@ -9,7 +9,6 @@ from sparsemodel.interfaces import (
     Objective,
     Point,
     SparseRegression,
-    TwiceDifferentiable,
 )
 from sparsemodel.numerics.minimisers.boxed import minimise_in_box
 from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers
@@ -28,7 +27,7 @@ def minimise_restricted(
     form = objective.form
     if not isinstance(form, SparseRegression):
         return minimise_on_support(objective, support, start, tol=tol)
-    if form.region is not None or has_kinks(form):
+    if form.region is not None or not form.traits.has_hessian:
         solved = minimise_with_multipliers(objective, support, start)
         return replace(solved.point, duals=solved.duals)
     if form.box is not None:
@@ -36,9 +35,4 @@ def minimise_restricted(
     return minimise_on_support(objective, support, start, tol=tol)
 
 
-def has_kinks(form: SparseRegression) -> bool:
-    """Return whether a loss of the form has no second derivative."""
-    return not all(isinstance(term.loss, TwiceDifferentiable) for term in form.terms)
-
-
-__all__ = ["has_kinks", "minimise_restricted"]
+__all__ = ["minimise_restricted"]

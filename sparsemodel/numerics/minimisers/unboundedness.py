@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import (
-    Curved,
     DataError,
     FloatArray,
     IntArray,
@@ -13,7 +12,6 @@ from sparsemodel.interfaces import (
     Point,
     RestrictedSolver,
     SeparableDataError,
-    TwiceDifferentiable,
     UnboundedError,
 )
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
@@ -48,7 +46,7 @@ def check_bounded(objective: RegressionObjective, restricted: RestrictedSolver) 
         return
     origin = objective.origin()
     _try(objective, restricted, select(sparsity, objective.gradient(origin)))
-    if not all(isinstance(term.loss, Curved) for term in objective.form.terms):
+    if not objective.form.traits.curved:
         return
     diagonal = full_diagonal(objective, origin)
     if diagonal is None:
@@ -72,8 +70,8 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
 
     Looks along ``point`` itself and along its part in the directions without curvature: at a
     minimiser, going on ten times as far does not lower the objective. For losses that are
-    strictly convex wherever they are not affine (``bends``), being level there is as bad when the
-    objective was higher on the way: separable data, counts that are zero wherever a column is not.
+    strictly convex wherever they are not affine, being level there is as bad when the objective
+    was higher on the way: separable data, counts that are zero wherever a column is not.
 
     Raises
     ------
@@ -96,7 +94,7 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
         size = 0.5 * (point.value - floor) if np.isfinite(floor) else 1e-14 * abs(point.value)
         if far.value < point.value - size:
             raise _unbounded(objective)
-        if all(term.loss.bends for term in form.terms):
+        if form.traits.strictly_convex:
             rounding = 1e-14 * _summands(objective, point)
             back = objective.point(point.support, x - direction)
             higher = back.value > point.value + 1e-6 * (objective.origin().value - point.value)
@@ -123,9 +121,9 @@ def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray
     """Return the directions in which a minimiser at infinity would be sought."""
     x = point.x[point.support]
     found = [x]
-    if objective.quadratic or not objective.explicit_hessian or x.size > _MOST:
+    if objective.quadratic or x.size > _MOST or not objective.explicit_hessian(point.support):
         return found
-    if not all(isinstance(term.loss, TwiceDifferentiable) for term in objective.form.terms):
+    if not objective.twice_differentiable:
         return found
     if max(float(np.abs(z).max(initial=0.0)) for z in point.state) < _NEAR:
         return found
@@ -143,15 +141,14 @@ def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray
 
 
 def _unbounded(objective: RegressionObjective) -> UnboundedError:
-    names = {term.loss.name for term in objective.form.terms}
-    what = " + ".join(sorted(names))
+    what = " + ".join(sorted({term.loss.name for term in objective.form.terms}))
     if not np.isfinite(objective.infimum()):
         return UnboundedError(
             f"The objective ({what}) is unbounded below: it falls for ever along the coefficients "
             "that were found. Bound them (`w <= 10`, `sm.norm(w) <= 10`), or add a ridge, "
             "sm.ridge(w, 1e-3) for instance."
         )
-    separable = {"logistic_loss", "multinomial_loss"} & names
+    separable = any(term.traits.separable for term in objective.form.terms)
     why = (
         "the data are separable there, and it"
         if separable

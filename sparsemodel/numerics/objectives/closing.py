@@ -63,7 +63,7 @@ class Closing:
         self, objective: RegressionObjective, point: Point, value: float, finder: str
     ) -> bool:
         """Ask for proved bounds where those in plain arithmetic leave next to nothing."""
-        at, merit = objective.best_bound_point, objective.best_merit
+        at, merit = objective.bounds.point, objective.bounds.merit
         if at is None or self._enclosure is None:
             return False
         if value - merit > _PROMISING * max(abs(value), abs(merit)):
@@ -74,7 +74,7 @@ class Closing:
         form = objective.form
         gradients = objective.prediction_gradients(at)
         lower, upper = self._enclosure(form, point.x, gradients)
-        objective.passes += 2.0
+        objective.work.passes += 2.0
         if lower > upper:
             raise contradiction(form, lower, upper, finder)
         return bool(upper - lower <= _CLOSED * max(abs(upper), abs(lower)))

@@ -6,7 +6,14 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import BoolArray, Design, FloatArray, IntArray, Term
+from sparsemodel.interfaces import (
+    Access,
+    BoolArray,
+    Design,
+    FloatArray,
+    IntArray,
+    Term,
+)
 
 
 @final
@@ -23,6 +30,11 @@ class SupportColumns:
         self._support: IntArray | None = None
         self._designs: tuple[Design, ...] = ()
         self._gram: tuple[IntArray, FloatArray] | None = None
+
+    @property
+    def at_hand(self) -> bool:
+        """Return whether the columns that are kept can be read one by one."""
+        return all(Access.COLUMNS in design.access for design in self._designs)
 
     def holds(self, support: IntArray) -> bool:
         """Return whether ``support`` is the one whose columns are kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -12,17 +13,15 @@ from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedD
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.distributed import DistributedDesign, total
 from sparsemodel.interfaces import (
-    Curved,
     Design,
     FloatArray,
     IntArray,
     NormBound,
     Objective,
     Point,
-    Quadratic,
     SparseRegression,
     Term,
-    TwiceDifferentiable,
+    Work,
 )
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
@@ -40,17 +39,19 @@ class DistributedObjective(Objective):
     Losses must act on observations one by one (:class:`~sparsemodel.interfaces.Curved`).
     """
 
-    passes: float
-
     def __init__(
-        self, form: SparseRegression, *, gradient_at_zero: FloatArray | None = None
+        self,
+        form: SparseRegression,
+        *,
+        gradient_at_zero: FloatArray | None = None,
+        work: Work | None = None,
     ) -> None:
         from dask.base import persist
         from dask.delayed import delayed
 
+        super().__init__(work)
         self._form = form
         self._gradient_at_zero = gradient_at_zero
-        self._origin: Point | None = None
         # What is not data, evaluated here: the ridge, the constant.
         self._rest = RegressionObjective(replace(form, terms=()))
         tasks = []
@@ -67,7 +68,7 @@ class DistributedObjective(Objective):
         """Return whether all designs are distributed alike and all losses act row by row."""
         for term in form.terms:
             leaves = _leaves(term.design)
-            if not leaves or not isinstance(term.loss, Curved) or not _only_known(term.design):
+            if not leaves or not term.traits.curved or not _only_known(term.design):
                 return False
             if any(leaf.rows != leaves[0].rows for leaf in leaves):
                 return False
@@ -79,34 +80,34 @@ class DistributedObjective(Objective):
 
     @property
     def quadratic(self) -> bool:
-        return all(isinstance(term.loss, Quadratic) for term in self._form.terms)
+        return self._form.traits.quadratic
 
     @property
     def smooth(self) -> bool:
-        return all(
-            isinstance(term.loss, TwiceDifferentiable) or np.isfinite(term.loss.curvature()[1])
-            for term in self._form.terms
-        )
+        return self._form.traits.smooth
 
     @property
     def twice_differentiable(self) -> bool:
-        return all(isinstance(term.loss, TwiceDifferentiable) for term in self._form.terms)
+        return self._form.traits.has_hessian
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
         rest = self._rest.point(support, values)
         return Point(rest.x, support, rest.value + float(self._sum("value", support, values)), rest)
 
     def origin(self) -> Point:
-        if self._origin is None:
-            self._origin = super().origin()
-            self._origin.gradient = self._gradient_at_zero
         return self._origin
+
+    @cached_property
+    def _origin(self) -> Point:
+        return super().origin().with_gradient(self._gradient_at_zero)
 
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
             near = self._rest.gradient(at.state)
-            at.gradient = near + _array(self._sum("gradient", at.support, at.x[at.support]))
-            self.passes += 0.5
+            far = _array(self._sum("gradient", at.support, at.x[at.support]))
+            at.memo.gradient = total = near + far
+            self.work.passes += 0.5
+            return total
         return at.gradient
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
@@ -133,7 +134,7 @@ class DistributedObjective(Objective):
 
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
         near = self._rest.full_hessian_product(at.state, support, v)
-        self.passes += 0.5
+        self.work.passes += 0.5
         return near + _array(
             self._sum("full_hessian_product", at.support, at.x[at.support], support, v)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import final
 
 import numpy as np
 
@@ -14,6 +15,26 @@ _SINGLE = 16.0 * _UNIT
 """Relative error of a prediction that is taken for granted."""
 _RESIDUAL = 256.0 * _UNIT
 """Size of a residual, relative to its prediction, that a good fit without noise may leave."""
+
+
+@final
+class BestBound:
+    """The best of the lower bounds that came with gradients."""
+
+    def __init__(self) -> None:
+        self.value: float = -math.inf
+        """Valid up to rounding."""
+        self.merit: float = -math.inf
+        """What a certificate may find at :attr:`point`."""
+        self.point: Point | None = None
+        """Where a certificate should look for a bound."""
+
+    def offer(self, point: Point, merit: float, *, proved: bool) -> None:
+        """Keep what a point promises if that is more than before."""
+        if merit > self.merit:
+            self.merit, self.point = merit, point
+        if proved:
+            self.value = max(self.value, merit)
 
 
 def strong_convexity_bound(form: SparseRegression, at: Point, gradient: FloatArray) -> float:
@@ -51,11 +72,11 @@ def rounding_of_value(
         if term.offset is not None:
             sizes = sizes + np.abs(term.offset)
         total.append(_SINGLE * float(np.vdot(np.abs(pull), sizes)))
-        bend = term.loss.curvature()[1]
+        bend = term.traits.upper
         if math.isfinite(bend):
             squares = coordinate_scores(_RESIDUAL * sizes)
             total.append(0.5 * bend * float(np.dot(term.weights, squares)))
     return math.fsum(total)
 
 
-__all__ = ["rounding_of_value", "strong_convexity_bound"]
+__all__ = ["BestBound", "rounding_of_value", "strong_convexity_bound"]

@@ -39,7 +39,7 @@ class _WorkingLoss(Quadratic, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.ones(u.shape[0])
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 1.0, 1.0
 
 
@@ -66,7 +66,7 @@ def quadratic_model(
     form: SparseRegression = replace(objective.form, terms=tuple(terms))
     model = RegressionObjective(form)
     gradient = objective.gradient(at)
-    return model, Point(at.x, at.support, at.value, at.state, gradient)
+    return model, Point(at.x, at.support, at.value, at.state).with_gradient(gradient)
 
 
 __all__ = ["quadratic_model"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import cast, final
 
 import numpy as np
@@ -16,13 +17,13 @@ from sparsemodel.interfaces import (
     NormBound,
     Objective,
     Point,
-    Quadratic,
     SparseRegression,
     Term,
     TwiceDifferentiable,
+    Work,
 )
 from sparsemodel.numerics.objectives.columns import SupportColumns
-from sparsemodel.numerics.objectives.lower_bounds import strong_convexity_bound
+from sparsemodel.numerics.objectives.lower_bounds import BestBound, strong_convexity_bound
 
 _BALANCED = 1e-6
 """Share of the pull on an unpenalised coordinate that may be left where a bound is looked for."""
@@ -40,38 +41,30 @@ class RegressionObjective(Objective):
     kept (``n |support|`` numbers), and only those that change are read again; for quadratic
     losses so is their Gram matrix.
 
-    ``best_bound`` is the best of the lower bounds that came with the gradients (each costs O(p)
-    on top of the gradient), valid up to rounding; see
-    :mod:`sparsemodel.numerics.objectives.lower_bounds`.
-    ``best_bound_point`` is where a certificate should look for one, ``best_merit`` what it may
-    find there.
+    ``bounds`` keeps the best of the lower bounds that came with the gradients (each costs O(p)
+    on top of the gradient); see :mod:`sparsemodel.numerics.objectives.lower_bounds`.
     """
 
-    passes: float
-    explicit_hessian: bool
-
     def __init__(
-        self, form: SparseRegression, *, gradient_at_zero: FloatArray | None = None
+        self,
+        form: SparseRegression,
+        *,
+        gradient_at_zero: FloatArray | None = None,
+        work: Work | None = None,
     ) -> None:
+        super().__init__(work)
         self._form = form
         self._gradient_at_zero = gradient_at_zero
-        self._origin: Point | None = None
-        self._infimum: float | None = None
         self._ridge = form.ridge
         self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
-        self.explicit_hessian = self._cheap
-        self._quadratic = all(isinstance(term.loss, Quadratic) for term in form.terms)
-        self._separable = all(isinstance(term.loss, Curved) for term in form.terms)
+        self._traits = form.traits
         self._columns = SupportColumns(form.terms)
         self._counted = form.sparsity.counted
         ridged = form.ridge[self._counted]
         self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
         free = form.sparsity.free
         self._unpenalised = free[form.ridge[free] <= 0.0]
-        self._unpenalised_norms: tuple[float, ...] | None = None
-        self.best_merit: float = -np.inf
-        self.best_bound: float = -np.inf
-        self.best_bound_point: Point | None = None
+        self.bounds = BestBound()
 
     @property
     def form(self) -> SparseRegression:
@@ -79,18 +72,15 @@ class RegressionObjective(Objective):
 
     @property
     def quadratic(self) -> bool:
-        return self._quadratic
+        return self._traits.quadratic
 
     @property
     def smooth(self) -> bool:
-        return all(
-            isinstance(term.loss, TwiceDifferentiable) or np.isfinite(term.loss.curvature()[1])
-            for term in self._form.terms
-        )
+        return self._traits.smooth
 
     @property
     def twice_differentiable(self) -> bool:
-        return all(isinstance(term.loss, TwiceDifferentiable) for term in self._form.terms)
+        return self._traits.has_hessian
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -103,10 +93,11 @@ class RegressionObjective(Objective):
         return Point(x, support, self._value(values, support, predictions), predictions)
 
     def origin(self) -> Point:
-        if self._origin is None:  # made once: asking again must not push columns out
-            self._origin = super().origin()
-            self._origin.gradient = self._gradient_at_zero
         return self._origin
+
+    @cached_property
+    def _origin(self) -> Point:  # made once: asking again must not push columns out
+        return super().origin().with_gradient(self._gradient_at_zero)
 
     def _value(
         self, values: FloatArray, support: IntArray, predictions: tuple[FloatArray, ...]
@@ -132,10 +123,11 @@ class RegressionObjective(Objective):
             out = rowwise(self._ridge, at.x)
             for term, r in zip(self._form.terms, self.prediction_gradients(at), strict=True):
                 out += term.design.rmatvec(r)
-            self.passes += 0.5
-            at.gradient = out
+            self.work.passes += 0.5
+            at.memo.gradient = out
             if self._has_bound:
                 self._keep_bound(at, out)
+            return out
         return at.gradient
 
     def _keep_bound(self, at: Point, gradient: FloatArray) -> None:
@@ -148,24 +140,23 @@ class RegressionObjective(Objective):
         left = gradient[self._unpenalised]
         if np.any(np.abs(left) > _BALANCED * self._pull(at)):
             return
-        if merit > self.best_merit:
-            self.best_merit, self.best_bound_point = merit, at
-        if not left.any():
-            self.best_bound = max(self.best_bound, merit)
+        self.bounds.offer(at, merit, proved=not left.any())
 
     def _pull(self, at: Point) -> float:
         """Return what the gradient in an unpenalised coordinate would be without cancellation."""
         if not self._unpenalised.size:
             return 0.0
-        if self._unpenalised_norms is None:
-            self._unpenalised_norms = tuple(
-                float(np.linalg.norm(t.design.restrict(self._unpenalised).to_array()))
-                for t in self._form.terms
-            )
         gradients = self.prediction_gradients(at)
         return math.fsum(
             norm * float(np.linalg.norm(r))
             for norm, r in zip(self._unpenalised_norms, gradients, strict=True)
+        )
+
+    @cached_property
+    def _unpenalised_norms(self) -> tuple[float, ...]:
+        return tuple(
+            float(np.linalg.norm(t.design.restrict(self._unpenalised).to_array()))
+            for t in self._form.terms
         )
 
     def bound_at(self, point: Point) -> None:
@@ -173,7 +164,7 @@ class RegressionObjective(Objective):
 
         Half a pass, after plans that never looked at a gradient; nothing without a ridge.
         """
-        if self._has_bound and self.smooth and not self.best_merit > self.infimum():
+        if self._has_bound and self.smooth and not self.bounds.merit > self.infimum():
             self.gradient(point)
 
     def ranking_gradient(self, at: Point) -> FloatArray:
@@ -192,7 +183,7 @@ class RegressionObjective(Objective):
         out = rowwise(self._ridge, at.x)
         for term, r in zip(self._form.terms, pulls, strict=True):
             out += term.design.rmatvec(r)
-        self.passes += 0.5
+        self.work.passes += 0.5
         return out
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
@@ -222,24 +213,24 @@ class RegressionObjective(Objective):
             loss = cast("TwiceDifferentiable", term.loss)
             w = loss.hessian_product(margins(term, z), term.target, term.weights, design.matvec(v))
             out += term.design.rmatvec(w)
-        self.passes += 0.5
+        self.work.passes += 0.5
         return out
 
     def hessian_diagonal(self, at: Point, support: IntArray) -> FloatArray:
-        if len(self.shape) > 1 or not self._separable:
+        if len(self.shape) > 1 or not self._traits.curved:
             return super().hessian_diagonal(at, support)
         out = self._ridge[support].copy()
         for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
-            out += design.column_square_norms(self._curvature(term, z))
+            out += design.column_square_norms(curvatures_of(term, z))
         return out
 
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
-        if len(self.shape) > 1 or not self._separable:
+        if len(self.shape) > 1 or not self._traits.curved:
             return self._hessian_by_products(at, support)
         weights = tuple(
-            self._curvature(term, z) for term, z in zip(self._form.terms, at.state, strict=True)
+            curvatures_of(term, z) for term, z in zip(self._form.terms, at.state, strict=True)
         )
-        if self._quadratic:
+        if self._traits.quadratic:
             total = self._columns.gram(support, weights)
         else:
             total = np.zeros((support.size, support.size))
@@ -248,11 +239,6 @@ class RegressionObjective(Objective):
         self._count_restricted(support.size)
         total[np.diag_indices_from(total)] += self._ridge[support]
         return total
-
-    @staticmethod
-    def _curvature(term: Term, z: FloatArray) -> FloatArray:
-        loss = cast("Curved", term.loss)
-        return term.weights * loss.second_derivative(margins(term, z), term.target)
 
     def _hessian_by_products(self, at: Point, support: IntArray) -> FloatArray:
         shape = (support.size, *self.shape[1:])
@@ -274,24 +260,27 @@ class RegressionObjective(Objective):
         changed = not self._columns.holds(support)
         designs = self._columns.designs(support)
         # Out of core, the columns are read in half a pass and then at hand.
-        self.explicit_hessian = all(Access.COLUMNS in design.access for design in designs)
-        if changed and self.explicit_hessian and support.size:
-            self.passes += 0.5
+        if changed and self._columns.at_hand and support.size:
+            self.work.passes += 0.5
         return designs
 
+    def explicit_hessian(self, support: IntArray) -> bool:
+        if not self._cheap:
+            self.columns(support)
+        return self._cheap or self._columns.at_hand
+
     def _count_restricted(self, products: int = 1) -> None:
-        if not self.explicit_hessian:
-            self.passes += 0.5 * products
+        if not (self._cheap or self._columns.at_hand):
+            self.work.passes += 0.5 * products
 
     # ---- constants ---------------------------------------------------------------------------
 
     def smoothness(self) -> NormBound:
         total, kinds = 0.0, set()
         for term in self._form.terms:
-            upper = term.loss.curvature()[1]
             norm = term.design.spectral_norm()
-            self.passes += 10.0 if norm.kind == "estimate" else 0.0
-            total += upper * float(term.weights.max(initial=0.0)) * norm.value**2
+            self.work.passes += 10.0 if norm.kind == "estimate" else 0.0
+            total += term.traits.upper * float(term.weights.max(initial=0.0)) * norm.value**2
             kinds.add(norm.kind)
         total += float(self._ridge.max(initial=0.0))
         kind = next((k for k in ("estimate", "upper") if k in kinds), "exact")
@@ -301,16 +290,24 @@ class RegressionObjective(Objective):
         return float(self._ridge.min(initial=np.inf)) if self._ridge.size else 0.0
 
     def infimum(self) -> float:
-        if self._infimum is None:
-            self._infimum = self._form.constant + sum(
-                term.loss.infimum(term.target, term.weights) for term in self._form.terms
-            )
         return self._infimum
+
+    @cached_property
+    def _infimum(self) -> float:
+        return self._form.constant + sum(
+            term.loss.infimum(term.target, term.weights) for term in self._form.terms
+        )
 
 
 def margins(term: Term, z: FloatArray) -> FloatArray:
     """Return ``A x + o`` from ``A x``."""
     return z if term.offset is None else z + term.offset
+
+
+def curvatures_of(term: Term, z: FloatArray) -> FloatArray:
+    """Return the weights of the observations in the Hessian. Only where ``traits.curved``."""
+    loss = cast("Curved", term.loss)
+    return term.weights * loss.second_derivative(margins(term, z), term.target)
 
 
 def without_faint(r: FloatArray) -> FloatArray:
@@ -324,4 +321,4 @@ def rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
 
 
-__all__ = ["RegressionObjective", "margins", "rowwise", "without_faint"]
+__all__ = ["RegressionObjective", "curvatures_of", "margins", "rowwise", "without_faint"]

@@ -34,6 +34,7 @@ class RidgedObjective(Objective):
     """
 
     def __init__(self, base: Objective, weights: FloatArray) -> None:
+        super().__init__(base.work)
         self._base = base
         self._weights = weights
 
@@ -65,7 +66,8 @@ class RidgedObjective(Objective):
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
             inner = self._base.gradient(cast("Point", at.state))
-            at.gradient = inner + rowwise(self._weights, at.x)
+            at.memo.gradient = total = inner + rowwise(self._weights, at.x)
+            return total
         return at.gradient
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:

@@ -1,14 +1,14 @@
 """Kernels for sparse precision matrices, public to backend authors."""
 
 from sparsemodel.numerics.precision.admm import AdmmResult, minimise_admm
-from sparsemodel.numerics.precision.factor import (
+from sparsemodel.numerics.precision.cholesky import (
     Factor,
     active_bounds,
     factorise,
     rounding,
     within_bounds,
 )
-from sparsemodel.numerics.precision.newton import NewtonResult, minimise_newton
+from sparsemodel.numerics.precision.log_det_newton import NewtonResult, minimise_newton
 from sparsemodel.numerics.precision.objective import (
     PrecisionObjective,
     precision_objective,

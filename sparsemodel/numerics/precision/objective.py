@@ -12,10 +12,15 @@ from sparsemodel.interfaces import (
     NormBound,
     Objective,
     Point,
+    Work,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.numerics.precision.factor import Factor, factorise, within_bounds
-from sparsemodel.numerics.precision.newton import hessian, hessian_diagonal, hessian_operator
+from sparsemodel.numerics.precision.cholesky import Factor, factorise, within_bounds
+from sparsemodel.numerics.precision.log_det_newton import (
+    hessian,
+    hessian_diagonal,
+    hessian_operator,
+)
 from sparsemodel.numerics.precision.pattern import Pattern
 from sparsemodel.numerics.precision.spectral import eigenvalues, spectral_infimum
 
@@ -28,10 +33,8 @@ class PrecisionObjective(Objective):
     definite or an eigenvalue is out of bounds the value is ``inf`` and the state None.
     """
 
-    passes: float
-    factorizations: int
-
-    def __init__(self, form: SparsePrecision) -> None:
+    def __init__(self, form: SparsePrecision, work: Work | None = None) -> None:
+        super().__init__(work)
         self._form = form
         self._all = Pattern(form.order, form.rows, form.cols)
         self._covariance_entries = self._all.gather(form.covariance)
@@ -57,7 +60,7 @@ class PrecisionObjective(Objective):
     def point(self, support: IntArray, values: FloatArray) -> Point:
         x = np.zeros(self.shape)
         x[support] = values
-        self.factorizations += 1
+        self.work.factorizations += 1
         factor = factorise(self.pattern(support).scatter(values))
         if factor is None or not within_bounds(factor, self._form.alpha, self._form.beta):
             return Point(x, support, np.inf)
@@ -92,8 +95,9 @@ class PrecisionObjective(Objective):
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
             residual = self._covariance_entries - self._all.gather(_factor(at).inverse)
-            at.gradient = self._form.weight * self._all.multiplicity * residual
-            self.passes += 1.0
+            at.memo.gradient = out = self._form.weight * self._all.multiplicity * residual
+            self.work.passes += 1.0
+            return out
         return at.gradient
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
@@ -110,7 +114,7 @@ class PrecisionObjective(Objective):
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
         W = _factor(at).inverse
         product = self._all.gather(W @ self.pattern(support).scatter(v) @ W)
-        self.passes += 1.0
+        self.work.passes += 1.0
         return self._form.weight * self._all.multiplicity * product
 
     def hessian_diagonal(self, at: Point, support: IntArray) -> FloatArray:
@@ -140,9 +144,9 @@ class PrecisionObjective(Objective):
         return form.weight * lowest + form.constant
 
 
-def precision_objective(form: SparsePrecision) -> PrecisionObjective:
+def precision_objective(form: SparsePrecision, work: Work | None = None) -> PrecisionObjective:
     """Return the objective of a form, as backends see it."""
-    return PrecisionObjective(form)
+    return PrecisionObjective(form, work)
 
 
 def precision_state(objective: Objective, at: Point) -> tuple[SparsePrecision, Factor]:

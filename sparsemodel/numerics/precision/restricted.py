@@ -12,9 +12,9 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, UnboundedError
 from sparsemodel.numerics.precision.admm import minimise_admm
-from sparsemodel.numerics.precision.factor import Factor, factorise, within_bounds
+from sparsemodel.numerics.precision.cholesky import Factor, factorise, within_bounds
 from sparsemodel.numerics.precision.forests import cyclic_components, forest_entries
-from sparsemodel.numerics.precision.newton import FULL_ACCURACY, minimise_newton
+from sparsemodel.numerics.precision.log_det_newton import FULL_ACCURACY, minimise_newton
 from sparsemodel.numerics.precision.objective import PrecisionObjective
 from sparsemodel.numerics.precision.pattern import Pattern
 
@@ -62,7 +62,7 @@ def minimise_precision_on_support(
         start=None if start.state is None else start.state.omega,
         tol=tol,
     )
-    goal.factorizations += 1
+    goal.work.factorizations += 1
     return goal.point_of(fit.factor, support)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.numerics.precision.factor import factorise
+from sparsemodel.numerics.precision.cholesky import factorise
 from sparsemodel.numerics.precision.spectral import eigenvalues
 
 

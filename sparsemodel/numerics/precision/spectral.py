@@ -6,7 +6,9 @@ For a symmetric ``B`` with eigenvalues :math:`\sigma_i` and a modulus :math:`\mu
           -\log\det\Omega + \langle B, \Omega\rangle - \tfrac{\mu}{2}\|\Omega\|_F^2
           = \sum_i \min_{\alpha \le t \le \beta} -\log t + \sigma_i t - \tfrac{\mu}{2} t^2
 
-by von Neumann's trace inequality, provided :math:`\mu \beta^2 \le 1` (each term is then convex).
+by von Neumann's trace inequality. Where :math:`\mu \beta^2 > 1` a term is not convex in ``t``; it
+is least at its smaller stationary point or at :math:`\beta`. The infimum is concave in ``B`` and
+:math:`\mu` all the same, as one of linear functions.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ def optimal_eigenvalues(
             root = np.sqrt(np.maximum(sigma - edge, 0.0)) * np.sqrt(np.maximum(sigma + edge, 0.0))
             t = np.where(sigma >= edge, 2.0 / np.maximum(sigma + root, 1e-300), np.inf)
     out: FloatArray = np.clip(t, alpha, beta)
+    if mu > 0.0 and mu * beta**2 > 1.0:
+        if not np.isfinite(beta):
+            return np.full_like(out, np.inf)
+        last = spectral_terms(sigma, np.full_like(out, beta), mu)
+        out = np.where(last < spectral_terms(sigma, out, mu), beta, out)
     return out
 
 

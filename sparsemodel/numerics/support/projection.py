@@ -8,7 +8,6 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     Objective,
-    SparseRegression,
     coordinate_scores,
 )
 from sparsemodel.numerics.support.hard_threshold import select, select_scores
@@ -24,8 +23,7 @@ def project(
     largest sums of that are kept and clipped: exact, because the bounds are separable (for the
     nonnegative case: Pan, Zhou, Xiu and Qi 2017). ``k`` defaults to that of the problem.
     """
-    form = objective.form
-    box = form.box if isinstance(form, SparseRegression) else None
+    box = objective.form.box
     if box is None:
         support = select(objective.cardinality, z, k=k)
         return support, z[support]

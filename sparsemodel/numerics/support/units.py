@@ -10,7 +10,6 @@ from sparsemodel.interfaces import (
     IntArray,
     Objective,
     Point,
-    SparseRegression,
     coordinate_scores,
 )
 
@@ -32,8 +31,7 @@ def descent_gradient(objective: Objective, at: Point, *, for_ranking: bool = Fal
     g = objective.ranking_gradient(at) if for_ranking else objective.gradient(at)
     if at.normal is not None:
         g = g + at.normal
-    form = objective.form
-    box = form.box if isinstance(form, SparseRegression) else None
+    box = objective.form.box
     if box is None:
         return g
     blocked = ((g > 0.0) & (at.x <= box.lower)) | ((g < 0.0) & (at.x >= box.upper))

@@ -48,7 +48,7 @@ def can_be_pickled(backend: Backend) -> None:
 
 
 class _Unheard(Form):
-    """A form that no backend has heard of."""
+    """A form that no backend knows."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class _Unheard(Form):
 def objects_to_unknown_forms(backend: Backend) -> None:
     """A form it does not list is refused with words."""
     reasons = backend.objections(_Unheard())
-    check(reasons, "accepts a form that it cannot have heard of")
+    check(reasons, "accepts a form that it cannot know")
     check(all(str(reason) == reason for reason in reasons), f"objections: {reasons}")
 
 

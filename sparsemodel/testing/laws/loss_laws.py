@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Affine,
     Conjugable,
     Curved,
     DataFit,
     FloatArray,
     IntervalConjugable,
     Loss,
+    LossTraits,
+    OfResidual,
     Quadratic,
+    SimplexConjugable,
     Smoothable,
+    SquaredDistance,
     TwiceDifferentiable,
 )
 from sparsemodel.testing.laws.loss_samples import expect, near, predictions, row_sums, weights
@@ -76,6 +81,33 @@ def check_quadratic(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> N
     near(newton, loss.gradient(v, y, c), "gradient is not affine", 1e-10)
 
 
+def check_closed_forms(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
+    """Check a loss that says which formula it has against that formula."""
+    traits = LossTraits.of(loss, y)
+    known = traits.gram or traits.of_residual or traits.simplex
+    if not (known and isinstance(loss, Loss)):
+        raise Refusal("no formula is promised")
+    for scale in (*_SCALES, 100.0):
+        u = predictions(loss, y, rng, scale)
+        value, slope = loss.value(u, y), loss.derivative(u, y)
+        if isinstance(loss, SquaredDistance):
+            r = u - loss.centre(y)
+            near(value, 0.5 * loss.steepness * row_sums(r * r), "not s/2 (u - centre)^2", 1e-10)
+            near(slope, loss.steepness * r, "derivative is not s (u - centre)", 1e-10)
+        if isinstance(loss, Affine):
+            near(value, row_sums(loss.slope(y) * u), "not slope * u")
+            near(slope, loss.slope(y), "derivative is not the slope")
+        if isinstance(loss, OfResidual):
+            near(loss.value(u - y, np.zeros_like(y)), value, "not of the residual alone", 1e-10)
+            expect(loss.value(y, y) == 0.0, "not zero at the target")
+            expect((value > 0.0) | (row_sums(np.abs(u - y)) == 0.0), "zero beside the target")
+        if isinstance(loss, SimplexConjugable):
+            s = np.maximum(loss.chances(slope, y), 1e-12)
+            near(row_sums(loss.chance_conjugate(s)), loss.conjugate(slope, y), "conjugate", 1e-9)
+            again = loss.derivative(loss.link(s), y)
+            near(again, slope, "link is not where the chances come from", 1e-8)
+
+
 def check_convexity(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
     """Check the loss along random segments, and that its gradient is monotone."""
     for scale in (*_SCALES, 100.0):
@@ -95,7 +127,7 @@ def check_convexity(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> N
 
 def check_curvature_bounds(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
     """Check the bounds on the second derivative with differences of gradients."""
-    lower, upper = loss.curvature()
+    lower, upper = loss.curvature(y)
     expect(0.0 <= lower <= upper, f"curvature bounds ({lower}, {upper}) are out of order")
     if lower == 0.0 and upper == np.inf:
         raise Refusal("claims neither smoothness nor strong convexity")
@@ -190,7 +222,7 @@ def check_smoothing(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> N
         raise Refusal("not Smoothable")
     for mu in (1e-3, 0.1, 2.0):
         smooth, bound = loss.smoothed(mu), loss.smoothing_error(mu)
-        upper = smooth.curvature()[1]
+        upper = smooth.curvature(y)[1]
         expect(upper <= (1 + 1e-12) / mu, f"smoothed({mu}) has the curvature {upper}")
         for scale in _SCALES:
             u = predictions(loss, y, rng, scale)
@@ -261,6 +293,7 @@ def _descend(loss: DataFit, u: FloatArray, y: FloatArray, c: FloatArray) -> floa
 
 
 __all__ = [
+    "check_closed_forms",
     "check_convexity",
     "check_curvature_bounds",
     "check_dual_projection",

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.constraints import Bound, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.norms import NormConstraint
+from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
-    EdgeCount,
-    EdgePattern,
-    EigenvalueBound,
-)
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from sparsemodel.testing.referee.expressions import EPS64, Unjudged, Values, evaluate, present
-from sparsemodel.testing.referee.losses import long
 from sparsemodel.testing.referee.objective import count
+from sparsemodel.testing.referee.textbook_losses import long
 
 BOUNDS = 1e-9
 """Violation of bounds on entries and eigenvalues, relative to their size, that is rounding."""
@@ -84,7 +82,7 @@ def _broken(
 
 def _attributes(variable: Variable, value: Any) -> list[str]:
     """Return what a variable was declared to be and is not."""
-    given = {} if variable.partner is None else variable.partner.attributes
+    given = {} if variable.proxied is None else variable.proxied.attributes
     broken = []
     if (variable.symmetric or given.get("symmetric") or given.get("PSD")) and not np.allclose(
         value, value.T, rtol=1e-12, atol=0.0

@@ -34,15 +34,15 @@ def flat(given: Any) -> Iterator[Any]:
 @contextmanager
 def at(problem: Problem, values: Values) -> Iterator[None]:
     """Give CVXPY's variables these values for as long as the block runs."""
-    partners = [(v.partner, values[id(v)]) for v in problem.variables if v.partner is not None]
-    before = [partner.value for partner, _ in partners]
+    theirs = [(v.proxied, values[id(v)]) for v in problem.variables if v.proxied is not None]
+    before = [proxied.value for proxied, _ in theirs]
     try:
-        for partner, value in partners:
-            partner.save_value(value)
+        for proxied, value in theirs:
+            proxied.save_value(value)
         yield
     finally:
-        for (partner, _), value in zip(partners, before, strict=True):
-            partner.save_value(value)
+        for (proxied, _), value in zip(theirs, before, strict=True):
+            proxied.save_value(value)
 
 
 def broken_as_given(problem: Problem, values: Values, worth: Worth | None) -> list[str]:

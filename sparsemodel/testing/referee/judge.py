@@ -12,14 +12,14 @@ import numpy as np
 from sparsemodel.certificates import Certificate, PrecisionCertificate
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.interfaces import DataError
-from sparsemodel.modelling.precision_matrices.compiled_precision import is_precision
+from sparsemodel.modelling.expressions.objective_terms import FormTerm
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.path import Path, PathSolution
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.testing.referee.constraints import violations
 from sparsemodel.testing.referee.expressions import Unjudged, Values
+from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph, witnesses_of
 from sparsemodel.testing.referee.given import broken_as_given
-from sparsemodel.testing.referee.graphs import witnesses_of
 from sparsemodel.testing.referee.objective import ROOM, Worth, objective_at, tolerance
 from sparsemodel.testing.referee.rules import (
     OPTIMAL,
@@ -126,6 +126,9 @@ def rule(problem: Problem, answer: Any, *, effort: float = 1.0) -> Ruling:
             with np.errstate(all="ignore"):
                 _rule(problem, answer, read, ruling, effort)
             return ruling
+    terms = problem.goal.objective.terms
+    if any(isinstance(t, FormTerm) for t in terms) and not is_about_a_graph(problem):
+        return Ruling(type(answer).__name__, unjudged=["an answer of a form that is not built in"])
     raise TypeError(f"The referee judges no {type(answer).__name__}.")
 
 
@@ -272,7 +275,7 @@ def _judge_optimum(
         return  # nothing is claimed that a better point could refute
     points: list[tuple[Values, Candidate | None]] = []
     try:
-        if is_precision(problem.goal.objective):
+        if is_about_a_graph(problem):
             points += [(v, None) for v in witnesses_of(problem, claimed.k)]
             complete, own, empty = False, None, None
         else:

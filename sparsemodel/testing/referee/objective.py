@@ -24,7 +24,7 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.losses import (
+from sparsemodel.testing.referee.textbook_losses import (
     COUPLED,
     LABELLED,
     Long,

@@ -114,12 +114,12 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
     kinds = {"solve": "solution", "path": "path", "certify": "certificate", "prove": "proof"}
     for method, kind in kinds.items():
         replace(Problem, method, _heard(getattr(Problem, method), kind, watch, seen))
-    heard = {id(_verify): _verified(watch, seen), id(_certify): _certified(watch, seen)}
+    watched = {id(_verify): _verified(watch, seen), id(_certify): _certified(watch, seen)}
     places = [sys.modules[name] for name in _LIBRARY if name in sys.modules]
     for module in (*places, *modules):
         for name, bound in list(vars(module).items()):
-            if id(bound) in heard:
-                replace(module, name, heard[id(bound)])
+            if id(bound) in watched:
+                replace(module, name, watched[id(bound)])
     try:
         yield watch
     finally:
@@ -129,13 +129,13 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
 
 def _heard(method: Callable[..., Any], name: str, watch: Watch, seen: Seen) -> Callable[..., Any]:
     @functools.wraps(method)
-    def heard(self: Problem, *args: Any, **options: Any) -> Any:
+    def watched(self: Problem, *args: Any, **options: Any) -> Any:
         answer = method(self, *args, **options)
         seen.add(self, self._kept and self._kept.form)
         watch.hear(name, self, answer)
         return answer
 
-    return heard
+    return watched
 
 
 def _verified(watch: Watch, seen: Seen) -> Callable[..., Any]:

@@ -27,8 +27,6 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
-from sparsemodel.losses.residuals.linear import LinearLoss
-from sparsemodel.losses.residuals.quadratic import SquaredLoss
 
 _MOST = 1e12
 """Products that one pass may take when a file is checked."""
@@ -45,9 +43,7 @@ def objection(form: SparseRegression) -> str:
     sparsity, box = form.sparsity, form.box
     if form.matrix or sparsity.groups is not None:
         return "units of several coordinates are counted"
-    if not any(isinstance(t.loss, SquaredLoss) for t in form.terms) or not all(
-        isinstance(t.loss, (SquaredLoss, LinearLoss)) for t in form.terms
-    ):
+    if not (form.traits.gram and any(t.traits.square for t in form.terms)):
         return "the losses are not squares"
     if form.region is not None:
         return "there are constraints beside the cardinality"

@@ -12,7 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
-from sparsemodel.interfaces import Design, FloatArray, SparseRegression
+from sparsemodel.interfaces import (
+    Design,
+    FloatArray,
+    SparseRegression,
+    Term,
+)
 from sparsemodel.losses.residuals.quadratic import SquaredLoss
 
 _LARGEST = 2**26
@@ -34,16 +39,17 @@ def centred(form: SparseRegression) -> SparseRegression:
     means = np.zeros(form.sparsity.size)
     weight, middle = 0.0, 0.0
     for term, array, on in zip(form.terms, arrays, marks, strict=True):
-        if not isinstance(term.loss, SquaredLoss):
+        if not term.traits.square:
             continue
-        c = term.weights * on
+        centre, c = term.squares()
+        c = c * on
         means += c @ array
-        middle += float(c @ term.target)
+        middle += float(c @ centre)
         weight += float(c.sum())
     if not weight > 0.0:
         return form
     means, middle = means / weight, middle / weight
-    if any(t.offset is not None for t in form.terms if isinstance(t.loss, SquaredLoss)):
+    if any(t.offset is not None for t in form.terms if t.traits.square):
         middle = 0.0  # the difference of target and offset is one rounding as it is
     means[index] = 0.0
     _keep_constants(means, arrays, marks)
@@ -53,10 +59,11 @@ def centred(form: SparseRegression) -> SparseRegression:
     for term, array, on in zip(form.terms, arrays, marks, strict=True):
         moved = np.array(array, dtype=np.float64)
         np.subtract(moved, means, out=moved, where=(on > 0.0)[:, None])
-        target = term.target
-        if isinstance(term.loss, SquaredLoss) and middle != 0.0:
-            target = target - middle * on
-        terms.append(replace(term, design=DenseDesign(moved), target=target))
+        if term.traits.square:
+            centre, c = term.squares()
+            target = centre if middle == 0.0 else centre - middle * on
+            term = Term(term.design, SquaredLoss(), target, c, term.offset)
+        terms.append(replace(term, design=DenseDesign(moved)))
     return replace(form, terms=tuple(terms))
 
 

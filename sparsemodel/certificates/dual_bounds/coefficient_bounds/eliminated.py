@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 
 from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred
-from sparsemodel.certificates.proving.compiled.quadratic import Quadratic
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 
 _INDEPENDENT = 1e-8

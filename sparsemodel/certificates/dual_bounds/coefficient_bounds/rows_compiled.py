@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.certificates.proving.numba_compiled import numba
+from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
 
 _U = 2.0**-53
@@ -66,6 +66,55 @@ def _largest(values, count, best, where):  # type: ignore[no-untyped-def]
                 t -= 1
             best[t], where[t] = value, i
             least = best[count - 1]
+
+
+@numba.njit(cache=True)
+def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ignore[no-untyped-def]
+    """Return the right-hand side, the error of a product, the own factor, and the others' part."""
+    slope, weight = 0.0, 0.0
+    for a in range(size):
+        slope += r[a] * linear[index[a]]
+        weight += abs(r[a]) * sizes[index[a]]
+    error = 1.01 * (unit + 4.0 * (size + 8) * _U) * weight
+    own, rest = 0.0, 0.0
+    for b in range(size):
+        i = index[b]
+        total = 0.0
+        for a in range(size):
+            total += r[a] * gram[index[a], i]
+        total += r[b] * ridge[i]
+        if b == 0:
+            own = total - error * sizes[i]
+        else:
+            rest += (abs(total) + error * sizes[i]) * m[i]
+    return slope, error, own, rest
+
+
+@numba.njit(cache=True)
+def _outside(gram, sizes, index, size, r, error, m, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` with what each coordinate outside the subset can add, 0 inside."""
+    row = gram[index[0]]
+    for i in range(out.size):
+        out[i] = r[0] * row[i]
+    for a in range(1, size):
+        row = gram[index[a]]
+        factor = r[a]
+        for i in range(out.size):
+            out[i] += factor * row[i]
+    for i in range(out.size):
+        out[i] = (abs(out[i]) + error * sizes[i]) * m[i]
+    for a in range(size):
+        out[index[a]] = 0.0
+
+
+@numba.njit(cache=True)
+def _remember(room, own, best, where, m, others, factors):  # type: ignore[no-untyped-def]
+    """Write down which coordinates outside gave the largest value, and their factors."""
+    for t in range(others.size):
+        others[t], factors[t] = -1, 0.0
+        if t < room and where[t] >= 0:
+            others[t] = where[t]
+            factors[t] = best[t] / (own * m[where[t]])
 
 
 @numba.njit(cache=True)
@@ -139,22 +188,9 @@ def rows(
                 highest = np.inf
                 values[entry], known[entry] = np.inf, 0.0
                 break
-            slope, weight = 0.0, 0.0
-            for a in range(size):
-                slope += r[a] * linear[index[a]]
-                weight += abs(r[a]) * sizes[index[a]]
-            error = 1.01 * (unit + 4.0 * (size + 8) * _U) * weight
-            own, rest = 0.0, 0.0
-            for b in range(size):
-                i = index[b]
-                total = 0.0
-                for a in range(size):
-                    total += r[a] * gram[index[a], i]
-                total += r[b] * ridge[i]
-                if b == 0:
-                    own = total - error * sizes[i]
-                else:
-                    rest += (abs(total) + error * sizes[i]) * m[i]
+            slope, error, own, rest = _on_subset(
+                gram, linear, ridge, sizes, unit, index, size, r, m
+            )
             if not own > 0.5:
                 highest = np.inf
                 values[entry], known[entry] = np.inf, 0.0
@@ -163,18 +199,7 @@ def rows(
             room = k - size
             total = 0.0
             if room > 0:
-                row = gram[j]
-                for i in range(p):
-                    buffer[i] = r[0] * row[i]
-                for a in range(1, size):
-                    row = gram[index[a]]
-                    factor = r[a]
-                    for i in range(p):
-                        buffer[i] += factor * row[i]
-                for i in range(p):
-                    buffer[i] = (abs(buffer[i]) + error * sizes[i]) * m[i]
-                for a in range(size):
-                    buffer[index[a]] = 0.0
+                _outside(gram, sizes, index, size, r, error, m, buffer)
                 for t in range(q):
                     buffer[neighbours[first + t]] = 0.0
                 _largest(buffer, room, best, where)
@@ -185,11 +210,7 @@ def rows(
             if value > highest:
                 highest = value
                 shares[j] = (constant + rest) / own
-                for t in range(k - 1):
-                    others[j, t], factors[j, t] = -1, 0.0
-                    if t < room and where[t] >= 0:
-                        others[j, t] = where[t]
-                        factors[j, t] = best[t] / (own * m[where[t]])
+                _remember(room, own, best, where, m, others[j], factors[j])
         offset += counts[q]
         out[j] = highest
 

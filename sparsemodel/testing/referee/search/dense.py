@@ -14,13 +14,15 @@ from sparsemodel.losses import SquaredLoss
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.constraints import Bound, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgeCount, EdgePattern
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from sparsemodel.testing.referee.expressions import Unjudged, Values, dense, present
-from sparsemodel.testing.referee.losses import Long, bend, long, slope, total
 from sparsemodel.testing.referee.objective import data_of, prediction_of, ridge_piece
+from sparsemodel.testing.referee.textbook_losses import Long, bend, long, slope, total
 
 ENTRIES = 20_000
 """Numbers in the matrices of a problem up to which its optimum is looked for."""

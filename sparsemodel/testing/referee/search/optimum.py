@@ -16,12 +16,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.modelling.expressions.constraints import Bound, LinearConstraint, NormConstraint
+from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Objective
 from sparsemodel.testing.referee.expressions import evaluate, present
-from sparsemodel.testing.referee.losses import Long, long
 from sparsemodel.testing.referee.search.dense import Dense
 from sparsemodel.testing.referee.search.rationals import Rational, fits
+from sparsemodel.testing.referee.textbook_losses import Long, long
 
 SQUARED, SMOOTH, GENERAL = 300, 60, 6
 """Supports up to which all are tried: closed forms, Newton's method, SciPy."""

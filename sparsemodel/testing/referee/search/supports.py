@@ -8,16 +8,16 @@ import numpy as np
 
 from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
 from sparsemodel.modelling.expressions.objective_terms import Price
-from sparsemodel.modelling.precision_matrices.compiled_precision import is_precision
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.testing.referee.expressions import Values
+from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph
 from sparsemodel.testing.referee.objective import counted
 
 
 def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:
     """Return what is wrong with the support and the coefficients that a solution tells."""
-    if is_precision(problem.goal.objective):
+    if is_about_a_graph(problem):
         matrix = next(iter(values.values()))
         nonzero = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
         told = {(int(i), int(j)) for i, j in solution.indices}

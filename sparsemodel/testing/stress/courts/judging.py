@@ -13,7 +13,6 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
-from sparsemodel.certificates.files.regression_file import dumps, loads
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.testing.stress.courts.court import place_of, plain, referee_faults
 from sparsemodel.testing.stress.courts.witnesses import witnesses
@@ -172,7 +171,7 @@ def _run(trial: Trial, faults: list[str]) -> Run:
     if not (str(solution) and repr(solution) and str(certificate)):
         faults.append("cannot be printed")
     try:
-        verify(loads(dumps(certificate)), problem.form)
+        verify(Certificate.from_json(certificate.to_json()), problem.form)
     except sm.CertificateError as error:
         faults.append(f"its own certificate does not verify: {plain(str(error))}")
     shift = nothing if c is None else _array(c.value)

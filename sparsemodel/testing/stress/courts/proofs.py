@@ -10,7 +10,6 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
-from sparsemodel.certificates.files.regression_file import dumps, loads
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.testing.referee import rule
 from sparsemodel.testing.stress.courts.court import Court
@@ -63,7 +62,7 @@ def proofs(court: Court) -> None:
 
 
 def _verify_and_forge(court: Court, problem: sm.Problem, name: str, one: Certificate) -> None:
-    copy = loads(dumps(one))
+    copy = Certificate.from_json(one.to_json())
     said, names = str(one).lower(), problem.layout.names()
     try:
         verify(copy, problem.form, names=names)

@@ -1,6 +1,6 @@
 """Random problems that exist in the language alone: structure, parameters, changes, faults.
 
-Each kind poses a problem to a court, which asks the library and hears the referee.
+Each kind poses a problem to a court, which asks the library and the referee.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DeclaredRecipe:
         return self.kind
 
     def hold(self) -> Court:
-        """Pose the problem, and return what was heard."""
+        """Pose the problem, and return the ruling."""
         court = Court(np.random.default_rng(self.seed))
         with np.errstate(all="ignore"):
             DECLARED_KINDS[self.kind](court)

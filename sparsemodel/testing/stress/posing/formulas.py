@@ -22,7 +22,7 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from sparsemodel.testing.referee.losses import Long, long, moved, slope, total
+from sparsemodel.testing.referee.textbook_losses import Long, long, moved, slope, total
 
 HUBER_DELTA, TAU, EPSILON, SMOOTHING = 0.7, 0.3, 0.2, 0.5
 """Parameters of the losses that have one, in the random problems."""

@@ -10,12 +10,11 @@ from typing import Any, final
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.certificates import verify
-from sparsemodel.certificates.precision_matrices.precision_file import dumps, loads
+from sparsemodel.certificates import PrecisionCertificate, verify
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.testing.referee.graphs import inside, newton
-from sparsemodel.testing.referee.losses import long
+from sparsemodel.testing.referee.feasible_matrices import inside, newton
 from sparsemodel.testing.referee.objective import cholesky
+from sparsemodel.testing.referee.textbook_losses import long
 from sparsemodel.testing.stress.courts.court import referee_faults
 from sparsemodel.testing.stress.posing.recipe import SEEDS
 
@@ -155,7 +154,7 @@ class PrecisionTrial:
         if not (str(solution) and repr(solution) and str(certificate)):
             faults.append("cannot be printed")
         try:
-            verify(loads(dumps(certificate)), problem.form)
+            verify(PrecisionCertificate.from_json(certificate.to_json()), problem.form)
         except sm.CertificateError as error:
             faults.append(f"its own certificate does not verify: {error}")
         form: Any = problem.form

@@ -135,7 +135,7 @@ problem would be out of range in one way, and nothing else would be tried on it.
 """
 
 
-KINKED = ("absolute", "epsilon_insensitive", "hinge", "quantile")
+NONSMOOTH = ("absolute", "epsilon_insensitive", "hinge", "quantile")
 """Losses whose certificates cost ten times those of the others."""
 
 SMALL_SHAPES = ((12, 5), (1, 1), (1, 6), (9, 1), (2, 2), (6, 4), (5, 6))
@@ -161,7 +161,7 @@ def random_recipe(rng: np.random.Generator, *, small: bool = False) -> Recipe:
         chosen[name] = choices[0] if usual else choices[int(rng.integers(len(choices)))]
     if small:
         chosen["shape"] = SMALL_SHAPES[int(rng.integers(len(SMALL_SHAPES)))]
-        if chosen["loss"] in KINKED and rng.random() > _RARE:
+        if chosen["loss"] in NONSMOOTH and rng.random() > _RARE:
             chosen["loss"] = CHOICES["loss"][int(rng.integers(3))]
         if chosen["constraint"] in CONVEX and rng.random() > _RARE:
             chosen["constraint"] = "box"
@@ -171,7 +171,7 @@ def random_recipe(rng: np.random.Generator, *, small: bool = False) -> Recipe:
 __all__ = [
     "CHOICES",
     "CONVEX",
-    "KINKED",
+    "NONSMOOTH",
     "SEEDS",
     "SMALL_SHAPES",
     "USUAL",

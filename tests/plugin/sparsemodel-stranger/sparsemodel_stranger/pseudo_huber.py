@@ -24,7 +24,7 @@ class PseudoHuberLoss(Curved, IntervalConjugable, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.hypot(1.0, u - y) ** -3.0
 
-    def curvature(self) -> tuple[float, float]:
+    def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:

@@ -1,0 +1,1 @@
+"""Proofs of graphs: nodes bounded by the dual of the likelihood."""

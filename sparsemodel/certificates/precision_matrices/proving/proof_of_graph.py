@@ -1,0 +1,189 @@
+"""Prove a sparse precision matrix by branch and bound over its edges."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.precision_matrices.ascent import Task, rescaled
+from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
+    PrecisionCertificate,
+)
+from sparsemodel.certificates.precision_matrices.proving.part import GraphPart
+from sparsemodel.certificates.precision_matrices.proving.record import (
+    everything,
+    graph_bound,
+    status_of,
+)
+from sparsemodel.certificates.precision_matrices.search import (
+    certify_precision,
+    evaluate_point,
+    proved_by_search,
+)
+from sparsemodel.certificates.precision_matrices.trivial import null_nats, scaled
+from sparsemodel.certificates.proving.incumbent import Incumbent
+from sparsemodel.certificates.proving.node import Node
+from sparsemodel.certificates.proving.records.writing import LIMIT, Recorder
+from sparsemodel.certificates.proving.search import Search, Standing
+from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
+from sparsemodel.interfaces.precision import SparsePrecision
+
+_AT_ROOT = 0.1
+"""Share of the time for the certificate that a proof starts from."""
+
+
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
+def prove_precision(
+    form: SparsePrecision,
+    x: FloatArray,
+    *,
+    gap: float = 1e-4,
+    time_limit: float | None = 60.0,
+    backend: str = "",
+    progress: Callable[[Standing], object] | None = None,
+) -> PrecisionCertificate:
+    """Search graphs until none can be better than the best one by more than ``gap``.
+
+    Parameters
+    ----------
+    form
+        The canonical problem.
+    x
+        Entries on and above the diagonal of a feasible matrix; better ones met on the way replace
+        it.
+    gap
+        Share of what edges can explain at most that may be left open, at least 1e-9.
+    time_limit
+        Seconds after which the gap reached is reported; None for no limit. Compiling is not
+        counted.
+    backend
+        Who found the matrix.
+    progress
+        Called with each :class:`Standing`; returning True ends the search.
+
+    Returns
+    -------
+    PrecisionCertificate
+        For the best matrix, with the record of the search.
+
+    Raises
+    ------
+    DataError, InfeasibleError
+        When ``x`` is not a feasible matrix, or ``gap`` makes no sense.
+
+    Notes
+    -----
+    One eigendecomposition of order ``p`` an evaluation, 5 to 25 evaluations a node. Bounds as in
+    :mod:`~sparsemodel.certificates.precision_matrices.spectral_bounds`.
+    """
+    began = time.perf_counter()
+    if not (math.isfinite(gap) and gap >= 1e-9):
+        raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
+    limit = 5.0 if time_limit is None else min(5.0, _AT_ROOT * time_limit)
+    first = certify_precision(form, x, time_limit=limit, target=gap, backend=backend)
+    if first.open_share <= gap or not math.isfinite(first.bound):
+        return first
+    inner = everything(form)
+    problem = _Graph(form, inner, first.witness.units)
+    deadline = None if time_limit is None else began + time_limit
+    search = problem.search(first.x, gap, deadline, progress)
+    interrupted = False
+    try:
+        search.run([problem.start(search)])
+    except KeyboardInterrupt:
+        interrupted = True
+    return problem.certificate(first, search, interrupted, began)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Graph:
+    """A problem with all edges as units, in units of powers of two."""
+
+    form: SparsePrecision
+    inner: SparsePrecision
+    units: tuple[int, ...] | None
+
+    def search(
+        self,
+        x: FloatArray,
+        gap: float,
+        deadline: float | None,
+        progress: Callable[[Standing], object] | None,
+    ) -> Search:
+        """Return the search from a known matrix."""
+        at = evaluate_point(self.form, x)
+        task = rescaled(self.inner, at.upper, self.units)
+        full = self.inner.entries(self.form.matrix(x))
+        known = task.in_units(full, -1)
+        inverse = task.in_units(self.inner.entries(at.factor.inverse))
+        root = GraphPart.root(task, known, inverse)
+        null = null_nats(self.form) + task.shift
+
+        def value(theta: FloatArray) -> float:
+            try:
+                found = evaluate_point(self.form, self.back(task, theta))
+            except (DataError, InfeasibleError):
+                return math.inf
+            return found.upper + task.shift
+
+        def allowed(upper: float) -> float:
+            return 0.98 * gap * max(null - upper, 0.0)
+
+        def report(at: Standing) -> object:
+            value, bound = (scaled(self.form, v - task.shift) for v in (at.value, at.bound))
+            return None if progress is None else progress(replace(at, value=value, bound=bound))
+
+        return Search(
+            root,
+            Incumbent(self.inner.sparsity, known, value),
+            Recorder(gram=False, boxed=False),
+            allowed=allowed,
+            deadline=deadline,
+            progress=report,
+            max_nodes=LIMIT // (full.size + 16),  # what the record has room for
+        )
+
+    def start(self, search: Search) -> Node:
+        """Return the whole problem as a node."""
+        status = status_of(self.form, self.inner)
+        return Node(search.root, status, self.inner.sparsity.budget, search.incumbent.x)
+
+    def back(self, task: Task, theta: FloatArray) -> FloatArray:
+        """Return a matrix of the search as entries of the form."""
+        return self.form.entries(self.inner.matrix(task.in_units(theta)))
+
+    def certificate(
+        self, first: PrecisionCertificate, search: Search, interrupted: bool, began: float
+    ) -> PrecisionCertificate:
+        """Return what the search proves."""
+        form, tree = self.form, search.recorder.to_dict()
+        task = rescaled(self.inner, 0.0, self.units)
+        x = self.back(task, search.incumbent.x)
+        if not np.array_equal(x, first.x):
+            first = certify_precision(
+                form, x, time_limit=1.0, target=first.target, backend=first.backend
+            )
+        if tree is None:
+            return first
+        tree["units"] = None if self.units is None else list(self.units)
+        nats = graph_bound(form, evaluate_point(form, x).upper, tree)
+        left = search.open + interrupted
+        summary: dict[str, str | int | float] = {
+            "nodes": search.recorder.count,
+            "open": left,
+            "decided by bounds": search.fixed,
+            "bound at the root": first.bound,
+            "gap asked for": first.target,
+            "ended": "interrupted" if interrupted else "time limit" if left else "closed",
+        }
+        proved = proved_by_search(form, first, nats, {"tree": tree, "summary": summary})
+        return replace(proved, seconds=time.perf_counter() - began)
+
+
+__all__ = ["prove_precision"]

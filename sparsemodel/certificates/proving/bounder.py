@@ -1,0 +1,144 @@
+"""What a search asks of whoever bounds its nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.proving.node import Minorant, Node
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Curvature taken out of the data, as a record holds it: in the form's coordinates."""
+
+    active: IntArray
+    """The coordinates that it covers."""
+    delta: FloatArray
+    """The curvature of each of them."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxed:
+    """A node's relaxation: where it is, and what that proves."""
+
+    x: FloatArray
+    """In the form's coordinates."""
+    hint: float
+    """The multiplier of the budget, for the next start."""
+    sizes: FloatArray
+    """Size of each unit of the part."""
+    minorant: Minorant | None
+    """Over the units of the part; None where the point proves nothing."""
+    at: FloatArray | None = None
+    """The point of the record, where it is not ``x``."""
+    duals: tuple[FloatArray, ...] | None = None
+    """The dual point of the record; None where it follows from the point and the stage."""
+    stage: Stage | None = None
+    interrupted: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Finished:
+    """All that there is to know about a node: no branching can raise its bound."""
+
+    bound: float
+    x: FloatArray | None = None
+    """The best point, where it is known."""
+    units: IntArray | None = None
+    """The form's units of its support, where these are."""
+    duals: tuple[FloatArray, ...] | None = None
+    """The dual point of the record; None where every support was looked at."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a relaxation is solved for."""
+
+    cutoff: float
+    """The bound from which on the node is closed."""
+    upper: float
+    """The best objective so far."""
+    deadline: float | None = None
+    exact: bool = False
+    """Ask for all that floating point gives, not just for a decision."""
+
+
+class NodeBounder(ABC):
+    """Bounds the nodes of a part of a problem: the units that are left, some others in for good.
+
+    Attributes
+    ----------
+    units
+        The form's numbers of the units, sorted.
+    inside_units
+        Those that are in for good.
+    price
+        The price of a unit.
+    rounding
+        Gap below which rounding leaves nothing to be closed.
+    """
+
+    units: IntArray
+    inside_units: IntArray
+    price: float = 0.0
+    rounding: float = 0.0
+
+    @abstractmethod
+    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return what the node's start proves as it is, for next to nothing; None for nothing."""
+
+    @abstractmethod
+    def relax(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return the node's relaxation; None where there is none."""
+
+    @abstractmethod
+    def finishes(self, node: Node) -> bool:
+        """Return whether :meth:`finish` is the first thing to try for a node."""
+
+    @abstractmethod
+    def finish(self, node: Node) -> Finished | None:
+        """Bound a node with little left to choose once and for all; None where that is too much."""
+
+    @abstractmethod
+    def shrunk(self, node: Node, before: int) -> NodeBounder | None:
+        """Return the bounder to relax a node with again, after fixing; None to branch.
+
+        ``before`` units were undecided when it was relaxed last.
+        """
+
+    def copied(self, node: Node) -> NodeBounder | None:
+        """Return this part without the units that are out, for a node's children; None to stay."""
+        return None
+
+    @abstractmethod
+    def on(self, status: Any) -> NodeBounder:
+        """Return a bounder for the units that are not out: ``status`` of all units."""
+
+    @abstractmethod
+    def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
+        """Return the minimiser on a support (coordinates, with those that are always in).
+
+        None where it would not be better than ``below``, or is not feasible.
+        """
+
+    @property
+    def delay(self) -> float:
+        """Return the seconds that compiling took, which do not count as search."""
+        return 0.0
+
+
+def coordinates_of(units: BoolArray, unit: IntArray) -> IntArray:
+    """Return the coordinates of the marked units, ``unit`` being each one's (-1 for none)."""
+    return np.flatnonzero((unit >= 0) & np.append(units, False)[unit])
+
+
+__all__ = ["Aim", "Finished", "NodeBounder", "Relaxed", "Stage", "coordinates_of"]

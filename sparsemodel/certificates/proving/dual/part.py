@@ -1,0 +1,358 @@
+"""Nodes of any problem, bounded by dual points of its relaxation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import column_norms
+from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
+from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
+from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound
+from sparsemodel.certificates.dual_bounds.curvature import curvature, simple_diagonals
+from sparsemodel.certificates.dual_bounds.diagonal_shift import (
+    LIMIT,
+    Extraction,
+    applies,
+    hessian,
+    squares_hold,
+)
+from sparsemodel.certificates.dual_bounds.gains import forced_units
+from sparsemodel.certificates.dual_bounds.witness import extracted, from_point
+from sparsemodel.certificates.proving.bounder import (
+    Aim,
+    Finished,
+    NodeBounder,
+    Relaxed,
+    Stage,
+    coordinates_of,
+)
+from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node, decide
+from sparsemodel.certificates.relaxation import relax, relax_extracted
+from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
+from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
+from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    SparseRegression,
+    UnboundedError,
+)
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.minimisers.service import minimise_restricted
+
+_SHRINK = 0.7
+"""A part becomes a problem of its own when fixing leaves this share of its units."""
+
+_AGAIN = 0.9
+"""The same where every node is a problem of its own anyway."""
+
+
+def objections(form: SparseRegression) -> tuple[str, ...]:
+    """Return every reason why nodes of ``form`` cannot be bounded by dual points."""
+    out = []
+    unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
+    if unknown:
+        out.append(f"the conjugate of {', '.join(unknown)} is not known")
+    if np.any(forced_units(form.sparsity, form.box)):
+        out.append("bounds keep counted coordinates away from zero")
+    reason = objection(form, form.ridge)
+    if reason and reason not in out:
+        out.append(reason)
+    return tuple(out)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """What all parts of a problem share."""
+
+    form: SparseRegression
+    """Scaled by powers of two, which is exact: a bound on it is one on the problem itself."""
+    scaling: Scaling | None
+    points: RegressionObjective
+    """The problem whose points are asked for, scaled as well."""
+    unit: IntArray
+    """The unit of each coordinate, -1 for the free ones."""
+
+    @classmethod
+    def of(cls, form: SparseRegression, points: SparseRegression) -> World:
+        """Choose the scaling."""
+        other = scaling(form)
+        if other is None:
+            return cls(form, None, RegressionObjective(points), unit_of(form))
+        scaled = RegressionObjective(other.apply(points))
+        return cls(other.form, other, scaled, unit_of(form))
+
+    def start(self, x: FloatArray) -> FloatArray:
+        """Return a point in the scaled coordinates."""
+        return x if self.scaling is None else self.scaling.start(x)
+
+    def restored(self, x: FloatArray) -> FloatArray:
+        """Return a scaled point in the form's coordinates."""
+        return x if self.scaling is None else self.scaling.restore(x)
+
+
+@final
+class DualPart(NodeBounder):
+    """Some coordinates of a problem, with some units in for good."""
+
+    def __init__(
+        self,
+        world: World,
+        coordinates: IntArray,
+        inside: IntArray,
+        matrix: FloatArray | None = None,
+    ) -> None:
+        self._world, self._coordinates, self._inside = world, coordinates, inside
+        self._form: SparseRegression = restricted(world.form, coordinates, inside)
+        self._matrix = matrix
+        self._fast: ExtractedRelaxation | None = None
+        self._ready = False
+        self._delta: FloatArray | None = None
+        self._stage: Stage | None = None
+        self._norms: tuple[FloatArray, ...] | None = None
+        self.price = world.form.sparsity.price
+        unit = world.unit[coordinates]
+        self.inside_units = np.unique(world.unit[inside])
+        own = np.setdiff1d(unit, self.inside_units)
+        self.units = own[own >= 0]
+
+    @classmethod
+    def root(cls, form: SparseRegression, points: SparseRegression) -> DualPart:
+        """Return the part that is the whole problem.
+
+        ``points`` is the problem itself, where ``form`` has narrower bounds.
+        """
+        world = World.of(form, points)
+        return cls(world, np.arange(form.sparsity.size), np.empty(0, dtype=np.intp))
+
+    # ---- the relaxation ----------------------------------------------------------------------
+
+    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return None: a dual point costs a pass over the data."""
+        return None
+
+    def relax(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return the relaxation of a node by first-order steps, until it decides something."""
+        start = self._world.start(node.start)[self._coordinates]
+        self._prepare(start, aim)
+        if self._fast is None:
+            return self._alone(node, start, aim)
+        counted = np.flatnonzero(self._form.sparsity.counted)
+        keep = np.flatnonzero(node.status != OUT)
+        diagonal = self._delta
+        if diagonal is None:
+            diagonal = np.zeros(self._form.sparsity.size)
+        enough = _goal(node, aim)
+
+        def goal(state: State) -> bool:
+            return bool(enough(state.value, state.bound))
+
+        state, _ = self._fast.solve(
+            diagonal,
+            start[counted][keep],
+            goal=goal,
+            deadline=aim.deadline,
+            keep=keep,
+            fixed=node.status == IN,
+        )
+        point = state.bound_point if state.bound_point is not None else state.x
+        x, at = np.zeros(counted.size), np.zeros(counted.size)
+        x[keep], at[keep] = state.x, point
+        witness = extracted(self._form, self._fast.at(at), diagonal)
+        if self._delta is None:
+            witness = Witness(witness.duals, at=witness.at)
+        return self._relaxed(self._fast.at(x), witness, state.interrupted)
+
+    def _alone(self, node: Node, start: FloatArray, aim: Aim) -> Relaxed | None:
+        """Solve a node as a problem of its own, and return what that says about this part."""
+        alone = self if np.all(node.status == UNDECIDED) else self._reduced(node.status)
+        x = start if alone is self else self._world.start(node.start)[alone._coordinates]
+        found = relax(alone._form, x, report=_goal(node, aim), deadline=aim.deadline)
+        if isinstance(found, str) or found.witness is None:
+            return None
+        relaxed = alone._relaxed(found.x, found.witness, found.interrupted)
+        low = relaxed.minorant
+        places = np.searchsorted(self.units, alone.units)
+        gains, sizes = np.zeros(self.units.size), np.zeros(self.units.size)
+        sizes[places] = relaxed.sizes
+        if low is not None:
+            # What the units that are in gain is in the base already.
+            gains[places] = low.gains
+            paid = self.price * int(np.sum(node.status == IN))
+            base = low.base if paid == 0.0 else math.nextafter(low.base - paid, -math.inf)
+            base -= 2.0 * U * paid
+            low = Minorant(base, gains)
+        return replace(relaxed, sizes=sizes, minorant=low)
+
+    def _relaxed(self, x: FloatArray, witness: Witness, interrupted: bool) -> Relaxed:
+        """Return what a point and a witness in this part's coordinates prove."""
+        world, size = self._world, self._world.form.sparsity.size
+        bound = self._evaluate(witness)
+        low = Minorant(bound.base, bound.gains) if bound.finite else None
+        sizes = np.sqrt(self._form.sparsity.unit_scores(np.square(_rows(x))))
+        full = world.restored(scattered(x, self._coordinates, size))
+        if witness.extraction is None or witness.at is None:
+            duals = tuple(a for a in witness.duals if a is not None)
+            return Relaxed(full, 0.0, sizes, low, duals=duals, interrupted=interrupted)
+        at = world.restored(scattered(witness.at, self._coordinates, size))
+        return Relaxed(full, 0.0, sizes, low, at=at, stage=self._stage, interrupted=interrupted)
+
+    def _evaluate(self, witness: Witness) -> Bound:
+        """Return the bound of a witness on this part, rounded down.
+
+        The curvature was proved to be in the data when the part was made.
+        """
+        if self._norms is None:
+            self._norms = tuple(column_norms(t.design) for t in self._form.terms)
+        taken = None if witness.extraction is None else Extraction(witness.extraction)
+        at = witness.at if taken is not None else None
+        return dual_bound(
+            self._form,
+            witness.duals,
+            at=at,
+            extraction=taken,
+            norms=self._norms,
+            caution=CAUTION,
+        )
+
+    def _prepare(self, start: FloatArray, aim: Aim) -> None:
+        """Compute what makes nodes cheap, and choose the curvature to take out."""
+        if self._ready:
+            return
+        self._ready = True
+        form = self._form
+        simple = applies(form) and form.box is None and form.sparsity.groups is None
+        if not simple or form.matrix or form.sparsity.size > LIMIT or not self.units.size:
+            return
+        if not squares_hold(form):
+            return
+        if self._matrix is None:
+            self._matrix = hessian(form)
+        taken = curvature(form, self._matrix)
+        if taken is None:
+            return
+        fast = ExtractedRelaxation(form, taken)
+        if sum(t.design.shape[0] for t in form.terms) > form.sparsity.size:
+
+            def enough(value: float, bound: float) -> bool:
+                return bound >= aim.cutoff
+
+            found = relax_extracted(
+                form,
+                taken,
+                simple_diagonals(taken),
+                start,
+                report=enough,
+                deadline=aim.deadline,
+            )
+            if found is not None and found.witness is not None:
+                self._set(found.witness.extraction)
+        counted = form.sparsity.counted
+        if self._delta is not None or not np.any(form.ridge[counted] <= 0.0):
+            self._fast = fast
+
+    def _set(self, delta: FloatArray | None) -> None:
+        """Use proved curvature."""
+        self._delta = delta
+        if delta is None:
+            return
+        if self._world.scaling is not None:
+            whole = scattered(delta, self._coordinates, self._world.form.sparsity.size)
+            witness = self._world.scaling.witness(Witness((), extraction=whole))
+            if witness.extraction is not None:
+                delta = witness.extraction[self._coordinates]
+        self._stage = Stage(self._coordinates, delta)
+
+    # ---- smaller parts -----------------------------------------------------------------------
+
+    def finishes(self, node: Node) -> bool:
+        """Return True: what is one convex problem is solved as such."""
+        return True
+
+    def finish(self, node: Node) -> Finished | None:
+        """Return the bound of a node where nothing is left to choose: one convex problem."""
+        undecided = node.undecided
+        everything = undecided.size <= node.k and self.price == 0.0
+        if (undecided.size and not everything) or not self._world.points.form.traits.has_hessian:
+            return None
+        inside = node.status == IN
+        inside[undecided] = True
+        units = np.union1d(self.inside_units, self.units[inside])
+        x = self._minimum(self._world.points.form.sparsity.coordinates(units))
+        if x is None:
+            return None
+        witness = from_point(self._form, x[self._coordinates])
+        bound = self._evaluate(witness)
+        low = Minorant(bound.base, bound.gains) if bound.finite else None
+        proved = None if low is None else decide(low, node.status, node.k, self.price)
+        duals = tuple(a for a in witness.duals if a is not None)
+        value = node.bound if proved is None else proved.bound
+        return Finished(value, x=self._world.restored(x), duals=duals)
+
+    def shrunk(self, node: Node, before: int) -> DualPart | None:
+        """Return a part of fewer units, or this one where nodes are problems of their own."""
+        alive = int(np.sum(node.status != OUT))
+        if self._fast is not None:
+            return self._reduced(node.status) if alive <= _SHRINK * self.units.size else None
+        return self if node.undecided.size <= _AGAIN * before else None
+
+    def on(self, status: Any) -> DualPart:
+        """Return the part on the units that are not out."""
+        return self._reduced(np.where(status == OUT, OUT, UNDECIDED))
+
+    def _reduced(self, status: Any) -> DualPart:
+        """Return the part without the units that are out, those that are in for good."""
+        world = self._world
+        marked = np.zeros(world.form.sparsity.units, dtype=bool)
+        marked[self.units[status == OUT]] = True
+        keep = ~np.isin(self._coordinates, coordinates_of(marked, world.unit))
+        marked[:] = False
+        marked[self.units[status == IN]] = True
+        taken = np.intersect1d(self._coordinates, coordinates_of(marked, world.unit))
+        matrix = None if self._matrix is None else self._matrix[np.ix_(keep, keep)]
+        return DualPart(world, self._coordinates[keep], np.union1d(self._inside, taken), matrix)
+
+    # ---- points ------------------------------------------------------------------------------
+
+    def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
+        """Return the minimiser on a support."""
+        x = self._minimum(support)
+        return None if x is None else self._world.restored(x)
+
+    def _minimum(self, support: IntArray) -> FloatArray | None:
+        objective = self._world.points
+        try:
+            point = minimise_restricted(objective, support, objective.origin())
+        except UnboundedError:
+            return None
+        return point.x if np.isfinite(point.value) else None
+
+
+def _goal(node: Node, aim: Aim) -> Any:
+    """Return when a relaxation with a value and a bound is solved well enough."""
+    everything = node.undecided.size <= node.k
+
+    def enough(value: float, bound: float) -> bool:
+        if bound >= aim.cutoff + 1e-9 * abs(aim.cutoff):
+            return True
+        tight = value - bound <= 1e-9 * max(abs(value), abs(bound))
+        # It will not prune: what remains to be known is which units can be fixed.
+        return tight or (
+            not everything and value < aim.cutoff and value - bound <= 0.05 * (aim.cutoff - bound)
+        )
+
+    return enough
+
+
+def _rows(x: FloatArray) -> FloatArray:
+    return x if x.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
+
+
+__all__ = ["DualPart", "World", "objections"]

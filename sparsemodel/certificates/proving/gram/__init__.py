@@ -1,0 +1,1 @@
+"""Bounds of nodes from a Gram matrix, compiled: squared losses and plain cardinalities."""

@@ -1,0 +1,133 @@
+r"""Nodes with few supports left: all of them looked at, in one elimination.
+
+With :math:`|E_{ij}| \le u s_i s_j` and :math:`|e_j| \le u s_j Y` the rounding of ``H`` and ``g``,
+every ``x`` with ``m`` nonzeros has
+
+.. math:: P(x) \ge c_0 - \tfrac12 u Y^2 + \tfrac12 x^T (H + \Lambda) x - g^T x
+          - \tfrac12 (2 u m) \sum_i s_i^2 x_i^2
+
+for the computed ``H`` and ``g``, because :math:`(\sum s_i |x_i|)^2 \le m \sum s_i^2 x_i^2` and
+:math:`2 u Y \sigma \le u (Y^2 + \sigma^2)`. So a slightly smaller diagonal makes the quadratic a
+minorant. The elimination itself solves a problem whose matrix is off by at most
+:math:`\gamma_{3m+8} \sqrt{M_{ii} M_{jj}}` (Higham, *Accuracy and Stability of Numerical
+Algorithms*, Theorems 10.3 and 10.4), which the diagonal is lowered by as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from sparsemodel.certificates.arithmetic.rounding import TINY, U
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.node import IN, UNDECIDED
+from sparsemodel.interfaces import FloatArray, IntArray
+
+LIMIT = 2_000_000
+"""Supports up to which a node is enumerated: some milliseconds."""
+
+_MOST = 3
+"""Coordinates that may be left to choose."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumerated:
+    """The best support of a node, and a bound on all of them."""
+
+    bound: float
+    support: IntArray
+    """Sorted coordinates of the best support, those that are in among them."""
+
+
+def applies(candidates: int, k: int) -> bool:
+    """Return whether a node with so many undecided coordinates is small enough."""
+    return 1 <= k <= _MOST and candidates >= 1 and math.comb(candidates, k) <= LIMIT
+
+
+def enumerate_supports(
+    q: Quadratic,
+    active: IntArray,
+    status: Any,
+    balanced: IntArray,
+    k: int,
+    *,
+    caution: float = 1.0,
+) -> Enumerated | None:
+    """Return the best of all supports of a node; None where a pivot is not positive.
+
+    Parameters
+    ----------
+    active
+        Coordinates that may be nonzero, without those in ``balanced``.
+    status
+        ``OUT``, ``UNDECIDED`` or ``IN`` for each of them.
+    balanced
+        Coordinates without ridge that are always in.
+    k
+        How many undecided coordinates may be nonzero, 1 to 3.
+    caution
+        Multiple of the rounding allowance to subtract.
+
+    Notes
+    -----
+    O(C(m, k) + m^2 |in|) for ``m`` undecided coordinates.
+    """
+    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+
+    inside = np.concatenate([active[status == IN], balanced])
+    rest = active[status == UNDECIDED]
+    size = inside.size + k
+    squares = np.square(q.norms)
+    lost = 2.0 * q.unit * size * squares
+    lost += 64.0 * (size + 4.0) ** 2 * U * (squares + q.ridge)
+    diagonal = np.diag(q.hessian) + q.ridge - caution * lost
+    if not np.all(diagonal[np.concatenate([inside, rest])] > 0.0):
+        return None
+    # Scaled by powers of two to diagonals near one: gains stay, and nothing underflows.
+    safe = np.where(diagonal > 0.0, diagonal, 1.0)
+    scale = np.exp2(-np.round(0.5 * np.log2(safe)))
+    diagonal = (diagonal * scale) * scale
+    m = _scaled(q, scale, rest, rest)
+    m[np.diag_indices_from(m)] = diagonal[rest]
+    g = q.linear[rest] * scale[rest]
+    if not (np.all(np.isfinite(m)) and np.all(np.isfinite(g))):
+        return None
+    start = 0.0
+    if inside.size:
+        own = _scaled(q, scale, inside, inside)
+        own[np.diag_indices_from(own)] = diagonal[inside]
+        try:
+            lower = np.linalg.cholesky(own)
+        except np.linalg.LinAlgError:
+            return None
+        linear = q.linear[inside] * scale[inside]
+        right = np.column_stack([_scaled(q, scale, inside, rest), linear])
+        solved = solve_triangular(lower, right, lower=True, check_finite=False)
+        cross, slopes = solved[:, :-1], solved[:, -1]
+        m -= cross.T @ cross
+        g -= cross.T @ slopes
+        start = math.fsum(np.square(slopes))
+    chosen = np.full(_MOST, -1, dtype=np.int64)
+    gain = float(best_gain(np.ascontiguousarray(m), g, k, chosen))
+    if not math.isfinite(gain):
+        return None
+    gain = (gain + start) * (1.0 + caution * 64.0 * (size + 4.0) * U) + size * TINY
+    base = q.lowest_constant - caution * 0.5 * q.unit * q.aim**2 * (1.0 + 16.0 * U)
+    bound = base - 0.5 * gain
+    bound -= caution * 8.0 * U * (abs(base) + gain)
+    support = np.sort(np.concatenate([inside, rest[chosen[chosen >= 0]]]))
+    return Enumerated(math.nextafter(bound, -math.inf), support)
+
+
+def _scaled(q: Quadratic, scale: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Return a part of the scaled Hessian."""
+    part = q.hessian[np.ix_(rows, columns)]
+    return np.asarray((part * scale[rows][:, None]) * scale[columns])
+
+
+__all__ = ["LIMIT", "Enumerated", "applies", "enumerate_supports"]

@@ -1,0 +1,276 @@
+"""Nodes of squared losses, bounded with their Gram matrix by compiled code."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from sparsemodel.certificates.arithmetic.products import matrix_free
+from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
+from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
+from sparsemodel.certificates.proving.bounder import Stage as Recorded
+from sparsemodel.certificates.proving.gram.enumeration import applies, enumerate_supports
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
+from sparsemodel.certificates.proving.gram.stage import Stage, best_stage
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
+from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.minimisers.service import minimise_restricted
+
+_ROUNDS = 200
+_AT_ONCE = 2
+"""Units left to choose up to which a node is enumerated without a relaxation first."""
+
+_SHRINK = 0.8
+"""Curvature is taken out again when this share of the undecided units (or less) is left."""
+
+_COPY = 0.5
+"""Nodes get a smaller matrix when this share of its columns (or less) is left."""
+
+
+def objections(form: SparseRegression) -> tuple[str, ...]:
+    """Return every reason why nodes of ``form`` cannot be bounded with its Gram matrix."""
+    out = []
+    sparsity, box = form.sparsity, form.box
+    other = {t.loss.name for t in form.terms if not t.traits.gram}
+    if other:
+        out.append(f"{', '.join(sorted(other))} is no squared loss or linear term")
+    if form.matrix:
+        out.append("the variable is a matrix")
+    if sparsity.groups is not None:
+        out.append("groups are counted, not coordinates")
+    if sparsity.price > 0.0:
+        out.append("the cardinality has a price in the objective")
+    if form.region is not None:
+        out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
+    if any(matrix_free(t.design) for t in form.terms):
+        out.append("the entries of a matrix-free design cannot be read")
+    if sparsity.size > LIMIT:
+        out.append(f"there are {sparsity.size} coordinates, and it is for at most {LIMIT}")
+    if box is not None:
+        low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
+        if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
+            out.append("a coordinate that is always in has bounds")
+        if np.any((low > 0.0) | (high < 0.0)):
+            out.append("bounds keep counted coordinates away from zero")
+    return tuple(out)
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Gram:
+    """What all parts of a problem share."""
+
+    form: SparseRegression
+    q: Quadratic
+    counted: IntArray
+    ridged: IntArray
+    """Always-in coordinates with ridge."""
+    balanced: IntArray
+    """Always-in coordinates without ridge."""
+    box: Box | None
+    """Bounds on every coordinate, also those that the data prove."""
+    points: RegressionObjective | None
+    """The problem whose points are asked for, where it has bounds of its own."""
+    delay: float = 0.0
+
+    @classmethod
+    def of(cls, form: SparseRegression, points: SparseRegression) -> Gram:
+        """Compute what is shared, O(n p^2)."""
+        sparsity, box = form.sparsity, form.box
+        loose = form.ridge[sparsity.free] == 0.0
+        if box is not None:
+            low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
+            box = Box(low, high)
+        return cls(
+            form=form,
+            q=Quadratic.of(form),
+            counted=np.flatnonzero(sparsity.counted),
+            ridged=sparsity.free[~loose],
+            balanced=sparsity.free[loose],
+            box=box,
+            points=None if points.box is None else RegressionObjective(points),
+        )
+
+    def compiled(self) -> Any:
+        """Return the compiled solver of nodes; what compiling takes does not count as search."""
+        began = time.perf_counter()
+        from sparsemodel.certificates.proving.gram.warm import solve_node
+
+        self.delay += time.perf_counter() - began
+        return solve_node
+
+
+@final
+class GramPart(NodeBounder):
+    """Some units of a problem with squared losses, others in for good."""
+
+    def __init__(
+        self, gram: Gram, units: IntArray, inside: IntArray, stage: Stage | None = None
+    ) -> None:
+        self._gram, self._inside = gram, inside
+        self.units = units
+        self.inside_units = np.searchsorted(gram.counted, inside)
+        self.rounding = CAUTION * gram.q.unit * gram.q.aim**2
+        self._coordinates = gram.counted[units]
+        always = np.union1d(gram.ridged, inside)
+        self._active: IntArray = np.union1d(self._coordinates, always)
+        self._places = np.searchsorted(self._active, self._coordinates)
+        self._base: Any = np.full(self._active.size, IN, dtype=np.int8)
+        self._stage, self._ready = stage, stage is not None
+        self._recorded: Recorded | None = None
+
+    @classmethod
+    def root(cls, form: SparseRegression, points: SparseRegression) -> GramPart:
+        """Return the part that is the whole problem.
+
+        ``points`` is the problem itself, where ``form`` has narrower bounds.
+        """
+        gram = Gram.of(form, points)
+        return cls(gram, np.arange(gram.counted.size), np.empty(0, dtype=np.intp))
+
+    def _staged(self, deadline: float | None) -> Stage | None:
+        """Return the data of the relaxation, with the curvature that can be taken out."""
+        if not self._ready:
+            gram = self._gram
+            self._stage = best_stage(gram.q, self._active, gram.balanced, gram.box, deadline)
+            self._ready = True
+        return self._stage
+
+    @property
+    def delay(self) -> float:
+        """Return the seconds that compiling took."""
+        return self._gram.delay
+
+    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return what the start itself proves, O(p k)."""
+        stage = self._staged(aim.deadline)
+        if stage is None:
+            return None
+        return self._at(stage, stage.scaled(node.start), 0.0)
+
+    def relax(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return the relaxation by coordinate descent and Newton steps."""
+        stage = self._staged(aim.deadline)
+        if stage is None:
+            return None
+        solve_node = self._gram.compiled()
+        scale = max(abs(aim.cutoff), abs(aim.upper), 1e-300)
+        w, t, _, _, _ = solve_node(
+            stage.matrix,
+            stage.linear,
+            stage.constant,
+            stage.curvature,
+            stage.lower,
+            stage.upper,
+            stage.scaled(node.start),
+            node.hint,
+            self._full(node.status),
+            node.k,
+            math.inf if aim.exact else aim.cutoff + 1e-9 * scale,
+            1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale),
+            4 if aim.exact else _ROUNDS,
+        )
+        return self._at(stage, w, float(t))
+
+    def _at(self, stage: Stage, w: FloatArray, hint: float) -> Relaxed:
+        """Return a scaled point with what it proves in exact arithmetic."""
+        gram = self._gram
+        at = stage.point(w)
+        # Taken with CAUTION, so that whoever checks it proves no less.
+        low = minorant(
+            gram.q, stage.active, stage.balanced, at, stage.delta, gram.box, caution=CAUTION
+        )
+        x = np.zeros(gram.form.shape)
+        x[stage.active] = at[: stage.active.size]
+        x[stage.balanced] = at[stage.active.size :]
+        if low is not None:
+            away = np.delete(low.gains, self._places)
+            low = Minorant(
+                math.nextafter(math.fsum([low.base, *(-away).tolist()]), -math.inf),
+                low.gains[self._places],
+            )
+        sizes = np.abs(w[self._places])
+        if self._recorded is None:
+            self._recorded = Recorded(stage.active, stage.delta)
+        return Relaxed(x, hint, sizes, low, stage=self._recorded)
+
+    def _full(self, status: Any) -> Any:
+        """Return the status of all active coordinates."""
+        full = self._base.copy()
+        full[self._places] = status
+        return full
+
+    def finishes(self, node: Node) -> bool:
+        """Return whether one or two units are left to choose."""
+        return 1 <= node.k <= _AT_ONCE
+
+    def finish(self, node: Node) -> Finished | None:
+        """Return the best of all supports of a node where they are few enough to look at."""
+        gram = self._gram
+        # On a support where declared bounds hold coefficients the minimum is another one.
+        if gram.points is not None or not applies(int(node.undecided.size), node.k):
+            return None
+        gram.compiled()
+        found = enumerate_supports(
+            gram.q, self._active, self._full(node.status), gram.balanced, node.k, caution=CAUTION
+        )
+        if found is None:
+            return None
+        inside = np.isin(gram.counted, found.support)
+        return Finished(found.bound, units=np.flatnonzero(inside))
+
+    def shrunk(self, node: Node, before: int) -> GramPart | None:
+        """Return the part again with more curvature, while fixing shrinks the whole problem."""
+        left = self.units[node.status == UNDECIDED]
+        if node.depth or left.size > _SHRINK * before:
+            return None
+        taken = self._coordinates[node.status == IN]
+        return GramPart(self._gram, left, np.union1d(self._inside, taken))
+
+    def copied(self, node: Node) -> GramPart | None:
+        """Return the part on the columns that are left where they are much fewer; else None."""
+        alive = node.status != OUT
+        stage = self._stage
+        if stage is None or int(alive.sum()) > _COPY * alive.size:
+            return None
+        keep = np.ones(self._active.size, dtype=bool)
+        keep[self._places[~alive]] = False
+        part = GramPart(self._gram, self.units[alive], self._inside, stage.on(keep))
+        part._recorded = self._recorded
+        return part
+
+    def on(self, status: Any) -> GramPart:
+        """Return the part on the units that are not out."""
+        return GramPart(self._gram, np.flatnonzero(status != OUT), np.empty(0, dtype=np.intp))
+
+    def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
+        """Return the minimiser on a support, from the Gram matrix."""
+        q = self._gram.q
+        x = np.zeros(self._gram.form.shape)
+        if not support.size:
+            return x
+        matrix = q.hessian[np.ix_(support, support)]
+        matrix[np.diag_indices_from(matrix)] += q.ridge[support]
+        try:
+            values = cho_solve(cho_factor(matrix, lower=True), q.linear[support])
+        except np.linalg.LinAlgError:
+            return None
+        value = q.lowest_constant - 0.5 * float(q.linear[support] @ values)
+        if not value < below:
+            return None
+        x[support] = values
+        points = self._gram.points
+        box = None if points is None else points.form.box
+        if points is None or box is None or np.all((x >= box.lower) & (x <= box.upper)):
+            return x
+        return minimise_restricted(points, support, points.origin()).x
+
+
+__all__ = ["Gram", "GramPart", "objections"]

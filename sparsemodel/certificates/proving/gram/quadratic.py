@@ -1,0 +1,200 @@
+r"""Squared losses and linear terms as one quadratic, with bounds on what rounding did to it.
+
+.. math:: P(x) = c_0 + \tfrac12 x^T H x - g^T x + \tfrac12 \sum_j \lambda_j x_j^2, \qquad
+          H = \sum_t A_t^T \mathrm{diag}(c_t) A_t,\; g = \sum_t A_t^T \mathrm{diag}(c_t)(y_t - o_t)
+
+With :math:`s_j = \sqrt{H_{jj}}` and :math:`Y^2 = \sum c (y - o)^2` the inequality of Cauchy and
+Schwarz bounds the errors of the computed quantities by :math:`\gamma_m s_i s_j` and
+:math:`\gamma_m s_j Y` (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.5).
+A linear term takes its slopes from ``g``; its errors are counted by a larger ``s`` and ``Y``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import adjoint, column_norms, spread
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
+from sparsemodel.certificates.dual_bounds.diagonal_shift import squares_hold, weighted_gram
+from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_square_over
+from sparsemodel.certificates.proving.node import Minorant
+from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression, Term
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """The quadratic of a regression with squared losses and linear terms."""
+
+    hessian: FloatArray
+    """``H`` as computed, shape ``(p, p)``."""
+    linear: FloatArray
+    """``g`` as computed."""
+    lowest_constant: float
+    """Not above the exact ``c_0``."""
+    norms: FloatArray
+    """Upper bounds on ``s``."""
+    aim: float
+    """Upper bound on ``Y``."""
+    ridge: FloatArray
+    rows: int
+    unit: float
+    r"""The :math:`\gamma_m` of the computed ``H`` and ``g``."""
+    sound: bool = True
+    """Whether ``H`` may give curvature away: no square of a column underflowed."""
+
+    @classmethod
+    def of(cls, form: SparseRegression) -> Quadratic:
+        """Compute the quadratic of ``form``, O(n p^2)."""
+        p = form.sparsity.size
+        h, g = np.zeros((p, p)), np.zeros(p)
+        curved = [term for term in form.terms if term.traits.square]
+        rows = sum(term.design.shape[0] for term in curved)
+        squares = [np.zeros(0)]
+        for term in curved:
+            centre, weights = term.squares()
+            aim = centre if term.offset is None else centre - term.offset
+            weighted = weights * aim
+            h += weighted_gram(term.design, weights)
+            g += adjoint(term.design, weighted)
+            squares.append(weighted * aim)
+        energy = math.fsum(np.concatenate(squares))
+        unit = gamma(rows + len(form.terms) + 64)
+        lowest = form.constant + 0.5 * energy * (1.0 - 16.0 * U)
+        lowest -= 4.0 * U * (abs(form.constant) + energy) + TINY * rows
+        norms = np.sqrt(np.diag(h)) * (1.0 + unit) + 1e-150 * math.sqrt(rows)
+        aim_up = math.sqrt(energy) * (1.0 + 32.0 * U) + 1e-150 * math.sqrt(rows)
+        error = np.zeros(p)
+        for term in form.terms:
+            if not term.traits.square:
+                lowest += _add_linear(term, g, error, len(form.terms))
+                lowest -= 2.0 * U * abs(lowest)
+        if error.any():
+            norms, aim_up = _absorbed(error / unit, norms, aim_up)
+        return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, squares_hold(form))
+
+
+def _add_linear(term: Term, g: FloatArray, error: FloatArray, terms: int) -> float:
+    """Take a linear term's slopes from ``g``, add to its error, and return a lower constant."""
+    slopes = term.slopes()
+    g -= adjoint(term.design, slopes)
+    # The product, the weights, and the sums over terms.
+    count = term.design.shape[0] + terms + 64
+    error += spread(column_norms(term.design), gamma(count) * norm_up(slopes, axis=0))
+    if term.offset is None:
+        return 0.0
+    products = slopes * term.offset
+    size = add_up(np.abs(products))
+    return math.fsum(products) - 8.0 * U * size
+
+
+def _absorbed(reach: FloatArray, norms: FloatArray, aim: float) -> tuple[FloatArray, float]:
+    """Return larger ``(norms, aim)`` with ``norms * aim`` at least ``reach`` above what it was.
+
+    So the errors of linear terms are counted with those of the squared ones. A column that the
+    squared losses hardly see gets a larger norm, the others a larger aim.
+    """
+    largest = float(norms.max())
+    seen = np.maximum(norms, 1e-3 * largest) if largest > 0.0 else np.ones_like(norms)
+    more = (aim + float(np.max(reach / seen))) * (1.0 + 16.0 * U)
+    return np.maximum(norms, (norms * aim + reach) / more * (1.0 + 16.0 * U)), more
+
+
+def minorant(
+    quadratic: Quadratic,
+    active: IntArray,
+    balanced: IntArray,
+    x: FloatArray,
+    delta: FloatArray,
+    box: Box | None = None,
+    *,
+    caution: float = 1.0,
+) -> Minorant | None:
+    r"""Return the tangent minorant of the quadratic less :math:`\frac12 x^T \Delta x` at ``x``.
+
+    Parameters
+    ----------
+    active
+        Coordinates that may be nonzero, without those in ``balanced``.
+    balanced
+        Coordinates without ridge that are always in. Exact arithmetic has a point near ``x`` where
+        their slopes vanish; the minorant is taken there.
+    x
+        Values of the active coordinates, then of the balanced ones.
+    delta
+        Curvature to take out, for the active coordinates; that it may be taken is for the
+        caller to have proved.
+    box
+        Bounds on all coordinates.
+    caution
+        Multiple of the rounding allowance to subtract, see :data:`CAUTION`.
+
+    Returns
+    -------
+    Minorant or None
+        None when the balanced columns may be linearly dependent.
+
+    Notes
+    -----
+    O(p |support of x|).
+    """
+    q = quadratic
+    index = np.concatenate([active, balanced])
+    count = active.size
+    on = np.flatnonzero(x)
+    s = q.norms[index]
+    values = x[on]
+    weight = float(np.sum(s[on] * np.abs(values))) * (1.0 + gamma(on.size + 8))
+    product = q.hessian[np.ix_(index[on], index)].T @ values
+    shift = np.zeros(index.size)
+    shift[:count] = delta * x[:count]
+    g = q.linear[index]
+    error = (q.unit + gamma(on.size + 8)) * (1.0 + 2.0 * q.unit) * weight * s
+    moved = product - shift
+    rounding = 8.0 * U * (np.abs(product) + np.abs(shift))
+    v = moved - g
+    spread = error + rounding + q.unit * q.aim * s + 8.0 * U * (np.abs(moved) + np.abs(g))
+    pieces = values * moved[on]
+    energy = 0.5 * math.fsum(pieces)
+    sizes = np.abs(values)
+    slack = math.fsum(sizes * (error + rounding)[on]) + 8.0 * U * math.fsum(np.abs(pieces))
+    slack += TINY * (on.size + 1.0) * (1.0 + math.fsum(sizes))  # products that underflow
+    if balanced.size:
+        own = s[count:]
+        lowest = _lowest_eigenvalue(q, balanced, own)
+        if not lowest > 0.0:
+            return None
+        reach = float(norm_up((np.abs(v[count:]) + spread[count:]) / own)) / lowest
+        reach *= 1.0 + 64.0 * U
+        width = math.sqrt(balanced.size) * reach * (1.0 + 8.0 * U)
+        spread = spread + s * width
+        tilt = float(norm_up((np.abs(moved[count:]) + (error + rounding)[count:]) / own))
+        slack += tilt * reach + width * width
+    slack *= caution
+    spread = spread * caution
+    base = q.lowest_constant - energy - slack
+    base -= caution * 8.0 * U * (abs(q.lowest_constant) + abs(energy) + slack)
+    curvature = np.nextafter(q.ridge[active] + delta, 0.0)
+    if box is None:
+        reach_up = (np.abs(v[:count]) + spread[:count]) * (1.0 + 8.0 * U) + TINY
+        gains = half_square_over(reach_up, curvature)
+    else:
+        own = Box(box.lower[active], box.upper[active])
+        gains = coordinate_gains(v[:count], spread[:count] + TINY, curvature, own)
+    if not (math.isfinite(base) and not np.any(np.isnan(gains))):
+        return None
+    return Minorant(base, gains)
+
+
+def _lowest_eigenvalue(q: Quadratic, balanced: IntArray, own: FloatArray) -> float:
+    """Return a lower bound on the least eigenvalue of the balanced columns, scaled to norm one."""
+    scaled = q.hessian[np.ix_(balanced, balanced)] / np.outer(own, own)
+    size = int(balanced.size)
+    return float(np.linalg.eigvalsh(scaled)[0]) - size * (q.unit + 64.0 * size * U)
+
+
+__all__ = ["Quadratic", "minorant"]

@@ -1,0 +1,204 @@
+"""A stage of a proof: which candidates are left, and the curvature taken out of their data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.interfaces import BoolArray, Box, FloatArray, IntArray
+from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
+
+_FILL = 0.97
+"""Share of the rows that the columns may be before nothing is expected from the extraction."""
+
+_WORTH = 0.01
+"""Curvature in units of the ridge that is worth a Cholesky factorisation."""
+
+_LITTLE = 1e-6
+"""Curvature in units of the column's square below which a coordinate is scaled by its column."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """The relaxation's data on the candidates that are left, scaled to curvatures of one.
+
+    Where a coordinate has next to no curvature, only bounds, it is scaled by its column.
+    """
+
+    active: IntArray
+    """Candidates and ridged always-in coordinates, sorted."""
+    balanced: IntArray
+    """Always-in coordinates without ridge."""
+    delta: FloatArray
+    """Proved curvature, for ``active``."""
+    matrix: FloatArray
+    linear: FloatArray
+    constant: float
+    root: FloatArray
+    """``w = root * x``."""
+    curvature: FloatArray
+    """Ridge plus curvature in units of ``root``: one, or less."""
+    lower: FloatArray
+    upper: FloatArray
+    """Bounds on ``w``."""
+    solve_h: FloatArray = field(repr=False)
+    solve_g: FloatArray = field(repr=False)
+
+    def scaled(self, x: FloatArray) -> FloatArray:
+        """Return the scaled values of a point in the form's coordinates."""
+        return np.asarray(np.clip(self.root * x[self.active], self.lower, self.upper))
+
+    def point(self, w: FloatArray) -> FloatArray:
+        """Return unscaled values of ``active`` then ``balanced`` for scaled ``w``."""
+        x = w / self.root
+        if not self.balanced.size:
+            return x
+        on = np.flatnonzero(x)
+        return np.concatenate([x, self.solve_g - self.solve_h[:, on] @ x[on]])
+
+    def on(self, keep: BoolArray) -> Stage:
+        """Return the stage on some of its active coordinates."""
+        return replace(
+            self,
+            active=self.active[keep],
+            delta=self.delta[keep],
+            matrix=np.ascontiguousarray(self.matrix[np.ix_(keep, keep)]),
+            linear=self.linear[keep],
+            root=self.root[keep],
+            curvature=self.curvature[keep],
+            lower=self.lower[keep],
+            upper=self.upper[keep],
+            solve_h=self.solve_h[:, keep],
+        )
+
+
+def extraction(q: Quadratic, active: IntArray, balanced: IntArray) -> FloatArray | None:
+    r"""Return proved curvature for ``active``, :math:`m\,\mathrm{diag}(1/(S^{-1})_{jj})`.
+
+    ``S`` is the Schur complement of the balanced coordinates. None when there is too little to
+    be worth its cost: at the ridge's scale, or where there are hardly more rows than columns.
+    One Cholesky factorisation for the choice, one for the proof.
+    """
+    size = active.size
+    if not size or size + balanced.size > _FILL * q.rows or not q.sound:
+        return None
+    index = np.concatenate([active, balanced])
+    h = q.hessian[np.ix_(index, index)]
+    schur = h[:size, :size].copy()
+    try:
+        if balanced.size:
+            factor = cho_factor(h[size:, size:], lower=True)
+            schur -= h[:size, size:] @ cho_solve(factor, h[size:, :size])
+        lower, _ = cho_factor(schur, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        return None
+    inverse, failed = dpotri(lower, lower=1)
+    if failed:
+        return None
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    if not (np.all(np.isfinite(inverse)) and np.all(np.diag(inverse) > 0.0)):
+        return None
+    root = 1.0 / np.sqrt(np.diag(inverse))
+    inverse *= root[:, None]
+    inverse *= root
+    largest = _largest_eigenvalue(inverse)
+    diagonal = np.square(root) / largest
+    if not np.all(np.isfinite(diagonal)) or np.all(diagonal < _WORTH * q.ridge[active]):
+        return None
+    # Cholesky's margin counts the sums over terms as well: a few rows more than there are.
+    for shrink in (2e-3, 5e-2):
+        out = diagonal * (1.0 - shrink)
+        full = np.concatenate([out, np.zeros(balanced.size)])
+        if certainly_psd(h.copy(), full, q.rows + 64):
+            return np.asarray(out)
+    return None
+
+
+def _largest_eigenvalue(matrix: FloatArray) -> float:
+    """Estimate the largest eigenvalue, to a share of about 1e-3."""
+    if matrix.shape[0] < 32:
+        return float(np.linalg.eigvalsh(matrix)[-1])
+    start = 1.0 + 1e-3 * np.cos(np.arange(matrix.shape[0]))
+    try:
+        found = eigsh(matrix, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)
+    except ArpackError:
+        return float(np.abs(matrix).sum(axis=0).max())  # never below it
+    return float(found[0])
+
+
+def make_stage(
+    q: Quadratic, active: IntArray, balanced: IntArray, delta: FloatArray, box: Box | None = None
+) -> Stage | None:
+    """Return the stage for a proved ``delta``; None where a coordinate has no ridge or bounds."""
+    ridge = q.ridge[active] + delta
+    lower, upper = np.full(active.size, -np.inf), np.full(active.size, np.inf)
+    if box is not None:
+        lower, upper = box.lower[active], box.upper[active]
+    held = np.isfinite(lower) & np.isfinite(upper)
+    if active.size and not np.all((ridge > 0.0) | held):
+        return None
+    if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
+        return None
+    matrix = q.hessian[np.ix_(active, active)]
+    g = q.linear[active].copy()
+    constant = q.lowest_constant
+    solve_h = np.zeros((balanced.size, active.size))
+    solve_g = np.zeros(balanced.size)
+    if balanced.size:
+        cross = q.hessian[np.ix_(balanced, active)]
+        try:
+            factor = cho_factor(q.hessian[np.ix_(balanced, balanced)], lower=True)
+        except np.linalg.LinAlgError:
+            return None
+        solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, q.linear[balanced])
+        matrix -= cross.T @ solve_h
+        g -= cross.T @ solve_g
+        constant -= 0.5 * float(q.linear[balanced] @ solve_g)
+    own = np.square(q.norms[active])
+    root = np.sqrt(np.where(held & (ridge < _LITTLE * own), np.where(own > 0.0, own, 1.0), ridge))
+    matrix[np.diag_indices_from(matrix)] -= delta
+    matrix /= root[:, None]
+    matrix /= root
+    return Stage(
+        active=active,
+        balanced=balanced,
+        delta=delta,
+        matrix=np.ascontiguousarray(matrix),
+        linear=g / root,
+        constant=constant,
+        root=root,
+        curvature=ridge / root / root,
+        lower=lower * root,
+        upper=upper * root,
+        solve_h=solve_h,
+        solve_g=solve_g,
+    )
+
+
+def best_stage(
+    q: Quadratic,
+    active: IntArray,
+    balanced: IntArray,
+    box: Box | None = None,
+    deadline: float | None = None,
+) -> Stage | None:
+    """Return the stage with curvature taken out where there is some; None without any ridge.
+
+    Curvature that could not be taken out before the deadline is left where it is.
+    """
+    size = active.size
+    cost = 4.0 * cholesky_cost(size) + inverse_cost(size)
+    delta = extraction(q, active, balanced) if Budget(deadline).fits(cost) else None
+    stage = None if delta is None else make_stage(q, active, balanced, delta, box)
+    return stage or make_stage(q, active, balanced, np.zeros(active.size), box)
+
+
+__all__ = ["Stage", "best_stage", "extraction", "make_stage"]

@@ -1,0 +1,400 @@
+"""Prove a point optimal by branch and bound, with a record that can be checked again."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.certify import (
+    assemble,
+    certify,
+    check_value,
+    checked_point,
+    solver_progress,
+)
+from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.bound_search import Candidate
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds, named
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
+from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
+from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
+from sparsemodel.certificates.proving.bounder import NodeBounder
+from sparsemodel.certificates.proving.dual import part as dual
+from sparsemodel.certificates.proving.gram import part as gram
+from sparsemodel.certificates.proving.incumbent import Incumbent
+from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
+from sparsemodel.certificates.proving.records.replay import Checked, checked, tree_bound
+from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
+from sparsemodel.certificates.proving.records.writing import Recorder
+from sparsemodel.certificates.proving.search import Search, Standing
+from sparsemodel.certificates.proving.searches import NOTHING, SEARCHED, searched
+from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
+from sparsemodel.certificates.statements.exact_fit import exact_fit
+from sparsemodel.certificates.statements.objective_interval import (
+    Primal,
+    constant_part,
+    feasible_upper,
+    primal,
+)
+from sparsemodel.interfaces import (
+    DataError,
+    FloatArray,
+    Iteration,
+    MissingDependencyError,
+    SparseRegression,
+    UnsupportedProblemError,
+)
+from sparsemodel.numerics.budget import Budget, gram_cost
+from sparsemodel.numerics.objectives.closing import contradiction
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """What is to be proved, and what is known."""
+
+    form: SparseRegression
+    inner: SparseRegression
+    """The problem within its coefficient bounds."""
+    x: FloatArray
+    gap: float
+    tree: Any
+    """Of an earlier proof; None where there is none."""
+    deadline: float | None
+    progress: Callable[[Standing], object] | None
+    max_nodes: int | None
+
+    def search(self, *, quick: bool) -> Search:
+        """Return the search; ``quick`` bounds nodes by compiled code."""
+        form, inner = self.form, self.inner
+        kind: type[gram.GramPart | dual.DualPart] = gram.GramPart if quick else dual.DualPart
+        root: NodeBounder = kind.root(inner, form)
+
+        incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(form, x))
+        exact, constant = exact_fit(form, self.x, incumbent.upper), constant_part(form)
+
+        def allowed(upper: float) -> float:
+            # Nothing is to be closed below the rounding of the products, nor of an exact fit.
+            size = min(abs(upper), abs(upper - constant))
+            return upper if exact else max(0.98 * self.gap * size, root.rounding)
+
+        recorder = Recorder(gram=quick, boxed=inner is not form, earlier=self.tree)
+        return Search(
+            root,
+            incumbent,
+            recorder,
+            allowed=allowed,
+            deadline=self.deadline,
+            progress=self.progress,
+            max_nodes=self.max_nodes,
+        )
+
+    def parts(self, search: Search, known: Checked | None) -> list[Node]:
+        """Return where a search begins: everything, or the parts that an earlier one left."""
+        sparsity, root = self.form.sparsity, search.root
+        if known is None:
+            status = np.full(sparsity.units, UNDECIDED, dtype=np.int8)
+            return [Node(root, status, sparsity.budget, self.x)]
+        search.floor = known.closed
+        left = [leaf for leaf in known.leaves if leaf.bound < search.cutoff]
+        search.floor = min(
+            [known.closed, *(leaf.bound for leaf in known.leaves if leaf.bound >= search.cutoff)]
+        )
+        if not left:
+            return []
+        alive = np.any([leaf.status != OUT for leaf in left], axis=0)
+        root = root.on(np.where(alive, UNDECIDED, OUT))
+        return [
+            Node(
+                root,
+                leaf.status[root.units],
+                leaf.k,
+                self.x,
+                bound=leaf.bound,
+                link=leaf.link,
+                depth=0 if len(left) == 1 else 1,
+            )
+            for leaf in left
+        ]
+
+
+@np.errstate(all="ignore")  # a bound that overflows is not finite, and none
+def prove(
+    form: SparseRegression,
+    x: FloatArray,
+    *,
+    names: Sequence[str] | None = None,
+    gap: float = 1e-4,
+    time_limit: float | None = 60.0,
+    max_nodes: int | None = None,
+    duals: Sequence[tuple[FloatArray, ...]] = (),
+    backend: str = "",
+    history: Sequence[Iteration] = (),
+    progress: Callable[[Standing], object] | None = None,
+    resume: Certificate | None = None,
+    bounds: CoefficientBounds | None = None,
+    known: Sequence[Candidate] = (),
+) -> Certificate:
+    """Search supports until no feasible point can be better than the best one by more than ``gap``.
+
+    Parameters
+    ----------
+    form
+        Losses with conjugates; groups, rows of matrices, signs, bounds and prices as far as the
+        relaxation understands them.
+    x
+        A feasible point to start from; better ones replace it.
+    names
+        A name for every coordinate; ``x[j]`` by default.
+    gap
+        Relative gap to reach, at least 1e-9.
+    time_limit
+        Seconds after which the gap reached is reported; None for no limit. Compiling is not
+        counted.
+    max_nodes
+        Limit on the number of nodes looked at.
+    duals
+        Gradients of the terms in their predictions that a solver met, for the bound without
+        branching.
+    backend
+        Who found the point.
+    history
+        The solver's iterations, for the picture.
+    progress
+        Called with each :class:`Standing`; returning True ends the search.
+    resume
+        The certificate of an earlier proof of this problem. Its bounds are evaluated again, the
+        parts that it closed stay closed, and the search goes on with the others.
+    bounds
+        Bounds on the coefficients that the data prove; those of ``resume`` take their place.
+    known
+        Bounds without branching that are known already; without any, a quarter of the time is kept.
+
+    Returns
+    -------
+    Certificate
+        For the best point. Its bound is the least over all parts of the search, open ones included.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        When the relaxation cannot be solved for this kind of problem; the reasons are listed.
+    DataError
+        When ``x`` is infeasible or ``gap`` makes no sense.
+    CertificateError
+        When ``resume`` is of another problem, or holds no tree to go on with.
+
+    Notes
+    -----
+    Squared losses hold the Gram matrix of the candidates, ``p^2`` numbers. Nodes' bounds are
+    evaluated with running error bounds: the printed one holds for the exact problem.
+    """
+    began = time.perf_counter()
+    tree, inner = None, form
+    if resume is not None:
+        tree = stored_tree(resume, form, gap)
+        bounds = resume.witness.bounds if tree["boxed"] else None
+        inner = within(form, bounds, primal(form, checked_point(form, resume.x)))
+    elif bounds is not None:
+        inner = boxed(form, bounds)
+    quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
+    reasons = () if quick else dual.objections(inner)
+    if reasons:
+        raise UnsupportedProblemError(
+            "This cannot be proved by branching: " + "; ".join(reasons), reasons
+        )
+    x, at_point = _start(form, x, gap)
+    deadline = None if time_limit is None else began + time_limit
+    products = gram_cost(sum(term.design.shape[0] for term in form.terms), form.sparsity.size)
+    if quick and tree is None and not Budget(deadline).fits(products):
+        # The Gram matrix alone would take longer: the bound of a certificate is all there is.
+        return certify(
+            form,
+            x,
+            names=names,
+            duals=duals,
+            backend=backend,
+            history=history,
+            target=gap,
+            time_limit=time_limit,
+        )
+    if resume is not None:
+        x, at_point = better(form, x, at_point, resume)
+    reserve = Reserve(began, time_limit, known)
+    task = _Task(form, inner, x, gap, tree, reserve.deadline, progress, max_nodes)
+    search, interrupted = _run(task, quick)
+    return _Conclusion(task, search, interrupted, began, bounds, resume).certificate(
+        reserve, duals, names, backend, history
+    )
+
+
+def _start(form: SparseRegression, x: FloatArray, gap: float) -> tuple[FloatArray, Primal]:
+    """Return the point to start from, checked."""
+    if not (math.isfinite(gap) and gap >= 1e-9):
+        raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
+    x = checked_point(form, x)
+    at_point = primal(form, x)
+    check_value(at_point)
+    if at_point.violations:
+        raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
+    return x, at_point
+
+
+def _run(task: _Task, quick: bool) -> tuple[Search, bool]:
+    """Run a search, or go on with a stored one; return whether the user stopped it."""
+    known = None
+    if task.tree is not None:
+        known = checked(task.form, task.inner, task.tree, caution=CAUTION)
+    search = task.search(quick=quick)
+    try:
+        search.run(task.parts(search, known))
+    except KeyboardInterrupt:
+        return search, True
+    except MissingDependencyError as missing:
+        reasons = dual.objections(task.inner)
+        if reasons or task.tree is not None:
+            raise
+        warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
+        return _run(task, False)
+    return search, False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Conclusion:
+    """A search that has ended, and what it proves."""
+
+    task: _Task
+    search: Search
+    interrupted: bool
+    began: float
+    bounds: CoefficientBounds | None
+    resume: Certificate | None
+
+    def certificate(
+        self,
+        reserve: Reserve,
+        duals: Sequence[tuple[FloatArray, ...]],
+        names: Sequence[str] | None,
+        backend: str,
+        history: Sequence[Iteration],
+    ) -> Certificate:
+        """Return the certificate of the best point."""
+        task, search = self.task, self.search
+        form, x = task.form, search.incumbent.x
+        final = primal(form, x)
+        record = search.recorder.to_dict()
+        proved = self._proved(record)
+        if contradicts(final, proved):
+            raise contradiction(form, proved, final.upper, SEARCHED)
+        witness = self._root_witness()
+        at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf
+        value = max(proved, at_root)
+        source = f"{SEARCHED}: {search.recorder.count} nodes, {self._left} open"
+        root = reserve.bound(
+            form,
+            x,
+            final,
+            proved=value,
+            gap=task.gap,
+            duals=duals,
+            interrupted=self.interrupted,
+            began=self.began,
+        )
+        best = root.best
+        if self.bounds is not None:  # what the parts rest on, the bound at the root rests on too
+            again = replace(best.witness, bounds=self.bounds)
+            best = replace(best, witness=again, bound=evaluate(task.inner, again))
+        if best.bound.value > at_root:
+            witness, at_root = best.witness, best.bound.value
+            if at_root > value:
+                value, source = at_root, f"{best.source} ({source})"
+        # No part can be better than the point itself, however far beyond it the closed ones are.
+        value = min(value, final.upper)
+        bound = Bound(value, 0.0, SEARCHED, "" if math.isfinite(value) else NOTHING)
+        bound = named(bound, witness.bounds)
+        certificate = assemble(
+            form,
+            x,
+            final,
+            Candidate(witness, bound, source),
+            names=names,
+            backend=backend,
+            progress=self._moments(history, root.progress if best.bound.value >= value else ()),
+            target=task.gap,
+            seconds=time.perf_counter() - self.began,
+            proof={"summary": self._summary(bound, at_root, final), "tree": record},
+        )
+        return replace(certificate, assumptions=(*certificate.assumptions, searched(record)))
+
+    def _proved(self, record: dict[str, Any] | None) -> float:
+        """Return the bound of the parts, no higher than what the record proves."""
+        task, proved = self.task, self.search.bound
+        if task.inner is not task.form and record is not None and not record["gram"]:
+            # Parts of a box are evaluated on fewer columns here than by whoever checks the
+            # record, with smaller allowances for rounding.
+            proved = min(proved, checked(task.form, task.inner, record).bound)
+        if self.resume is None:
+            return proved
+        return at_least(proved, self.resume, lambda: tree_bound(task.form, task.inner, task.tree))
+
+    @property
+    def _left(self) -> int:
+        return self.search.open + self.interrupted
+
+    def _root_witness(self) -> Witness:
+        """Return the witness of the root's relaxation, where it is not in the record anyway."""
+        first, size = self.search.first, self.task.form.sparsity.size
+        bare = Witness((), bounds=self.bounds)
+        if first is None or first.stage is None or first.duals is not None:
+            return bare
+        at = first.x if first.at is None else first.at
+        if not np.all(np.isfinite(at)):
+            return bare
+        delta = np.zeros(size)
+        delta[first.stage.active] = first.stage.delta
+        witness = replace(extracted(self.task.inner, at, delta), bounds=self.bounds)
+        if np.any(delta > 0.0):
+            return witness
+        return replace(witness, at=None, extraction=None)
+
+    def _moments(self, history: Sequence[Iteration], last: Sequence[Progress]) -> list[Progress]:
+        """Return the solver's and the search's moments, then those of the bound at the root."""
+        moments, before = solver_progress(history), 0.0
+        if self.resume is not None and self.resume.progress:
+            moments, before = list(self.resume.progress), self.resume.progress[-1].seconds
+        for s in self.search.history:
+            bound = s.bound if s.bound < math.inf else s.value
+            moments.append(Progress(before + s.seconds, s.value, bound, "proof"))
+        return moments + [p._replace(seconds=before + p.seconds) for p in last]
+
+    def _summary(self, bound: Bound, at_root: float, final: Primal) -> dict[str, Any]:
+        search, left = self.search, self._left
+        if self.interrupted:
+            ended = "interrupted"
+        elif left:
+            ended = "time limit"
+        elif search.nodes or final.upper - bound.value <= final.upper - search.cutoff:
+            ended = "closed"
+        else:  # where rounding decides there may be nothing to branch on
+            ended = "rounding leaves nothing to bound"
+        return {
+            "method": bound.method + " on the perspective relaxation",
+            "nodes": search.recorder.count,
+            "open": left,
+            "decided by bounds": search.fixed,
+            "bound at the root": at_root,
+            "gap asked for": self.task.gap,
+            "ended": ended,
+        }
+
+
+__all__ = ["prove"]

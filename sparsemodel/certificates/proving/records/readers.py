@@ -1,0 +1,219 @@
+"""What the records of a tree hold, evaluated on the data of a regression."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import column_norms
+from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, nothing
+from sparsemodel.certificates.dual_bounds.diagonal_shift import (
+    Extraction,
+    applies,
+    certainly_psd,
+    hessian,
+    squares_hold,
+)
+from sparsemodel.certificates.dual_bounds.witness import extracted
+from sparsemodel.certificates.proving.gram import enumeration
+from sparsemodel.certificates.proving.gram.part import objections
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant
+from sparsemodel.certificates.relaxation.regulariser import unit_of
+from sparsemodel.interfaces import (
+    Box,
+    CertificateError,
+    FloatArray,
+    SparseRegression,
+)
+
+
+class Reader(ABC):
+    """Evaluates what a record holds on the data."""
+
+    root: Bound | None = None
+    """What the dual point of the first record proves, where it is one."""
+    price: float = 0.0
+
+    def begun(self) -> Any:
+        """Return what is known of the whole problem beside the statuses of units."""
+        return None
+
+    @abstractmethod
+    def minorant(self, record: Any, status: Any, known: Any) -> Minorant | None:
+        """Return what the point of a record proves, over all units."""
+
+    @abstractmethod
+    def enumerated(self, status: Any, k: int) -> float:
+        """Return the bound of a part whose supports are all looked at again."""
+
+    def below(self, record: Any, status: Any, k: int, known: Any) -> Any:
+        """Return what is known of the parts that a record is divided into."""
+        return known
+
+
+class GramReader(Reader):
+    """Evaluates points of squared losses with their Gram matrix."""
+
+    def __init__(self, form: SparseRegression, stages: Any, caution: float) -> None:
+        reasons = objections(form)
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        self._form, self._caution, self.price = form, caution, form.sparsity.price
+        self._q = q = Quadratic.of(form)
+        sparsity, box = form.sparsity, form.box
+        self._counted, free = np.flatnonzero(sparsity.counted), sparsity.free
+        self._balanced = free[form.ridge[free] == 0.0]
+        self._always = np.setdiff1d(free, self._balanced)
+        if box is not None:
+            low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
+            box = Box(low, high)
+        self._box = box
+        self._stages = [self._stage(q, stage) for stage in stages]
+
+    def _stage(self, q: Quadratic, stage: Any) -> tuple[Any, FloatArray]:
+        member, full = _stage(stage, self._form.sparsity.size)
+        if np.any(full > 0.0):
+            index = np.concatenate([np.flatnonzero(member), self._balanced])
+            h = q.hessian[np.ix_(index, index)]
+            diagonal = np.where(np.isin(index, self._balanced), 0.0, full[index])
+            if np.any(full[self._balanced] > 0.0):
+                raise ValueError("curvature is taken out of a coordinate without ridge")
+            if not (q.sound and certainly_psd(h, diagonal, q.rows + 64)):
+                raise _no_curvature()
+        return member, full
+
+    def minorant(self, record: Any, status: Any, known: Any) -> Minorant | None:
+        """Return what a point proves, over all units."""
+        alive = _alive(self._form, status)
+        if "x" not in record:
+            return None
+        number = record["stage"]
+        member, delta = self._stages[number]
+        live = np.flatnonzero(alive)
+        live = live[~np.isin(live, self._balanced)]
+        if number < 0 or not np.all(member[live]):
+            raise ValueError("a stage does not cover a part")
+        x = np.zeros(alive.size)
+        x[indices(record["at"], x.size)] = np.array(record["x"], dtype=np.float64)
+        point = x[np.concatenate([live, self._balanced])]
+        if not np.all(np.isfinite(point)):
+            raise ValueError("a point is not finite")
+        low = minorant(
+            self._q, live, self._balanced, point, delta[live], self._box, caution=self._caution
+        )
+        if low is None:
+            return None
+        gains = np.zeros(alive.size)
+        gains[live] = low.gains
+        base = math.fsum([low.base, *(-gains[self._always]).tolist()])
+        return Minorant(math.nextafter(base, -math.inf), gains[self._counted])
+
+    def enumerated(self, status: Any, k: int) -> float:
+        """Look at every support of a part again."""
+        if not enumeration.applies(int(np.sum(status == UNDECIDED)), k):
+            raise ValueError("a part has too many supports to have been looked at")
+        live = np.sort(np.concatenate([self._counted[status != OUT], self._always]))
+        full = np.full(self._form.sparsity.size, IN, dtype=np.int8)
+        full[self._counted] = status
+        found = enumeration.enumerate_supports(
+            self._q, live, full[live], self._balanced, k, caution=self._caution
+        )
+        return -math.inf if found is None else found.bound
+
+
+class DualReader(Reader):
+    """Evaluates dual points on the data."""
+
+    def __init__(self, form: SparseRegression, stages: Any, caution: float) -> None:
+        self._form, self._caution, self.price = form, caution, form.sparsity.price
+        self._norms = tuple(column_norms(term.design) for term in form.terms)
+        self.root: Bound | None = None
+        sound = bool(stages) and applies(form) and squares_hold(form)
+        h = hessian(form) if sound else None
+        self._stages = [self._stage(stage, h) for stage in stages]
+
+    def _stage(self, stage: Any, h: FloatArray | None) -> tuple[Any, FloatArray]:
+        member, full = _stage(stage, self._form.sparsity.size)
+        if h is None or self._form.matrix:
+            raise ValueError("curvature can be taken out of squared losses only")
+        rows = sum(term.design.shape[0] for term in self._form.terms)
+        active = np.flatnonzero(member)
+        if np.any(full > 0.0) and not certainly_psd(h[np.ix_(active, active)], full[active], rows):
+            raise _no_curvature()
+        return member, full
+
+    def minorant(self, record: Any, status: Any, known: Any) -> Minorant | None:
+        """Return what a dual point proves, over all units."""
+        bound = self._bound(record, _alive(self._form, status))
+        self.root = bound if self.root is None else self.root
+        return Minorant(bound.base, bound.gains) if bound.finite else None
+
+    def _bound(self, record: Any, alive: Any) -> Bound:
+        form = self._form
+        extraction, at = None, None
+        if "stage" in record:
+            number = record["stage"]
+            member, full = self._stages[number]
+            if number < 0 or not np.all(member[alive]):
+                raise ValueError("a stage does not cover a part")
+            at = np.zeros(form.shape)
+            at[indices(record["at"], at.size)] = np.array(record["x"], dtype=np.float64)
+            if not np.all(np.isfinite(at)):
+                raise ValueError("a point is not finite")
+            at[~alive] = 0.0
+            duals = extracted(form, at, full).duals
+            extraction = Extraction(full)
+        elif "duals" in record:
+            points = tuple(np.array(a, dtype=np.float64) for a in record["duals"])
+            shapes = [(term.design.shape[0], *form.shape[1:]) for term in form.terms]
+            finite = all(np.all(np.isfinite(a)) for a in points)
+            if [a.shape for a in points] != shapes or not finite:
+                raise ValueError("a dual point does not fit the predictions")
+            duals = points
+        else:
+            return nothing("no dual point")
+        return dual_bound(
+            form, duals, at=at, extraction=extraction, norms=self._norms, caution=self._caution
+        )
+
+    def enumerated(self, status: Any, k: int) -> float:
+        """Raise ValueError: only quadratics are enumerated."""
+        raise ValueError("supports of squared losses alone can be looked at one by one")
+
+
+def _alive(form: SparseRegression, status: Any) -> Any:
+    """Return the coordinates of units that are not out, and the free ones."""
+    return np.append(status != OUT, True)[unit_of(form)]
+
+
+def _stage(stage: Any, size: int) -> tuple[Any, FloatArray]:
+    """Return which coordinates a stage covers, and the curvature claimed for all of them."""
+    active = indices(stage["active"], size)
+    full, member = np.zeros(size), np.zeros(size, dtype=bool)
+    full[active], member[active] = np.array(stage["delta"], dtype=np.float64), True
+    if not np.all(np.isfinite(full)) or np.any(full < 0.0):
+        raise ValueError("extracted curvature is negative or not finite")
+    return member, full
+
+
+def _no_curvature() -> CertificateError:
+    return CertificateError(
+        "line 'proof.tree.stages' does not hold: the data do not have this curvature."
+    )
+
+
+def indices(values: Any, size: int) -> Any:
+    """Return different indices below ``size``; raise ValueError where they are not."""
+    index = np.array(values, dtype=np.intp)
+    if index.ndim != 1 or np.unique(index).size != index.size:
+        raise ValueError("an index appears twice")
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise ValueError("an index does not exist")
+    return index
+
+
+__all__ = ["DualReader", "GramReader", "Reader", "indices"]

@@ -1,0 +1,240 @@
+"""A stored tree, every part of it evaluated again from the data alone.
+
+Whoever has the data recomputes the bound of every part that was closed; the least of them bounds
+the problem. Trees of earlier releases are read as well: those of squared losses number coordinates
+where this one numbers units, and those of the other losses have no head.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound, nothing
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, decide
+from sparsemodel.certificates.proving.records.readers import (
+    DualReader,
+    GramReader,
+    Reader,
+    indices,
+)
+from sparsemodel.certificates.proving.records.writing import KIND
+from sparsemodel.certificates.relaxation.regulariser import unit_of
+from sparsemodel.interfaces import (
+    Cardinality,
+    CertificateError,
+    IntArray,
+    SparseRegression,
+)
+
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError)
+"""What reading a tree raises that is not made as it should."""
+
+_OLD = "regions"
+"""The kind of earlier trees of all losses; those of squared losses had none."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A part of the feasible set that a stored tree says nothing more about."""
+
+    link: tuple[int, int]
+    """The record that says the last thing, and on which side of its branch (0: no branch)."""
+    status: Any
+    """``OUT``, ``UNDECIDED`` or ``IN`` for every unit of the form."""
+    k: int
+    bound: float
+    """What was proved about it, evaluated again."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """A stored tree after every part was evaluated again on the data."""
+
+    closed: float
+    """Least bound on what decisions cut off."""
+    leaves: tuple[Leaf, ...]
+    root: Bound | None
+    """What the dual point of the first record proves; None where it is none."""
+
+    @property
+    def bound(self) -> float:
+        """Return the bound that the tree proves."""
+        return min([self.closed, *(leaf.bound for leaf in self.leaves)])
+
+
+def tree_bound(form: SparseRegression, within: SparseRegression, tree: Any) -> Bound:
+    """Return the bound that a stored tree proves, every part evaluated again on the data.
+
+    ``within`` is the problem in the coefficient bounds of the certificate.
+
+    Raises
+    ------
+    CertificateError
+        When the tree is malformed, or not one of this problem.
+    """
+    value = max(checked(form, within, tree).bound, infimum_bound(form, caution=1.0).value)
+    if math.isnan(value) or value == -math.inf:
+        return nothing("the tree proves nothing")
+    # Another machine rounds otherwise, within what either subtracts.
+    return Bound(value, 1e-11 * abs(value), "branch and bound")
+
+
+def checked(
+    form: SparseRegression, within: SparseRegression, tree: Any, *, caution: float = 1.0
+) -> Checked:
+    """Return a stored tree with its bounds computed from the data alone.
+
+    ``caution`` is the multiple of the rounding allowance to subtract.
+
+    Raises
+    ------
+    CertificateError
+        When the tree is malformed, or not one of this problem.
+    """
+    tree = upgraded(form, tree)
+    try:
+        inner = within if tree["boxed"] else form
+        kind = GramReader if tree["gram"] is True else DualReader
+        reader = kind(inner, tree["stages"], caution)
+        start = np.full(form.sparsity.units, UNDECIDED, dtype=np.int8)
+        return Replay(form.sparsity, start, tree["nodes"], reader).run()
+    except MALFORMED as error:
+        if isinstance(error, CertificateError):
+            raise
+        raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
+
+
+def upgraded(form: SparseRegression, tree: Any) -> dict[str, Any]:
+    """Return a tree of any release in the words of this one.
+
+    Raises
+    ------
+    CertificateError
+        When it is malformed.
+    """
+    try:
+        return _upgraded(form, tree)
+    except MALFORMED as error:
+        raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
+
+
+def _upgraded(form: SparseRegression, tree: Any) -> dict[str, Any]:
+    kind = tree.get("kind")
+    if kind == KIND:
+        return {name: tree[name] for name in ("kind", "gram", "boxed", "stages", "nodes")}
+    if kind == _OLD:
+        return {**tree, "kind": KIND, "gram": False, "boxed": True}
+    if kind is not None:
+        raise ValueError("the tree is of another kind of proof")
+    unit = unit_of(form)
+    nodes = []
+    for record in tree["nodes"]:
+        new = dict(record)
+        for name in ("out", "in"):
+            if name in record:
+                new[name] = [int(unit[j]) for j in indices(record[name], unit.size)]
+        if "branch" in record:
+            j, *children = record["branch"]
+            new["branch"] = [int(unit[indices([j], unit.size)[0]]), *children]
+        nodes.append(new)
+    return {"kind": KIND, "gram": True, "boxed": False, "stages": tree["stages"], "nodes": nodes}
+
+
+@final
+class Replay:
+    """Goes through the records of a tree, evaluating each on the part that it is about."""
+
+    def __init__(self, sparsity: Cardinality, start: Any, nodes: list[Any], reader: Reader) -> None:
+        """``start`` is the status of every unit to begin with."""
+        self._sparsity, self._start, self._nodes, self._reader = sparsity, start, nodes, reader
+
+    def run(self) -> Checked:
+        """Return the parts that the tree leaves, with their bounds."""
+        lowest, leaves, seen = math.inf, list[Leaf](), set[int]()
+        todo: list[tuple[int, Any, int, float, Any]] = [
+            (0, self._start, self._sparsity.budget, -math.inf, self._reader.begun())
+        ]
+        while todo:
+            number, status, k, known, facts = todo.pop()
+            if not isinstance(number, int) or number < 0 or number in seen:
+                raise ValueError(f"record {number} appears twice")
+            seen.add(number)
+            record = self._nodes[number]
+            out = indices(record.get("out", []), status.size)
+            inside = indices(record.get("in", []), status.size)
+            decided = np.concatenate([out, inside])
+            if np.any(status[decided] != UNDECIDED) or np.unique(decided).size != decided.size:
+                raise ValueError("a unit is decided twice")
+            low, known = self._evaluate(record, status, k, known, decided, facts)
+            if decided.size:
+                lowest = min(lowest, self._cut(low, status, k, known, out, inside))
+                status = status.copy()
+                status[out], status[inside] = OUT, IN
+                k -= int(inside.size)
+                known = max(known, self._value(low, status, k))
+            if "next" in record:
+                todo.append((record["next"], status, k, known, facts))
+            elif "branch" in record:
+                j, *children = record["branch"]
+                if j < 0 or status[j] != UNDECIDED or len(children) != 2:
+                    raise ValueError(f"record {number} branches on a unit decided before")
+                below = self._reader.below(record, status, k, facts)
+                for side, decision in ((1, IN), (2, OUT)):
+                    part = status.copy()
+                    part[j] = decision
+                    room = k - (decision == IN)
+                    bound = max(known, self._value(low, part, room))
+                    child = children[side - 1]
+                    if room < 0:
+                        continue  # nothing is feasible there
+                    if child == -1:
+                        leaves.append(Leaf((number, side), part, room, bound))
+                    else:
+                        todo.append((child, part, room, bound, below))
+            else:
+                leaves.append(Leaf((number, 0), status, k, known))
+        return Checked(lowest, tuple(leaves), self._reader.root)
+
+    def _evaluate(
+        self, record: Any, status: Any, k: int, known: float, decided: IntArray, facts: Any
+    ) -> tuple[Minorant | None, float]:
+        """Return what the point of a record proves on a part."""
+        if record.get("enumerated") is True:
+            if decided.size:
+                raise ValueError("decisions in a part whose supports were all looked at")
+            return None, max(known, self._reader.enumerated(status, k))
+        low = self._reader.minorant(record, status, facts)
+        return low, max(known, self._value(low, status, k))
+
+    def _value(self, low: Minorant | None, status: Any, k: int) -> float:
+        if k < 0:
+            return math.inf  # more units are in than may be
+        proved = None if low is None else decide(low, status, k, self._reader.price)
+        return -math.inf if proved is None else proved.bound
+
+    def _cut(
+        self,
+        low: Minorant | None,
+        status: Any,
+        k: int,
+        known: float,
+        out: IntArray,
+        inside: IntArray,
+    ) -> float:
+        """Return the least bound of what the decisions of a record cut off."""
+        proved = None if low is None else decide(low, status, k, self._reader.price)
+        if proved is None:
+            return known
+        cut = min(
+            proved.if_in[out].min(initial=math.inf), proved.if_out[inside].min(initial=math.inf)
+        )
+        return max(known, float(cut))
+
+
+__all__ = ["MALFORMED", "Checked", "Leaf", "Replay", "checked", "tree_bound", "upgraded"]

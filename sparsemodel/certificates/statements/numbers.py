@@ -1,0 +1,78 @@
+"""The numbers behind the fingerprints of a problem: what somebody without this package needs to
+declare it again from the data.
+
+Plain JSON values. Data are not among them: of every matrix there is the fingerprint and the columns
+it stands in, and targets have a fingerprint of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.certificates.files.codec import encode
+from sparsemodel.certificates.files.packing import pack
+from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces.precision import SparsePrecision
+
+
+def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]]) -> dict[str, Any]:
+    """Return weights, offsets, ridge, bounds, and which coordinates are always in or grouped.
+
+    ``blocks`` are the columns and fingerprints of each term's matrices.
+    """
+    box, groups = form.box, form.sparsity.groups
+    lower = None if box is None else np.broadcast_to(box.lower, form.shape)
+    upper = None if box is None else np.broadcast_to(box.upper, form.shape)
+    found = {
+        "terms": [
+            {
+                "blocks": [
+                    {"columns": _index(columns), "entries": entries}
+                    for columns, entries in sorted(parts, key=lambda part: part[1])
+                ],
+                "weights": _array(term.weights),
+                "offset": _array(term.offset),
+            }
+            for term, parts in zip(form.terms, blocks, strict=True)
+        ],
+        "ridge": _array(form.ridge),
+        "free": _index(form.sparsity.free),
+        "groups": None if groups is None else [int(g) for g in groups],
+        "lower": _array(lower),
+        "upper": _array(upper),
+    }
+    out: dict[str, Any] = encode(found)
+    return out
+
+
+def edges_of(form: SparsePrecision) -> dict[str, Any]:
+    """Return required and forbidden edges as numbers ``i * p + j`` with ``i < j``."""
+    p = form.order
+    above = np.arange(p * p).reshape(p, p)[np.triu_indices(p, 1)]
+    keys = form.rows * p + form.cols
+    required = keys[form.sparsity.free]
+    return {
+        "required": _index(required[required % (p + 1) != 0]),  # without the diagonal
+        "forbidden": _index(np.setdiff1d(above, keys)),
+    }
+
+
+def _array(values: FloatArray | None) -> dict[str, Any] | None:
+    """Return an array as JSON values: one number where all entries are the same."""
+    if values is None:
+        return None
+    if values.size and np.all(values == values.flat[0]):
+        return {"shape": list(values.shape), "every": float(values.flat[0])}
+    return pack(values)
+
+
+def _index(values: IntArray) -> list[int] | dict[str, int]:
+    """Return sorted indices; a range where they are one of more than two."""
+    if values.size > 2 and np.array_equal(values, np.arange(values[0], values[0] + values.size)):
+        return {"from": int(values[0]), "to": int(values[-1]) + 1}
+    return [int(v) for v in values]
+
+
+__all__ = ["edges_of", "numbers_of"]

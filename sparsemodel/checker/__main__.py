@@ -1,0 +1,63 @@
+"""``python -m sparsemodel.checker certificate.json data.npz``: does the certificate hold?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from sparsemodel.checker import graph, regression
+from sparsemodel.checker.claims import Report
+from sparsemodel.checker.files import FORMATS, NotChecked, Refuted, load, read
+
+_EXACT = 20_000
+"""Entries up to which --exact is meant."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check a certificate; return 0 when it holds, 1 when it does not, 2 when that is not known."""
+    parser = argparse.ArgumentParser(prog="python -m sparsemodel.checker", description=__doc__)
+    parser.add_argument("certificate", help="a .json file")
+    parser.add_argument(
+        "data", nargs="+", help=".npz, .npy or .csv files with the data it is about"
+    )
+    parser.add_argument("--exact", action="store_true", help="rational numbers, no rounding at all")
+    given = parser.parse_args(arguments)
+    report = Report()
+    report.unknown("who wrote the file, when, how and with which versions (line 'writer')")
+    status, verdict = 0, ""
+    try:
+        with np.errstate(all="ignore"):
+            body = read(given.certificate)
+            data = load(given.data)
+            if given.exact and max(a.size for a in data.arrays.values()) > _EXACT:
+                raise NotChecked(f"--exact is for matrices of up to {_EXACT} entries")
+            if body["format"] == FORMATS[1]:
+                if given.exact:
+                    raise NotChecked("--exact is for piecewise quadratic losses")
+                claim = graph.check(body, data, report)
+            else:
+                claim = regression.check(body, data, given.exact, report)
+        kind = "in exact rational arithmetic" if given.exact else "in floats with error bounds"
+        verdict = f"the certificate HOLDS, {kind}: {claim}"
+    except Refuted as error:
+        status, verdict = 1, f"the certificate does NOT hold: {error}"
+    except (NotChecked, NotImplementedError, MemoryError) as error:
+        status, verdict = 2, f"not checked: {error}"
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        np.linalg.LinAlgError,
+    ) as error:
+        status, verdict = 1, f"the certificate does NOT hold: it is malformed ({error!r})"
+    sys.stdout.write(report.text() + "\n" + verdict + "\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

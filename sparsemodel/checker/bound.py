@@ -1,0 +1,278 @@
+r"""The objective at a point, and the lower bound that a dual point proves.
+
+For any ``a`` in the domains of the conjugates and ``v = sum_t A_t' (c_t a_t)``
+
+.. math:: P(x) \ge \text{constant} + \sum_i c_i (a_i o_i - \ell_i^*(a_i))
+          - \sum_{j \text{ free}} h_j(v_j) - \text{the } k \text{ largest of } h_g(v_g) - \gamma,
+
+    h_j(v) = \max_{l_j \le x \le u_j} -v x - \tfrac{\lambda_j}{2} x^2 ,
+
+because ``l(u) >= a u - l*(a)`` and the rest is minimised coordinate by coordinate. Without ridge
+and bounds ``h_j`` is infinite unless ``v_j = 0``. Where all losses are squares and the Hessian of
+their sum less a diagonal ``D >= 0`` is positive semidefinite, the tangent at a point ``w`` of the
+losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D w``, the ridges
+``lambda + D`` and ``w'Dw/2`` added.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.checker.arithmetic import (
+    TINY,
+    UNIT,
+    Ball,
+    Number,
+    add_up,
+    gamma,
+    high,
+    low,
+    middle,
+    put,
+    total,
+    up,
+)
+from sparsemodel.checker.losses import widened
+from sparsemodel.checker.problem import Problem, Term
+
+Dual = tuple[Any, Any]
+"""A bound before the counted units gain anything, and upper bounds on what each can gain."""
+
+
+def predictions(problem: Problem, term: Term, x: Any) -> Number:
+    """Return ``A x + o`` from the columns where ``x`` is not zero."""
+    on = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    return term.A[:, on] @ problem.number(x[on]) + term.o
+
+
+def weighted(term: Term, values: Number) -> Number:
+    """Return ``c`` times values, which are one or several for each observation."""
+    return (term.c if len(values.shape) == 1 else term.c[:, None]) * values
+
+
+def objective(problem: Problem, x: Any) -> Number:
+    """Return ``P(x)``."""
+    at, ridge = problem.number(x), problem.ridge if x.ndim == 1 else problem.ridge[:, None]
+    out = total(ridge * at * at) / 2 + problem.constant
+    for term in problem.terms:
+        out = out + total(weighted(term, term.loss.value(predictions(problem, term, x), term.y)))
+    nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+    count = np.unique(problem.unit[nonzero & (problem.unit >= 0)]).size
+    return _scalar(out + problem.price * count)
+
+
+def dual(problem: Problem, points: list[Any] | None, at: Any = None, taken: Any = None) -> Dual:
+    """Return what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out.
+
+    That the curvature may be taken is for the caller to have shown.
+    """
+    duals: list[Number] = []
+    for index, term in enumerate(problem.terms):
+        if points is not None:
+            point = problem.number(points[index])
+            duals.append(widened(term.loss, point, term.y) if isinstance(point, Ball) else point)
+        elif term.loss.name == "linear_term":
+            duals.append(problem.number(term.y))
+        else:
+            duals.append(predictions(problem, term, at) - problem.number(term.y))
+    ridge = problem.ridge
+    if taken is not None:
+        ridge, point = ridge + problem.number(taken), problem.number(at)
+        rows = problem.number(taken if at.ndim == 1 else taken[:, None])
+    zero = _unbounded(problem, ridge)
+    if zero.size:
+        balanced = _balanced(problem, duals, zero)
+        if balanced is None:
+            return -np.inf, np.full(problem.units, np.inf)
+        duals = balanced
+    base, v = problem.constant, problem.number(np.zeros(problem.shape))
+    for term, a in zip(problem.terms, duals, strict=True):
+        conjugate = term.loss.conjugate(a, term.y)
+        if not np.all(conjugate < np.inf):
+            return -np.inf, np.full(problem.units, np.inf)
+        base = base + total(weighted(term, a * term.o)) - total(weighted(term, conjugate))
+        v = v + term.A.T @ weighted(term, a)
+    if taken is not None:
+        base, v = base + total(rows * point * point) / 2, v - rows * point
+    v = put(v, zero, 0.0)
+    gains = _gains(problem, v, ridge)
+    free = gains[problem.free]
+    return _down(low(_scalar(base)), add_up(free.ravel().tolist())), problem.per_unit(gains)
+
+
+def region_bound(problem: Problem, found: Dual, inside: Any, out: Any) -> Any:
+    """Return the bound where some units are in for good and some are zero."""
+    base, gains = found
+    away = (problem.lower > 0.0) | (problem.upper < 0.0)
+    away = away if away.ndim == 1 else away.any(axis=1)
+    must = inside.copy()
+    must[problem.unit[away & (problem.unit >= 0)]] = True
+    if np.any(must & out) or must.sum() > problem.budget:
+        return np.inf  # nothing is feasible there
+    price = high(problem.price)
+    price = price.item() if isinstance(price, np.ndarray) else price
+    profits = gains - price
+    if not problem.exact:
+        profits = profits + 2.0 * UNIT * (np.abs(gains) + price)
+    optional = np.sort(profits[~must & ~out])[::-1][: problem.budget - int(must.sum())]
+    chosen = [*profits[must], *(g for g in optional if g > 0)]
+    return _down(base, add_up(chosen))
+
+
+def bound(problem: Problem, found: Dual) -> Any:
+    """Return the bound over all feasible points."""
+    nothing = np.zeros(problem.units, dtype=bool)
+    return region_bound(problem, found, nothing, nothing)
+
+
+def _gains(problem: Problem, v: Number, ridge: Number) -> Any:
+    """Return upper bounds on ``h``, in the shape of ``x``; convex in ``v``."""
+    ridge = ridge if len(v.shape) == 1 else ridge[:, None]
+    if not isinstance(v, Ball):
+        return _gain_at(problem, v, ridge + 0 * v)
+    curvature = np.maximum(low(ridge), 0.0) + np.zeros(v.shape)
+    return np.maximum(*(_gain_at(problem, end, curvature) for end in (low(v), high(v))))
+
+
+def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
+    """Return ``h`` at exact slopes and curvatures, rounded up."""
+    some = d > 0
+    peak = np.where(some, -v / np.where(some, d, 1), np.where(v > 0, -np.inf, np.inf))
+    peak = np.where(~some & (v == 0), 0, peak)
+    if v.dtype == object:
+        lower, upper = problem.number(problem.lower), problem.number(problem.upper)
+    else:
+        lower, upper = problem.lower, problem.upper
+    x = np.minimum(np.maximum(peak, lower), upper)
+    endless = np.abs(x) == np.inf
+    x = np.where(endless, 0, x)
+    if v.dtype == object:
+        gain = -v * x - d * x * x / 2
+    else:  # the peak is rounded itself, which changes the gain by far less than one rounding
+        gain = high(-(Ball(v) * x) - Ball(d) * x * Ball(x) / 2) + 2.0 * UNIT * np.abs(v * x)
+        gain = np.where((v == 0.0) & (x == 0.0), 0.0, gain + TINY * (x != 0.0))
+    return np.where(endless, np.inf, gain)
+
+
+def _unbounded(problem: Problem, ridge: Number) -> Any:
+    """Return the free coordinates with neither curvature nor bounds, where ``v`` must vanish."""
+    endless = np.isinf(problem.lower) & np.isinf(problem.upper)
+    endless = endless if endless.ndim == 1 else endless.any(axis=1)
+    return problem.free[(middle(ridge)[problem.free] == 0.0) & endless[problem.free]]
+
+
+def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] | None:
+    """Return a dual point, or where there is one, with exactly ``sum_t A_tj' (c_t a_t) = 0``.
+
+    With ``B`` the columns ``zero`` and ``R`` the observations with room in their domain, ``a - R B
+    y`` with ``(B' C R B) y = B' C a`` is one. In floats ``y`` is not computed but bounded, by the
+    residual over the least eigenvalue.
+    """
+    columns = [term.matrix[:, zero] for term in problem.terms]
+    norms = np.sqrt(sum((b**2).sum(axis=0) for b in columns))
+    scale = np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))  # exact powers of two
+    columns = [b / scale for b in columns]
+    sums: Any = sum(
+        problem.number(b).T @ weighted(t, a)
+        for b, t, a in zip(columns, problem.terms, duals, strict=True)
+    )
+    if np.all(high(abs(sums)) == 0):
+        return duals
+    rooms = [_room(t, a) for t, a in zip(problem.terms, duals, strict=True)]
+    most = min(max((float(r.max(initial=0.0)) for r in rooms), default=0.0), 1e300)
+    for share in (0.1, 1e-3, 1e-6, 1e-9):
+        moving = [r >= share * most if most > 0.0 else r > 0.0 for r in rooms]
+        found = (_moved_exactly if problem.exact else _moved)(
+            problem, duals, columns, sums, moving, rooms
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _room(term: Term, a: Number) -> Any:
+    """Return how far each row can move inside the domain of the conjugate."""
+    at = middle(a)
+    if term.loss.name == "multinomial_loss":
+        s = at.copy()
+        s[np.arange(s.shape[0]), term.y.astype(int)] += 1.0
+        return s.min(axis=1)
+    room = np.minimum(at - term.loss.lower, term.loss.upper - at)
+    return room if room.ndim == 1 else room.min(axis=1)
+
+
+def _moved(
+    problem: Problem, duals: list[Number], columns: list[Any], sums: Ball, moving: Any, rooms: Any
+) -> list[Number] | None:
+    size = columns[0].shape[1]
+    gram, rows = np.zeros((size, size)), 0
+    for term, b, on in zip(problem.terms, columns, moving, strict=True):
+        gram += b[on].T @ (term.c.mid[on][:, None] * b[on])
+        rows += int(on.sum())
+    error = (gamma(rows + 16) + 64.0 * size * size * UNIT) * float(np.trace(gram)) + TINY
+    least = float(np.linalg.eigvalsh(gram)[0]) - 2.0 * error
+    if not least > 0.0:
+        return None
+    reach = float(np.sqrt(np.sum(np.square(high(abs(sums)))))) / least * (1.0 + gamma(100))
+    out = []
+    for a, b, on, room in zip(duals, columns, moving, rooms, strict=True):
+        rad = on * np.sqrt(np.square(b).sum(axis=1)) * reach * (1.0 + gamma(size + 100))
+        before = a.rad if a.rad.ndim == 1 else a.rad.max(axis=1)
+        if not np.all((rad + before)[on] <= room[on]):
+            return None
+        out.append(Ball(a.mid, up(a.rad + (rad if a.mid.ndim == 1 else rad[:, None]))))
+    return out
+
+
+def _moved_exactly(
+    problem: Problem, duals: list[Number], columns: list[Any], sums: Any, moving: Any, rooms: Any
+) -> list[Number] | None:
+    size = columns[0].shape[1]
+    gram: Any = problem.number(np.zeros((size, size)))
+    for term, b, on in zip(problem.terms, columns, moving, strict=True):
+        exact = problem.number(b[on])
+        gram = gram + exact.T @ (term.c[on][:, None] * exact)
+    y = solve(gram, sums)
+    if y is None:
+        return None
+    out = []
+    for a, b, on in zip(duals, columns, moving, strict=True):
+        moved = a.copy()
+        moved[on] = a[on] - problem.number(b[on]) @ y
+        out.append(moved)
+    return out
+
+
+def solve(matrix: Any, right: Any) -> Any:
+    """Return the solution of equations in Fractions by elimination; None where there is none."""
+    m, r = matrix.copy(), right.copy()
+    for i in range(m.shape[0]):
+        pivots = [j for j in range(i, m.shape[0]) if m[j, i] != 0]
+        if not pivots:
+            return None
+        m[[i, pivots[0]]], r[[i, pivots[0]]] = m[[pivots[0], i]], r[[pivots[0], i]]
+        r[i], m[i] = r[i] / m[i, i], m[i] / m[i, i]
+        for j in range(m.shape[0]):
+            if j != i:
+                r[j], m[j] = r[j] - m[j, i] * r[i], m[j] - m[j, i] * m[i]
+    return r
+
+
+def _scalar(x: Number) -> Number:
+    return x.item() if isinstance(x, np.ndarray) else x
+
+
+def _down(base: Any, gain: Any) -> Any:
+    """Return ``base - gain``, rounded down unless both are exact."""
+    if isinstance(base, Fraction) and isinstance(gain, (Fraction, int)):
+        return base - gain
+    found = float(base) - float(gain)
+    if gain == 0:
+        return float(base)
+    return float(np.nextafter(found, -np.inf)) if np.isfinite(found) else -np.inf
+
+
+__all__ = ["Dual", "bound", "dual", "objective", "predictions", "region_bound", "solve", "weighted"]

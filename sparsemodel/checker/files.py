@@ -1,0 +1,255 @@
+"""What is read: the certificate, and the reader's data.
+
+A certificate is JSON with nothing twice, a digest that fits, and packed arrays. The reader's arrays
+may have any names: each is found again by its fingerprint.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Refuted(Exception):
+    """Something that the certificate says is not so."""
+
+
+class NotChecked(Exception):
+    """Something that cannot be checked with what there is."""
+
+
+FORMATS = ("sparsemodel-certificate", "sparsemodel-precision-certificate")
+
+
+def read(path: str) -> dict[str, Any]:
+    """Return the certificate in a file; only its form has been looked at."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            body = json.load(stream, object_pairs_hook=_once, parse_constant=_no_constant)
+    except OSError as error:
+        raise NotChecked(f"{path} cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise Refuted(f"{path} is not a certificate: {error}") from None
+    if not isinstance(body, dict) or body.get("format") not in FORMATS:
+        raise Refuted(f"{path} is not a certificate: line 'format' says something else.")
+    if body.get("version") != 2:
+        raise NotChecked(f"files of version {body.get('version')!r}; this checker reads version 2")
+    kept = {key: value for key, value in body.items() if key != "digest"}
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    if body.get("digest") != hashlib.sha256(text.encode()).hexdigest():
+        raise Refuted("line 'digest' does not fit: the file was changed or damaged.")
+    if body["problem"].get("numbers") is None:
+        raise NotChecked(
+            "the problem: the file holds no line 'problem.numbers' (it was written by an earlier "
+            "release), so that weights, ridge and bounds cannot be known from it"
+        )
+    return body
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a line is there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def real(value: Any) -> float:
+    """Return a number of the file; the texts inf, -inf and nan stand for themselves."""
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Refuted(f"{value!r} stands where a number must be.")
+    return float(value)
+
+
+def array(item: Any) -> Any:
+    """Return a packed array, None for null: base64 of float64, or one number for all entries."""
+    if item is None:
+        return None
+    shape = tuple(int(s) for s in item["shape"])
+    if min(shape, default=0) < 0 or math.prod(shape) > 2**28:
+        raise Refuted(f"an array of shape {shape}.")
+    if "every" in item:
+        return np.full(shape, real(item["every"]))
+    values = np.frombuffer(base64.b64decode(item["values"], validate=True), dtype="<f8")
+    if "positions" not in item:
+        return values.reshape(shape).astype(np.float64)
+    positions = np.frombuffer(base64.b64decode(item["positions"], validate=True), dtype="<i8")
+    if positions.size and (positions.min() < 0 or positions.max() >= math.prod(shape)):
+        raise Refuted("an array has positions that do not exist.")
+    out = np.zeros(math.prod(shape))
+    out[positions] = values
+    return out.reshape(shape)
+
+
+def index(item: Any, size: int) -> Any:
+    """Return a list of different indices below ``size``, or a range ``from .. to``."""
+    if isinstance(item, dict):
+        out = np.arange(int(item["from"]), int(item["to"]))
+    else:
+        out = np.array(item, dtype=np.int64)
+        if any(isinstance(i, bool) or not isinstance(i, int) for i in item):
+            raise Refuted("an index is not a whole number.")
+    if out.ndim != 1 or np.unique(out).size != out.size:
+        raise Refuted("an index appears twice.")
+    if out.size and (out.min() < 0 or out.max() >= size):
+        raise Refuted("an index does not exist.")
+    return out
+
+
+@dataclass
+class Data:
+    """Arrays by name, with names of their columns where a file gives them."""
+
+    arrays: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, list[str]] = field(default_factory=dict)
+    _prints: dict[str, str] = field(default_factory=dict)
+
+    def matrix(self, print_: str, rows: int, columns: int) -> tuple[str, Any]:
+        """Return the matrix with that fingerprint, and its name."""
+        if print_ == f"ones:{rows}" and columns == 1:
+            return "a column of ones", np.ones((rows, 1))
+        if not print_.startswith("sha256:"):
+            raise NotChecked("the data: the certificate is about a matrix without known entries")
+        for name, values in self.arrays.items():
+            found = values[:, None] if values.ndim == 1 else values
+            if name not in self._prints:
+                self._prints[name] = fingerprint(found)
+            if self._prints[name] == print_:
+                return name, found
+        shapes = ", ".join(f"{name} {v.shape}" for name, v in self.arrays.items())
+        raise Refuted(
+            f"none of your arrays ({shapes}) has the fingerprint of the certificate's matrix "
+            f"({rows} rows, {columns} columns, {print_[:19]}...): it is about other data, or about "
+            "a matrix that was computed from yours."
+        )
+
+    def vector(self, print_: str) -> tuple[str, Any]:
+        """Return the target with that hash, and how it was found."""
+        if print_ == array_hash(None):
+            raise Refuted("the certificate has no target.")
+        for name, values in self.arrays.items():
+            flat = values.ravel() if values.ndim == 2 and 1 in values.shape else values
+            ways = [(name, flat)]
+            if set(np.unique(flat[:1000])) <= {0.0, 1.0}:
+                ways.append((f"{name} with 0 as -1", np.where(flat > 0.0, 1.0, -1.0)))
+            for label, candidate in ways:
+                if array_hash(candidate) == print_:
+                    return label, candidate
+        size = max((v.shape[0] for v in self.arrays.values()), default=0)
+        if array_hash(np.zeros(size)) == print_:
+            return "zeros", np.zeros(size)
+        raise Refuted("none of your arrays has the hash of the certificate's target.")
+
+
+def fingerprint(matrix: Any) -> str:
+    """Return the SHA-256 of the float64 entries, in blocks of 256 rows.
+
+    A block without zeros is hashed as it is, another one as the counts of its rows, then the
+    columns and values of what is not zero.
+    """
+    digest = hashlib.sha256(repr(tuple(int(s) for s in matrix.shape)).encode())
+    for start in range(0, matrix.shape[0], 256):
+        rows = np.ascontiguousarray(matrix[start : start + 256], dtype="<f8")
+        if np.all(rows):
+            digest.update(b"dense" + rows.tobytes())
+        else:
+            digest.update(b"sparse" + (rows != 0.0).sum(axis=1).astype("<i8").tobytes())
+            digest.update(np.nonzero(rows)[1].astype("<i8").tobytes() + rows[rows != 0.0].tobytes())
+    return "sha256:" + digest.hexdigest()
+
+
+def array_hash(values: Any) -> str:
+    """Return the SHA-256 of the shape and the float64 entries; ``none`` for no array."""
+    if values is None:
+        return "none"
+    values = np.ascontiguousarray(values, dtype="<f8") + 0.0
+    return hashlib.sha256(repr(values.shape).encode() + values.tobytes()).hexdigest()
+
+
+def load(paths: list[str]) -> Data:
+    """Return the arrays in ``.npz``, ``.npy`` and ``.csv`` files (sparse ``.npz`` as well)."""
+    data = Data()
+    for path in paths:
+        name, ending = Path(path).stem, Path(path).suffix.lower()
+        try:
+            if ending == ".npz":
+                _add_npz(data, path, name)
+            elif ending == ".npy":
+                _add(data, name, np.load(path, allow_pickle=False))
+            elif ending == ".csv":
+                _add_csv(data, path, name)
+            else:
+                raise NotChecked(f"{path}: data must be .npz, .npy or .csv files")
+        except (OSError, ValueError, KeyError) as error:
+            raise NotChecked(f"{path}: it cannot be read ({error})") from None
+    if not data.arrays:
+        raise NotChecked("there are no arrays of numbers in the data")
+    return data
+
+
+def _add_npz(data: Data, path: str, name: str) -> None:
+    with np.load(path, allow_pickle=False) as arrays:
+        if {"format", "shape", "data"} <= set(arrays.files):
+            import scipy.sparse
+
+            if int(np.prod(arrays["shape"])) > 2**27:
+                raise NotChecked(f"{path}: too large to be made dense")
+            _add(data, name, scipy.sparse.load_npz(path).toarray())
+            return
+        for key in arrays.files:
+            if arrays[key].dtype.kind in "US":
+                data.headers[key] = [str(v) for v in arrays[key].ravel()]
+            else:
+                _add(data, key, arrays[key])
+
+
+def _add_csv(data: Data, path: str, name: str) -> None:
+    """Add a table; one with a header also column by column, and without each of its columns."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    header: list[str] = []
+    try:
+        [float(v) for v in rows[0]]
+    except ValueError:
+        header, rows = rows[0], rows[1:]
+    table = np.array([[float(v) for v in row] for row in rows])
+    _add(data, name, table)
+    data.headers[name] = header
+    for j, column in enumerate(header if len(header) > 1 else []):
+        _add(data, column, table[:, j])
+        _add(data, f"{name} without {column}", np.delete(table, j, axis=1))
+        data.headers[f"{name} without {column}"] = header[:j] + header[j + 1 :]
+
+
+def _add(data: Data, name: str, values: Any) -> None:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim in (1, 2):
+        data.arrays[name] = values
+
+
+__all__ = [
+    "FORMATS",
+    "Data",
+    "NotChecked",
+    "Refuted",
+    "array",
+    "array_hash",
+    "fingerprint",
+    "index",
+    "load",
+    "read",
+    "real",
+]

@@ -1,0 +1,311 @@
+r"""The problem that a certificate is about, put together from its file and the reader's data.
+
+.. math:: P(x) = \sum_t \sum_i c_i \ell_t\bigl((A_t x + o_t)_i; y_i\bigr)
+          + \tfrac12 \sum_j \lambda_j x_j^2 + \gamma\,\#\text{units} + \text{constant},
+
+at most ``k`` counted units of ``x`` nonzero, ``lower <= x <= upper``. A unit is a coordinate (a row
+of ``x`` when it has several columns) or a group of them; the others are always in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.checker.arithmetic import Number, number
+from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
+from sparsemodel.checker.losses import FORMULAS, Family, loss_of
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One data set with its loss; ``matrix`` in floats, ``A``, ``c`` and ``o`` as numbers."""
+
+    matrix: Any
+    A: Number
+    loss: Family
+    y: Any
+    c: Number
+    o: Number
+
+
+@dataclass(eq=False)
+class Problem:
+    """A sparse regression."""
+
+    terms: list[Term]
+    shape: tuple[int, ...]
+    ridge: Number
+    free: Any
+    """Coordinates that are always in."""
+    unit: Any
+    """The counted unit of each coordinate, -1 for the free ones."""
+    budget: int
+    price: Number
+    constant: Number
+    lower: Any
+    """Bounds, as floats (infinite where there are none), in the shape of ``x``."""
+    upper: Any
+    exact: bool
+    squares: bool
+    """Whether all losses are squares or linear."""
+    words: list[str] = field(default_factory=list)
+    columns: dict[int, str] = field(default_factory=dict)
+    """What the reader's files call the columns, where they do."""
+
+    @property
+    def units(self) -> int:
+        """Return how many units there are."""
+        return int(self.unit.max(initial=-1)) + 1
+
+    @property
+    def bounded(self) -> bool:
+        """Return whether any coordinate has a bound."""
+        return bool(np.any(np.isfinite(self.lower)) or np.any(np.isfinite(self.upper)))
+
+    def per_unit(self, values: Any) -> Any:
+        """Return upper bounds on the sums of coordinates' upper bounds over each unit."""
+        values = values if values.ndim == 1 else _up_sum(values)
+        out = np.zeros(self.units, dtype=values.dtype)
+        np.add.at(out, self.unit[self.unit >= 0], values[self.unit >= 0])
+        size = np.bincount(self.unit[self.unit >= 0], minlength=self.units).max(initial=1)
+        return out if self.exact or size == 1 else out + 2.0**-52 * size * np.abs(out)
+
+    def number(self, values: Any) -> Number:
+        """Return floats as numbers of the kind that is computed with."""
+        return number(values, self.exact)
+
+
+def _up_sum(values: Any) -> Any:
+    out = values.sum(axis=1)
+    return out if values.dtype == object else out + 2.0**-52 * values.shape[1] * abs(values).sum(1)
+
+
+def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
+    """Return the problem, everything in the file compared with the data and with itself."""
+    held = facts["numbers"]
+    shape = tuple(int(s) for s in facts["shape"])
+    p, words = shape[0], list[str]()
+    columns: dict[int, str] = {}
+    if facts["region"] != "none":
+        raise NotChecked(
+            f"the constraints '{facts['region'].split(' ')[0]}' beside bounds: their "
+            "numbers are not in the file"
+        )
+    terms = []
+    for one, more in zip(facts["terms"], held["terms"], strict=True):
+        term, said = _term(one, more, shape, data, exact, columns)
+        terms.append(term)
+        words += said
+    ridge, free = _vector(array(held["ridge"]), (p,), "ridge"), index(held["free"], p)
+    if np.any(ridge < 0.0):
+        raise Refuted("a ridge is negative.")
+    unit = _units(held, p, free)
+    low, high, boxed = _box(held, shape)
+    groups = None if held["groups"] is None else unit.astype(np.float64)
+    box = array_hash(low) + ":" + array_hash(high) if boxed else "none"
+    _compare(facts, ridge, free, unit, groups, box)
+    forced = int(facts["forced"])
+    k, price = int(facts["k"]), real(facts["price"])
+    constant = real(facts["constant"])
+    away: Any = (low > 0.0) | (high < 0.0)
+    kept = int((away if away.ndim == 1 else away.any(axis=1))[free].sum())
+    if not (0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf):
+        raise Refuted("one of 'problem.k', 'forced', 'price', 'constant' makes no sense.")
+    words += _said(ridge, free, unit, low, high, k, forced, price, constant, groups is not None)
+    squares = all(t.loss.name in ("squared_loss", "linear_term") for t in terms)
+    return Problem(
+        terms,
+        shape,
+        number(ridge, exact),
+        free,
+        unit,
+        k - forced,
+        number(price, exact),
+        number(constant, exact),
+        low,
+        high,
+        exact,
+        squares,
+        words,
+        columns,
+    )
+
+
+def _units(held: dict[str, Any], p: int, free: Any) -> Any:
+    """Return the counted unit of each coordinate, -1 for the free ones."""
+    unit = np.full(p, -1)
+    if held["groups"] is None:
+        unit[np.setdiff1d(np.arange(p), free)] = np.arange(p - free.size)
+    else:
+        unit = np.array([int(g) for g in held["groups"]])
+        if (
+            unit.shape != (p,)
+            or unit.min(initial=0) < -1
+            or not np.array_equal(np.flatnonzero(unit < 0), np.sort(free))
+        ):
+            raise Refuted("the groups do not fit the coordinates that are always in.")
+    return unit
+
+
+def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, bool]:
+    """Return the bounds in the shape of ``x``, and whether the file has any."""
+    lower, upper = array(held["lower"]), array(held["upper"])
+    boxed = lower is not None or upper is not None
+    low = np.full(shape, -np.inf) if lower is None else lower
+    high = np.full(shape, np.inf) if upper is None else upper
+    if low.shape != shape or high.shape != shape or not np.all(low <= high):
+        raise Refuted("the bounds do not fit the coordinates.")
+    return low, high, boxed
+
+
+def _compare(
+    facts: dict[str, Any], ridge: Any, free: Any, unit: Any, groups: Any, box: str
+) -> None:
+    """Compare what the file says of the problem with what its numbers say."""
+    counted = ridge[unit >= 0]
+    compared: tuple[tuple[str, Any, Any], ...] = (
+        ("ridge", facts["ridge"], array_hash(ridge)),
+        (
+            "structure",
+            facts["structure"],
+            array_hash(free.astype(np.float64)) + ":" + array_hash(groups),
+        ),
+        ("box", facts["box"], box),
+        ("units", facts["units"], int(unit.max(initial=-1)) + 1),
+        ("free", facts["free"], int(free.size)),
+        ("grouped", facts["grouped"], groups is not None),
+        (
+            "ridge_smallest",
+            real(facts["ridge_smallest"]),
+            float(counted.min(initial=np.inf)) if counted.size else 0.0,
+        ),
+        ("ridge_largest", real(facts["ridge_largest"]), float(counted.max(initial=0.0))),
+    )
+    for line, stated, found in compared:
+        if stated != found:
+            raise Refuted(f"line 'problem.{line}' says {stated!r}, and its numbers {found!r}.")
+
+
+def _term(
+    one: dict[str, Any],
+    more: dict[str, Any],
+    shape: tuple[int, ...],
+    data: Data,
+    exact: bool,
+    columns: dict[int, str],
+) -> tuple[Term, list[str]]:
+    n, p = int(one["observations"]), int(one["coordinates"])
+    if p != shape[0] or n < 0 or n * p > 2**28:
+        raise NotChecked(f"a matrix of {n} rows and {p} columns: it does not fit or is too large")
+    matrix, parts, sources = np.zeros((n, p)), [], []
+    for block in more["blocks"]:
+        at = index(block["columns"], p)
+        source, values = data.matrix(block["entries"], n, int(at.size))
+        if values.shape != (n, at.size):
+            raise Refuted(
+                f"{source} has shape {values.shape}, and the certificate ({n}, {at.size})"
+            )
+        matrix[:, at] += values
+        parts.append(f"{array_hash(at.astype(np.float64))}={block['entries']}")
+        sources.append(f"{source} on coordinates {_indices(at)}")
+        names = data.headers.get(source) or data.headers.get("names") or []
+        if len(names) == at.size > 0:
+            columns.update(zip(at.tolist(), names, strict=True))
+    text = f"stack {(n, p)} " + " ".join(sorted(parts))
+    whole = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    alone = len(parts) == 1 and more["blocks"][0]["entries"]
+    if one["design"] not in (whole, alone):
+        raise Refuted("line 'design' does not follow from the fingerprints of the matrices.")
+    label, y = data.vector(one["target"])
+    loss = loss_of(one["loss"], one["parameters"], y)
+    if isinstance(loss, str):
+        raise Refuted(loss + ".")
+    u_shape = (n, *shape[1:])
+    if y.shape != ((n,) if loss.name == "multinomial_loss" else u_shape):
+        raise Refuted(f"the target has shape {y.shape}, and the predictions {u_shape}.")
+    c = _vector(array(more["weights"]), (n,), "weights")
+    o = array(more["offset"])
+    if array_hash(c) != one["weights"] or array_hash(o) != one["offset"] or np.any(c < 0.0):
+        raise Refuted("the weights or offsets are not those of their fingerprints.")
+    if math.fsum(c) != real(one["total_weight"]):
+        raise Refuted("line 'total_weight' is not the sum of the weights.")
+    offset = np.zeros(u_shape) if o is None else _vector(o, u_shape, "offsets")
+    if exact and not loss.piecewise:
+        raise NotChecked(f"{loss.name} with --exact: it has logarithms or exponentials")
+    if not np.all(np.isfinite(matrix)):
+        raise Refuted("the matrix holds NaN or infinite entries.")
+    given = ", ".join(
+        f"{key} = {value:g}"
+        for key, value in one["parameters"].items()
+        if isinstance(value, (int, float))
+    )
+    words = [
+        f"the sum over {n} observations of c * {FORMULAS[loss.name]}"
+        + (f"; {given}" * bool(given)),
+        f"  u = A x{' + o' if o is not None else ''}, A: {'; '.join(sources)}",
+        f"  y: {label}; c: {_values(c)}" + (f"; o: {_values(offset)}" if o is not None else ""),
+    ]
+    made = Term(matrix, number(matrix, exact), loss, y, number(c, exact), number(offset, exact))
+    return made, words
+
+
+def _said(
+    ridge: Any,
+    free: Any,
+    unit: Any,
+    low: Any,
+    high: Any,
+    k: int,
+    forced: int,
+    price: float,
+    constant: float,
+    grouped: bool,
+) -> list[str]:
+    """Return the rest of the problem in words."""
+    units = int(unit.max(initial=-1)) + 1
+    out = [f"plus 1/2 ridge_j x_j^2, ridge on the counted: {_values(ridge[unit >= 0])}"]
+    if free.size:
+        out[0] += f"; on those always in: {_values(ridge[free])}"
+    out += [f"plus {price:g} for every nonzero unit"] * (price > 0.0)
+    out += [f"plus the constant {constant!r}"] * (constant != 0.0)
+    what = "groups" if grouped else "coordinates"
+    out.append(
+        f"at most k = {k} of {units + forced} {what} nonzero"
+        + (f", {forced} of them kept nonzero by their bounds" if forced else "")
+    )
+    if free.size:
+        out.append(f"always in, whatever the others are: coordinates {_indices(free)}")
+    if np.any(np.isfinite(low)) or np.any(np.isfinite(high)):
+        out.append(f"bounds: lower {_values(low)}; upper {_values(high)}")
+    return out
+
+
+def _vector(values: Any, shape: tuple[int, ...], what: str) -> Any:
+    if values is None or values.shape != shape or not np.all(np.isfinite(values)):
+        raise Refuted(f"the {what} do not fit the problem.")
+    return values
+
+
+def _values(values: Any) -> str:
+    """Return an array in words."""
+    if not values.size:
+        return "none"
+    first, last = float(values.min()), float(values.max())
+    if first == last:
+        return f"{first!r} each"
+    return f"{values.size} numbers from {first:.6g} to {last:.6g}"
+
+
+def _indices(at: Any) -> str:
+    if at.size > 2 and np.array_equal(at, np.arange(at[0], at[0] + at.size)):
+        return f"{at[0]} to {at[-1]}"
+    shown = ", ".join(str(int(j)) for j in at[:12])
+    return shown + (", ..." if at.size > 12 else "")
+
+
+__all__ = ["Problem", "Term", "build"]

@@ -1,0 +1,232 @@
+r"""Squared losses as one quadratic: curvature, bounds on coefficients, all supports of a part.
+
+.. math:: P(x) = \text{constant} - g'x + \tfrac12 x'(H + \Lambda) x, \qquad
+          H = \sum_t A_t' \mathrm{diag}(c_t) A_t .
+
+*Coefficient bounds.* Eliminate the free coordinates (Schur complement, ``S`` below). Let ``M > 0``,
+and for every counted ``j`` let ``N_j`` be some other coordinates. If for all ``j`` and every ``T``
+in ``N_j`` with at most ``k - 1`` members there are numbers ``rho`` on ``I = {j} + T`` with
+
+.. math:: |\rho' (S + \Lambda)_{I,j}| M_j > |\rho' g_I|
+          + \sum_{i \in T} |\rho' (S + \Lambda)_{I,i}| M_i
+          + \text{the } k - 1 - |T| \text{ largest } |\rho' S_{I,i}| M_i, \; i \notin N_j + \{j\},
+
+then on every support of at most ``k`` counted coordinates the minimiser is unique and ``|x_j| <
+M_j``. Proof: let ``r = max |x_j| / M_j >= 1``, attained at ``j``, ``T`` the part of the support in
+``N_j``. The optimality conditions on ``I``, multiplied by ``rho`` and added up, give the inequality
+with ``r`` on the left and at most ``r`` times the right side: a contradiction. A null vector does
+the same with ``g = 0``. Rows whose ``M_j`` is no less than a bound known otherwise need nothing: a
+declared bound, or with a ridge ``lambda_j M_j^2 / 2`` above what a better point than a known one
+has to pay with.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.checker.arithmetic import UNIT, Ball, Number, high, low, middle, number, put, total
+from sparsemodel.checker.bound import dual
+from sparsemodel.checker.files import Refuted
+from sparsemodel.checker.problem import Problem
+
+
+def hessian(problem: Problem) -> Number:
+    """Return ``H``."""
+    out: Any = 0
+    for term in problem.terms:
+        if term.loss.name == "squared_loss":
+            out = term.A.T @ (term.c[:, None] * term.A) + out
+    return out
+
+
+def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
+    """Return whether ``H - diag(taken)`` is proved to be positive semidefinite.
+
+    With a factor ``L`` found in floats, ``H - diag(taken) - L L'`` must be diagonally dominant with
+    a nonnegative diagonal, in units of the columns.
+    """
+    size = np.sqrt(np.maximum(np.diag(middle(h)), 0.0))
+    if np.any(taken < 0.0) or not np.all(np.isfinite(taken)) or np.any((size == 0) & (taken > 0)):
+        return False
+    scale = np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))  # powers of two
+    matrix, shift = middle(h) * np.outer(scale, scale), taken * scale * scale
+    rows = np.abs(matrix).sum(axis=1)
+    spread = (h.rad * np.outer(scale, scale)).sum(axis=1) if isinstance(h, Ball) else 0.0 * rows
+    margin = 1.1 * spread + 4.0 * (len(size) + 4) * UNIT * np.sqrt(len(size)) * (1.0 + rows)
+    try:
+        factor = np.linalg.cholesky(
+            matrix - np.diag(shift + margin * (size > 0.0)) + np.diag(1.0 * (size == 0.0))
+        )
+    except np.linalg.LinAlgError:
+        return False
+    factor[size == 0.0] = 0.0
+    exact_factor, exact_scale = number(factor, exact), number(np.outer(scale, scale), exact)
+    rest = h * exact_scale - number(np.diag(shift), exact) - exact_factor @ exact_factor.T
+    diagonal = low(rest[np.arange(len(size)), np.arange(len(size))])
+    off = put(rest, np.diag_indices(len(size)), 0.0)
+    ones = number(np.ones(len(size)), exact)
+    return bool(np.all(diagonal >= high(abs(off) @ ones)))
+
+
+def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
+    """Return ``S + Lambda``, ``g`` and the value with the coordinates ``inside`` minimised out.
+
+    ``S + Lambda`` has rows and columns for all coordinates; those of ``inside`` mean nothing.
+    """
+    shift, aims = _shifts(problem, inside), problem.number(np.zeros(problem.shape))
+    p, value = problem.shape[0], problem.constant
+    s: Any = problem.number(np.zeros((p, p)))
+    for term in problem.terms:
+        A = term.A if shift is None else term.A - problem.number(shift)
+        A = A if shift is None else put(A, (slice(None), inside), 1.0)
+        if term.loss.name == "squared_loss":
+            y = problem.number(term.y) - term.o
+            s = s + A.T @ (term.c[:, None] * A)
+            aims = aims + A.T @ (term.c * y)
+            value = value + total(term.c * y * y) / 2
+        else:
+            aims = aims - A.T @ (term.c * problem.number(term.y))
+            value = value + total(term.c * problem.number(term.y) * term.o)
+    diagonal = np.diag(np.ones(p)) > 0.0
+    ridge = problem.number(np.zeros((p, p))) + problem.ridge[:, None] * problem.number(
+        1.0 * diagonal
+    )
+    s = s + ridge
+    for f in inside:
+        pivot = s[f, f]
+        if not low(pivot) > 0:
+            raise Refuted("columns that are always in may be linearly dependent.")
+        row = s[f] / pivot
+        value = value - aims[f] * aims[f] / pivot / 2
+        aims, s = aims - row * aims[f], s - s[f][:, None] * row[None, :]
+    return s, aims, value
+
+
+def _shifts(problem: Problem, inside: Any) -> Any:
+    """Return what to subtract from the columns where the only free one is an intercept, else None.
+
+    That only moves the intercept, and products of columns far from zero lose their digits to it.
+    """
+    if problem.exact or len(inside) != 1 or len(problem.terms) != 1:
+        return None
+    term = problem.terms[0]
+    if np.any(term.matrix[:, inside[0]] != 1.0) or middle(problem.ridge)[inside[0]] != 0.0:
+        return None
+    means = middle(term.c) @ term.matrix / float(middle(term.c).sum())
+    constant = np.all(term.matrix == term.matrix[:1], axis=0)
+    return np.where(constant, term.matrix[0], means)
+
+
+def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool) -> None:
+    """Raise :class:`Refuted` unless the data prove the coefficient bounds.
+
+    ``held`` is ``(M, N, level)``; ``upper`` is the objective at the certificate's point.
+    """
+    m, neighbours, level = held
+    counted = np.flatnonzero(problem.unit >= 0)
+    sides = np.concatenate([problem.lower, problem.upper])
+    signs = np.all((sides == 0.0) | np.isinf(sides))
+    free_bounded = np.isfinite(problem.lower[problem.free]) | np.isfinite(
+        problem.upper[problem.free]
+    )
+    single = len(problem.shape) == 1 and problem.units == counted.size
+    if not (problem.squares and single and not np.any(free_bounded)):
+        raise Refuted("coefficient bounds are for squared losses and single coordinates.")
+    if np.any((problem.lower[counted] > 0.0) | (problem.upper[counted] < 0.0)):
+        raise Refuted("coefficient bounds where declared bounds keep coordinates from zero.")
+    if not np.all(m[counted] > 0.0) or not np.all(m[problem.free] == np.inf):
+        raise Refuted("a coefficient bound is not positive.")
+    if neighbours and not signs:
+        raise Refuted("neighbours are eliminated although bounds may hold them.")
+    known = np.maximum(-problem.lower, problem.upper) <= m
+    if level < np.inf:
+        if problem.bounded or not feasible or not upper <= level:
+            raise Refuted(
+                "no point with the objective that coefficient bounds start from is known."
+            )
+        infimum = dual(problem, [0.0 * t.y for t in problem.terms])[0]
+        paid = low(
+            problem.ridge
+            * problem.number(np.where(known, 0.0, m))
+            * problem.number(np.where(np.isfinite(m), m, 0.0))
+            / 2
+        )
+        known |= paid >= high(problem.number(level) - infimum)
+    s, g, _ = reduced(problem, problem.free)
+    for j in np.setdiff1d(counted, np.flatnonzero(known)):
+        if not _row_holds(problem, s, g, m, int(j), neighbours.get(int(j), []), counted):
+            raise Refuted(f"the data do not bound coordinate {j} as the certificate says.")
+
+
+def _row_holds(
+    problem: Problem, s: Number, g: Number, m: Any, j: int, near: list[int], counted: Any
+) -> bool:
+    if np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0:
+        return True  # nothing depends on this coordinate
+    rest = np.setdiff1d(counted, [j, *near])
+    weights = problem.number(np.where(np.isfinite(m), m, 0.0))
+    for size in range(min(problem.budget - 1, len(near)) + 1):
+        subsets = np.array(list(combinations(near, size)), dtype=int)
+        for start in range(0, len(subsets), 1000):
+            chosen = subsets[start : start + 1000]
+            at = np.column_stack([np.full(len(chosen), j), chosen])
+            first = np.zeros((len(at), size + 1, 1))
+            first[:, 0] = 1.0  # the best rho is the first row of the inverse; any is allowed
+            try:
+                found = np.linalg.solve(middle(s)[at[:, :, None], at[:, None, :]], first)
+            except np.linalg.LinAlgError:
+                return False
+            rho = problem.number(np.swapaxes(found, 1, 2))
+            row = abs((rho @ s[at])[:, 0]) * weights
+            fixed = high(abs((rho @ g[at][:, :, None])[:, 0, 0]))
+            near_ones = np.take_along_axis(high(row), chosen, axis=1).sum(axis=1)
+            most = np.sort(high(row)[:, rest], axis=1)[:, ::-1][:, : problem.budget - 1 - size]
+            right = fixed + near_ones + most.sum(axis=1)
+            if not np.all(low(row[:, j]) > (right if problem.exact else right * (1.0 + 1e-12))):
+                return False
+    return True
+
+
+def least_of_all(problem: Problem, inside: Any, rest: Any, k: int) -> Any:
+    """Return a bound on all supports with ``inside`` and at most ``k`` of the coordinates ``rest``.
+
+    Every support is looked at, one more coordinate eliminated at a time.
+    """
+    s, g, value = reduced(problem, inside)
+    gain = _best(s[np.ix_(rest, rest)], g[rest], min(k, len(rest)))
+    if not gain < np.inf:
+        return -np.inf
+    found = low(value)
+    found = found.item() if isinstance(found, np.ndarray) else found
+    return found - gain if problem.exact else float(np.nextafter(float(found) - gain, -np.inf))
+
+
+def _best(m: Number, g: Number, k: int) -> Any:
+    """Return the largest ``g_S' m_SS^-1 g_S / 2`` over supports of up to ``k``, rounded up."""
+    at = np.arange(g.shape[0])
+    return _largest(m, m[at, at], g, k)
+
+
+def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
+    """Return the same; of ``m`` only what is beside the diagonal is read, and for k = 1 nothing."""
+    size = g.shape[0]
+    if k == 0 or size == 0:
+        return 0
+    if not np.all(low(diagonal) > 0):
+        return np.inf
+    own = high(g * g / diagonal / 2)
+    best = own.max()
+    for i in range(size - 1 if k > 1 else 0):
+        rows = np.arange(i + 1, size)
+        ratio = m[i, rows] / diagonal[i]
+        inner = m[np.ix_(rows, rows)] - ratio[:, None] * m[i, rows][None, :] if k > 2 else m
+        left = diagonal[rows] - ratio * m[i, rows]
+        more = own[i] + _largest(inner, left, g[rows] - ratio * g[i], k - 1)
+        best = max(best, float(np.nextafter(more, np.inf)) if isinstance(m, Ball) else more)
+    return best
+
+
+__all__ = ["check_coefficients", "has_curvature", "hessian", "least_of_all", "reduced"]

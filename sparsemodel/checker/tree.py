@@ -1,0 +1,168 @@
+"""Branch-and-bound trees: every part's bound again, and that the parts cover all supports.
+
+A record is about the supports with some units in for good and some out. It may hold a point or dual
+points, from which a bound follows; units that this bound decides (``out``: whoever uses one is
+above the cut; ``in``: whoever does without); and what came next: another record for what is left,
+or two, one with a unit in and one with it out. -1 is a part that nobody looked at: it has the bound
+known so far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.checker.bound import Dual, dual, region_bound
+from sparsemodel.checker.files import NotChecked, Refuted, index, real
+from sparsemodel.checker.problem import Problem
+from sparsemodel.checker.quadratic import has_curvature, hessian, least_of_all
+
+_MOST = 3_000_000
+"""Supports that one part may have for all of them to be looked at again."""
+
+
+class Tree:
+    """A stored tree and the problem it is about."""
+
+    def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
+        self.problem, self.nodes = problem, tree["nodes"]
+        self.numbers_units = tree.get("kind") is not None
+        if tree.get("kind") not in (None, "regions", "parts"):
+            raise NotChecked(f"a proof of the kind {tree['kind']!r}")
+        self.stages = []
+        h = hessian(problem) if tree["stages"] and problem.squares else None
+        for stage in tree["stages"]:
+            active = index(stage["active"], problem.shape[0])
+            taken, member = np.zeros(problem.shape[0]), np.zeros(problem.shape[0], dtype=bool)
+            taken[active] = [real(v) for v in stage["delta"]]
+            member[active] = member[problem.free] = True
+            on = np.flatnonzero(member)
+            if h is None or (
+                taken.any() and not has_curvature(h[np.ix_(on, on)], taken[on], problem.exact)
+            ):
+                raise Refuted("the data do not have the curvature that the tree takes out.")
+            self.stages.append((member, taken))
+
+    def bound(self) -> Any:
+        """Return the least bound of all parts."""
+        problem, parts, seen = self.problem, [], set[int]()
+        nobody = np.zeros(problem.units, dtype=bool)
+        todo: list[tuple[int, Any, Any, Any]] = [(0, nobody, nobody, -np.inf)]
+        while todo:
+            number, inside, out, known = todo.pop()
+            if number == -1:
+                parts.append(known)
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number in seen:
+                raise Refuted(f"record {number!r} of the tree appears twice, or is no number.")
+            if not 0 <= number < len(self.nodes):
+                raise Refuted(f"record {number} of the tree is not there.")
+            seen.add(number)
+            record = self.nodes[number]
+            found, enumerated = self._evaluate(record, inside, out)
+            known = max(known, enumerated, self._at(found, inside, out))
+            without, within = self._units(record.get("out", [])), self._units(record.get("in", []))
+            decided = nobody.copy()
+            decided[np.concatenate([without, within])] = True
+            if decided.sum() != without.size + within.size or np.any(decided & (inside | out)):
+                raise Refuted(f"record {number} of the tree decides a unit twice.")
+            if decided.any():
+                parts += self._cut(found, inside, out, known, without, within)
+                inside, out = inside.copy(), out.copy()
+                inside[within], out[without] = True, True
+                known = max(known, self._at(found, inside, out))
+            if "next" in record:
+                todo.append((record["next"], inside, out, known))
+            elif "branch" in record:
+                unit, *children = record["branch"]
+                j = int(self._units([unit])[0])
+                if inside[j] or out[j] or len(children) != 2:
+                    raise Refuted(f"record {number} of the tree branches on a decided unit.")
+                unit_j = np.arange(problem.units) == j
+                for child, masks in zip(
+                    children, ((inside | unit_j, out), (inside, out | unit_j)), strict=True
+                ):
+                    todo.append((child, *masks, max(known, self._at(found, *masks))))
+            else:
+                parts.append(known)
+        return min(parts)
+
+    def _units(self, numbers: list[Any]) -> Any:
+        """Return units; trees of the squared loss number the coordinates."""
+        if self.numbers_units:
+            return index(numbers, self.problem.units)
+        units = self.problem.unit[index(numbers, self.problem.shape[0])].astype(int)
+        if np.any(units < 0):
+            raise Refuted("a tree decides on a coordinate that is always in.")
+        return units
+
+    def _at(self, found: Dual | None, inside: Any, out: Any) -> Any:
+        if inside.sum() > self.problem.budget:
+            return np.inf  # no support is left
+        return -np.inf if found is None else region_bound(self.problem, found, inside, out)
+
+    def _cut(
+        self, found: Dual | None, inside: Any, out: Any, known: Any, without: Any, within: Any
+    ) -> list[Any]:
+        """Return bounds on what the decisions cut off: the worst unit of either kind decides."""
+        if found is None:
+            return [known]
+        parts = []
+        if without.size:
+            masks = inside.copy()
+            masks[without[np.argmax(found[1][without])]] = True
+            parts.append(max(known, self._at(found, masks, out)))
+        if within.size:
+            masks = out.copy()
+            masks[within[np.argmin(found[1][within])]] = True
+            parts.append(max(known, self._at(found, inside, masks)))
+        return parts
+
+    def _evaluate(self, record: Any, inside: Any, out: Any) -> tuple[Dual | None, Any]:
+        """Return what the numbers of a record prove, and the bound where all supports count."""
+        problem = self.problem
+        alive = ~np.append(out, False)[problem.unit]
+        if record.get("enumerated") is True:
+            left = np.flatnonzero(alive & ~np.append(inside, True)[problem.unit])
+            fixed = np.flatnonzero(alive & np.append(inside, True)[problem.unit])
+            k = problem.budget - int(inside.sum())
+            single = (
+                len(problem.shape) == 1
+                and problem.squares
+                and problem.units == np.sum(problem.unit >= 0)
+            )
+            if not single or not 0 <= k <= 3 or left.size**k > 6 * _MOST:
+                raise Refuted("a part has too many supports to have been looked at.")
+            return None, least_of_all(problem, fixed, left, k)
+        if "at" in record:
+            member, taken = self.stages[_natural(record["stage"], len(self.stages))]
+            if not np.all(member[alive]):
+                raise Refuted("curvature was taken out for fewer coordinates than are left.")
+            at = np.zeros(problem.shape)
+            at[index(record["at"], at.size)] = [real(v) for v in record["x"]]
+            at[~alive] = 0.0
+            if not np.all(np.isfinite(at)):
+                raise Refuted("a point of the tree is not finite.")
+            return dual(problem, None, at, taken), -np.inf
+        if "duals" not in record:
+            return None, -np.inf
+        points = [np.array(a, dtype=np.float64) for a in record["duals"]]
+        return dual(problem, fitting(problem, points)), -np.inf
+
+
+def fitting(problem: Problem, points: list[Any]) -> list[Any]:
+    """Return dual points that fit the predictions and are finite."""
+    shapes = [(t.matrix.shape[0], *problem.shape[1:]) for t in problem.terms]
+    if [a.shape for a in points] != shapes or not all(np.all(np.isfinite(a)) for a in points):
+        raise Refuted("a dual point does not fit the predictions.")
+    return points
+
+
+def _natural(value: Any, size: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < size:
+        raise Refuted("a stage of the tree is not there.")
+    return value
+
+
+__all__ = ["Tree", "fitting"]

@@ -1,0 +1,131 @@
+"""Text for people: made safe to print, wrapped, in columns."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TextIO
+
+from sparsemodel.documents.escaping import visible
+
+_WIDTH = 96
+
+LONGEST = 80
+"""Characters of one name that are printed."""
+
+_MOST = 2_000
+"""Characters of one word of a message that are printed; lists of names have blanks."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def name(text: str, longest: int = LONGEST) -> str:
+    """Return a name as it is printed: visible, and shortened in the middle where it is long.
+
+    >>> name("x" * 100_000, 20)
+    'xxxxxxxx...xxxxxxxxx'
+    """
+    if len(text) > longest:
+        head = (longest - 3) // 2
+        text = f"{text[:head]}...{text[head + 3 - longest :]}"
+    return visible(text)
+
+
+def message(text: str) -> str:
+    """Return a message on one line: visible, and without endless words or an endless whole."""
+    words = " ".join(name(word, 200) for word in text[: 50 * _MOST].split())
+    return words if len(words) <= _MOST else f"{words[: _MOST - 4]} ..."
+
+
+def cell(text: str) -> str:
+    """Return a name or a text for a CSV file that spreadsheets will not take for a formula.
+
+    What begins like one is written after an apostrophe, as spreadsheets do themselves.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def encodable(stream: TextIO | None) -> None:
+    """Let a stream write every character: what its encoding lacks comes as an escape."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def distinct(names: Sequence[str], longest: int = 200) -> tuple[str, ...]:
+    r"""Return the names that a model gives to columns: visible, not endless, still distinct.
+
+    >>> distinct(["a", "b\x07", "b\x07"])
+    ('a', 'b\\x07', 'b\\x07 (column 3)')
+    """
+    out: list[str] = []
+    taken: set[str] = set()
+    for number, raw in enumerate(names, start=1):
+        shown = name(raw, longest)
+        if shown in taken:
+            shown = f"{shown} (column {number})"
+        taken.add(shown)
+        out.append(shown)
+    return tuple(out)
+
+
+def heading(text: str) -> None:
+    """Print a heading, in bold where the output is a terminal."""
+    print("\n" + (f"\x1b[1m{text}\x1b[0m" if _styled() else text))
+
+
+def show(text: str, *, indent: str = "  ") -> None:
+    """Print sentences, wrapped."""
+    print(textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent))
+
+
+def block(text: str, *, until: str | None = None, indent: str = "  ") -> None:
+    """Print lines as they are, long ones wrapped under their own beginning.
+
+    ``until`` leaves out the line that begins with it, and everything after.
+    """
+    kept = []
+    for line in text.splitlines():
+        if until is not None and line.lstrip().startswith(until):
+            break
+        kept.append(line)
+    for line in "\n".join(kept).strip("\n").splitlines():
+        own = " " * (len(line) - len(line.lstrip()))
+        filled = textwrap.fill(
+            line.strip(), _WIDTH, initial_indent=indent + own, subsequent_indent=indent + own + "  "
+        )
+        # Filling would close up the columns of a table; short lines stay as they are.
+        print((indent + line).rstrip() if len(indent + line) <= _WIDTH else filled)
+
+
+def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> str:
+    """Return rows of cells as columns; the last column is not padded."""
+    if not rows:
+        return ""
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    widths[-1] = 0
+    lines = (
+        indent + "  ".join(f"{shown:<{w}}" for shown, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    return "\n".join(lines)
+
+
+def _styled() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+__all__ = [
+    "LONGEST",
+    "block",
+    "cell",
+    "distinct",
+    "encodable",
+    "heading",
+    "message",
+    "name",
+    "show",
+    "table",
+]

@@ -1,0 +1,194 @@
+"""What a plan runs for a regression: an opening where one starts better, then the finish.
+
+Every rule was measured; ``docs/explanation/how-plans-are-chosen.md`` has the figures.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from sparsemodel.compiler.choice.candidates import Candidates, Choice
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.facts.fact_sheet import FactSheet
+from sparsemodel.interfaces import (
+    Access,
+    Cardinality,
+    FloatArray,
+    Form,
+    IntervalConjugable,
+    Role,
+    SparseRegression,
+)
+
+SMALL = 2000
+"""Supports up to which all are tried; a tenth of them where a minimisation takes long."""
+
+INCOHERENT, EXPLAINED = 0.5, 0.25
+"""A recovery is likely where promising columns are correlated by no more, and a first guess of the
+support leaves no more of the loss."""
+
+TOO_LONG = 5.0
+"""Forecast seconds from which the finish is not begun unasked."""
+
+_ALONE = "it starts as well by itself as from where another ends"
+
+_WORTH_A_LOOK = 10_000
+"""Prices of exchanges at a time (``k p``) from which a quicker opening is worth looking for."""
+_SECONDS_PER_ENTRY, _SECONDS_PER_PRICE = 1e-9, 2e-8
+"""CPU seconds that a pass takes for each stored entry, and an exchange for each of its prices;
+about right on machines of this decade."""
+
+
+@singledispatch
+def choose(
+    form: Form,
+    candidates: Candidates,
+    facts: FactSheet,
+    gradient: FloatArray | None = None,
+    *,
+    patient: bool = False,
+    quick: bool = False,
+) -> Choice | None:
+    """Return the stages for the reduced ``form``; None where no backend can solve it.
+
+    ``gradient`` is its gradient at zero. ``facts`` are asked for what the choice depends on.
+    ``patient``: also what takes long by forecast is run. ``quick``: one good run is all that is
+    wanted, so that supports are not enumerated.
+    """
+    return candidates.fallback()
+
+
+@choose.register
+def _(
+    form: SparseRegression,
+    candidates: Candidates,
+    facts: FactSheet,
+    gradient: FloatArray | None = None,
+    *,
+    patient: bool = False,
+    quick: bool = False,
+) -> Choice | None:
+    sparsity = form.sparsity
+    limit = SMALL // 10 if _slow(form) else SMALL
+    supports = _enumerated(sparsity, limit)
+    if supports <= limit and not (quick and supports > sparsity.units):
+        name = candidates.best(Role.ENUMERATION)
+        if name is not None:
+            why = f"there are only {supports} supports; all are tried"
+            return Choice((candidates.stage(name, why),))
+    finish = candidates.best(Role.FINISH)
+    if finish is None:
+        return candidates.fallback()
+    seconds = _forecast(form)
+    if seconds > TOO_LONG and not patient and (brief := _brief(candidates, finish, seconds)):
+        return brief
+    share = 1.0 if patient else min(1.0, TOO_LONG / _perturbing(form))
+    role, why, clear = _opening(form, facts, gradient)
+    name = None if role is None else candidates.best(role)
+    if name is None:
+        why = f"{candidates.purpose(finish)}; {_ALONE}"
+        return Choice((candidates.stage(finish, why, share=share),))
+    last = candidates.stage(finish, "", "last", share=share)
+    return Choice((candidates.stage(name, why), last), clear)
+
+
+def _opening(
+    form: SparseRegression, facts: FactSheet, gradient: FloatArray | None
+) -> tuple[Role | None, str, bool]:
+    """Return the role that starts best, why, and whether its end may be the end of the plan."""
+    if form.sparsity.price > 0.0:
+        return Role.REFINEMENT, "a path along k finds the best number of units", False
+    if not _stored(form):
+        return Role.RECOVERY, "columns cannot be read, and this takes products alone", False
+    if _only_the_dual_is_smooth(form):
+        return Role.DUAL, "the loss has kinks, and its dual is smooth", False
+    if gradient is None or not isinstance(facts, Facts) or not _recoverable(form):
+        return None, "", False
+    coherence = facts.screened(form, gradient).coherence
+    if coherence > INCOHERENT:
+        return None, "", False
+    left = facts.guess(form, gradient).left
+    if left > EXPLAINED:
+        return None, "", False
+    why = (
+        f"a recovery is likely: promising columns are correlated by {coherence:.2g}, and a first "
+        f"guess leaves {left:.1%} of the loss"
+    )
+    return Role.RECOVERY, why, True
+
+
+def _recoverable(form: SparseRegression) -> bool:
+    """Return whether to look for a recovery: a squared loss, and enough prices to save."""
+    plain = form.region is None and form.box is None and not form.matrix
+    k = min(form.sparsity.budget, form.sparsity.units)
+    large = k * form.sparsity.units >= _WORTH_A_LOOK
+    return form.traits.quadratic and plain and large and form.sparsity.groups is None
+
+
+def _stored(form: SparseRegression) -> bool:
+    return all(Access.COLUMNS in term.design.access for term in form.terms)
+
+
+def _only_the_dual_is_smooth(form: SparseRegression) -> bool:
+    """Return whether losses have kinks, and conjugates and a ridge that make the dual smooth."""
+    counted = form.ridge[form.sparsity.counted]
+    return (
+        not form.traits.has_hessian
+        and not form.matrix
+        and bool((counted > 0.0).all())
+        and all(isinstance(term.loss, IntervalConjugable) for term in form.terms)
+    )
+
+
+def _slow(form: SparseRegression) -> bool:
+    """Return whether a minimisation on a support takes long."""
+    several = form.outputs > 1 and not form.traits.quadratic
+    return form.region is not None or not form.traits.has_hessian or several
+
+
+def _forecast(form: SparseRegression) -> float:
+    """Return about how many CPU seconds the finish takes: rows of the Hessian, and prices."""
+    k, p = min(form.sparsity.budget, form.sparsity.units), form.sparsity.size
+    rows = min(3 * k + 50, p)
+    entries = sum(term.design.entries for term in form.terms)
+    return 0.5 * rows * entries * _SECONDS_PER_ENTRY + 2.0 * k * k * p * _SECONDS_PER_PRICE
+
+
+def _perturbing(form: SparseRegression) -> float:
+    """Return about how many CPU seconds the finish perturbs in vain at its usual patience."""
+    k, p = min(form.sparsity.budget, form.sparsity.units), form.sparsity.size
+    return max(60.0 * k * k * min(p, 4096) * 0.5 * _SECONDS_PER_PRICE, 1e-3)
+
+
+def _brief(candidates: Candidates, finish: str, seconds: float) -> Choice | None:
+    """Return fresh starts of a few passes each in the place of a finish that takes long."""
+    names = [candidates.best(role) for role in (Role.RECOVERY, Role.GREEDY)]
+    stages = tuple(candidates.stage(name) for name in names if name is not None)
+    if not stages:
+        return None
+    recipe = " | ".join(stage.label for stage in stages)
+    note = (
+        f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
+        f"solve(effort='high') or solve({recipe + ' | best ' + finish!r}) also runs {finish}, "
+        f"about {float(f'{seconds:.1g}'):g} s"
+    )
+    return Choice(stages, notes=(note,))
+
+
+def _enumerated(sparsity: Cardinality, limit: int) -> int:
+    """Return how many supports enumeration tries, ``limit + 1`` where there are more.
+
+    Those of ``k`` units, and of fewer, too, where a unit has a price.
+    """
+    units, k = sparsity.units, min(sparsity.budget, sparsity.units)
+    priced = sparsity.price > 0.0
+    of_size, total = 1, 1
+    for size in range(1, (k if priced else min(k, units - k)) + 1):
+        of_size = of_size * (units - size + 1) // size
+        total = total + of_size if priced else of_size
+        if total > limit:
+            return limit + 1
+    return total
+
+
+__all__ = ["EXPLAINED", "INCOHERENT", "SMALL", "TOO_LONG", "choose"]

@@ -1,0 +1,220 @@
+"""What may be known of a loss beside its value and its slope: facets, which a class inherits."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparsemodel.interfaces.loss.base import Loss, row_norms, rowwise
+from sparsemodel.interfaces.numeric import FloatArray
+
+
+class TwiceDifferentiable(ABC):
+    """Facet: the Hessian in the predictions is available (almost everywhere)."""
+
+    @abstractmethod
+    def hessian_product(
+        self, u: FloatArray, y: FloatArray, c: FloatArray, v: FloatArray
+    ) -> FloatArray:
+        """Return the Hessian of ``F(.; y, c)`` at ``u`` applied to ``v``.
+
+        For ``u`` of shape ``(n,)``, ``v`` has shape ``(n,)`` or ``(n, q)`` (``q`` directions);
+        for ``u`` of shape ``(n, m)``, ``v`` has the shape of ``u``.
+        """
+
+
+class Curved(TwiceDifferentiable):
+    """Facet of a separable scalar loss: its second derivative is a number per observation.
+
+    The Hessian in the coefficients is then ``A.T @ diag(c * h) @ A``.
+    """
+
+    @abstractmethod
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return ``h_i``, the second derivatives in ``u``, shape ``(n,)``; nonnegative."""
+
+    def hessian_product(
+        self, u: FloatArray, y: FloatArray, c: FloatArray, v: FloatArray
+    ) -> FloatArray:
+        return rowwise(c * self.second_derivative(u, y), v)
+
+
+class Quadratic(Curved):
+    """Facet: the second derivative is the same everywhere, so one Newton step is exact."""
+
+
+class SquaredDistance(Quadratic):
+    r"""Facet: :math:`\ell(u; y) = \tfrac{s}{2} (u - t)^2`, half a squared distance.
+
+    :math:`s > 0` is :attr:`steepness` and :math:`t` is :meth:`centre`, and the loss is *exactly*
+    this for the numbers that they return, up to the rounding of :meth:`Loss.value`. Proofs that
+    work on the products of the data, and reductions to few observations, ask for it.
+    """
+
+    steepness: ClassVar[float] = 1.0
+
+    def centre(self, y: FloatArray) -> FloatArray:
+        """Return ``t``, in the shape of the predictions; the target itself by default."""
+        return y
+
+
+class Affine(Quadratic):
+    r"""Facet: :math:`\ell(u; y) = b u`, linear, for exactly the ``b`` returned."""
+
+    @abstractmethod
+    def slope(self, y: FloatArray) -> FloatArray:
+        """Return ``b``, in the shape of the predictions."""
+
+
+class OfResidual:
+    r"""Facet: :math:`\ell(u; y) = \rho(u - y)` with :math:`\rho(0) = 0`, positive elsewhere."""
+
+
+class Conjugable(ABC):
+    r"""Facet: the convex conjugate :math:`\ell^*(a; y) = \sup_u a u - \ell(u; y)` is known.
+
+    This is what dual bounds are made of. It must hold that
+    ``value(u, y) + conjugate(a, y) == a * u`` at ``a = derivative(u, y)``.
+    """
+
+    @abstractmethod
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the conjugates of the single observations, shape ``(n,)``; ``inf`` outside."""
+
+    @abstractmethod
+    def project_dual(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the nearest point of the conjugate's domain, observation by observation."""
+
+    def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        """Return what rounding errors of :meth:`conjugate` are small relative to, shape ``(n,)``.
+
+        ``value`` is what :meth:`conjugate` returned, see :meth:`Loss.value_magnitude`.
+        """
+        size, target = row_norms(a), row_norms(y)
+        logs = np.abs(np.log(np.where(target > 0.0, target, 1.0)))
+        return 1.0 + np.abs(value) + (1.0 + size) * (1.0 + size + target + logs)
+
+
+class IntervalConjugable(Conjugable):
+    """Facet of a scalar loss: the domain of the conjugate is an interval per observation."""
+
+    @abstractmethod
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ``(lower, upper)``, the closed domain of ``conjugate(., y)``, shapes ``(n,)``."""
+
+    def project_dual(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        lower, upper = self.dual_interval(y)
+        return np.clip(a, lower, upper)
+
+
+class SimplexConjugable(Conjugable):
+    r"""Facet of a loss of classes: the conjugate is that of chances in the unit simplex.
+
+    With :math:`s = a + e_y`, for a class ``y`` in ``0 .. m-1``, the domain of the conjugate is
+    :math:`s_j \ge 0, \sum_j s_j = 1`, and there
+    :math:`\ell^*(a; y) = \sum_j \varphi(s_j)` with one convex function :math:`\varphi`.
+    """
+
+    @abstractmethod
+    def chance_conjugate(self, s: FloatArray) -> FloatArray:
+        r"""Return :math:`\varphi(s)`, elementwise, for ``s`` in ``[0, 1]``."""
+
+    @abstractmethod
+    def link(self, s: FloatArray) -> FloatArray:
+        """Return predictions whose derivative is ``s - e_y``, for positive rows of sum one."""
+
+    @staticmethod
+    def chances(a: FloatArray, y: FloatArray) -> FloatArray:
+        """Return ``a + e_y``."""
+        s = a.copy()
+        s[np.arange(a.shape[0]), y.astype(np.intp)] += 1.0
+        return s
+
+
+class Smoothable(ABC):
+    r"""Facet of a nonsmooth loss: smooth convex approximations from below, as close as wanted.
+
+    For every ``mu > 0`` the loss returned by :meth:`smoothed` satisfies, everywhere,
+
+    .. math:: 0 \le \ell(u; y) - \ell_\mu(u; y) \le \mathrm{bound}(\mu),
+
+    with ``bound`` given by :meth:`smoothing_error` and proportional to ``mu``, and its derivative
+    has the Lipschitz constant ``1 / mu``. (The built-in ones add ``mu a**2 / 2`` to the conjugate,
+    after Nesterov, *Smooth minimization of non-smooth functions*, Theorem 1; the domain of the
+    conjugate stays the same, so a dual point of the smoothed problem serves the original one.)
+    """
+
+    @abstractmethod
+    def smoothed(self, mu: float) -> Loss:
+        """Return the smooth approximation, a loss with ``curvature(y)[1] == 1 / mu``."""
+
+    @abstractmethod
+    def smoothing_error(self, mu: float) -> float:
+        """Return ``bound(mu)``, the largest difference for one observation of weight one."""
+
+
+class Likelihood:
+    r"""Facet: the loss is a negative log-likelihood, up to terms that do not depend on ``u``.
+
+    Information criteria read it. With :math:`\bar F = \sum_i c_i \ell_i / \sum_i c_i`, the mean
+    loss, and ``n`` observations of positive weight, minus twice the logarithm of the likelihood is
+
+    * :math:`2 n \bar F` where the dispersion is known, which is the default;
+    * :math:`\tfrac{2}{q} N \log \bar F` where the scale of the residuals is estimated and the loss
+      is homogeneous of degree ``q`` in them (:attr:`degree`): :math:`q = 2` is the normal
+      distribution, :math:`q = 1` that of Laplace. ``N`` is :meth:`sample_size`.
+
+    Both without constants, so that only differences between models of the same data mean
+    something. Other estimated dispersions override :meth:`minus_twice_log`.
+    """
+
+    degree: ClassVar[float | None] = None
+
+    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
+        r"""Return :math:`-2 \log L` at a model of mean loss ``mean``, dispersion estimated."""
+        if self.degree is None:
+            return 2.0 * float(np.count_nonzero(c)) * mean
+        return 2.0 / self.degree * self.sample_size(y, c) * math.log(max(mean, 1e-300))
+
+    def sample_size(self, y: FloatArray, c: FloatArray) -> float:
+        r"""Return the ``n`` of :math:`\log n` in penalties: observations, or events."""
+        return float(np.count_nonzero(c))
+
+
+class CvxModelled(ABC):
+    """Facet: the loss can be written with CVXPY atoms (for debiasing and cross-checks)."""
+
+    @abstractmethod
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        """Return a CVXPY expression of the single losses, shape ``(n,)``.
+
+        ``cp`` is the cvxpy module (handed in, so that no loss imports it); ``u`` is an affine
+        CVXPY expression.
+        """
+
+    def cvxpy_total(self, cp: Any, u: Any, y: FloatArray, c: FloatArray) -> Any:
+        """Return a CVXPY expression of ``F(u; y, c)``, a scalar.
+
+        This is what a problem is built from. Losses that couple observations override it,
+        because their weights cannot be taken out of the single losses.
+        """
+        return c @ self.cvxpy_value(cp, u, y)
+
+
+__all__ = [
+    "Affine",
+    "Conjugable",
+    "Curved",
+    "CvxModelled",
+    "IntervalConjugable",
+    "Likelihood",
+    "OfResidual",
+    "Quadratic",
+    "SimplexConjugable",
+    "Smoothable",
+    "SquaredDistance",
+    "TwiceDifferentiable",
+]

@@ -1,0 +1,111 @@
+"""Comparisons and the constraints they make: bounds on entries and linear relations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
+
+import numpy as np
+
+from sparsemodel.interfaces import DataError, FloatArray, ModelError
+from sparsemodel.modelling.expressions.foreign import as_ours, taken
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.values import array_of, real_array
+
+if TYPE_CHECKING:
+    from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+
+
+class Constraint:
+    """What a comparison makes. It has no truth value: ``0 <= w <= 1`` must be written as two."""
+
+    def __bool__(self) -> NoReturn:
+        raise ModelError(
+            "A constraint is neither true nor false. Write a chained comparison such as "
+            "`0 <= w <= 1` as two constraints: `[w >= 0, w <= 1]`."
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound(Constraint):
+    """``lower <= expression <= upper`` for the entries of a variable, scaled by ``factor``."""
+
+    expression: Affine
+    lower: float | FloatArray | Quantity | None
+    upper: float | FloatArray | Quantity | None
+
+    def __repr__(self) -> str:
+        low = "" if self.lower is None else f"{limit_text(self.lower, np.min)} <= "
+        high = "" if self.upper is None else f" <= {limit_text(self.upper, np.max)}"
+        return f"{low}{self.expression}{high}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearConstraint(Constraint):
+    """``expression <= 0`` or ``expression == 0``, row by row."""
+
+    expression: Affine
+    relation: Literal["<=", "=="]
+
+    def __repr__(self) -> str:
+        return f"{self.expression} {self.relation} 0"
+
+
+def compare(left: AffineLike, relation: Literal["<=", ">=", "=="], right: Any) -> Constraint:
+    """Return the constraint ``left relation right``."""
+    right = taken(right)
+    right = as_ours(right)
+    if hasattr(right, "as_affine"):
+        return compare(left - right, relation, 0.0)
+    if isinstance(right, Symbolic) and not isinstance(right, Quantity):
+        raise ModelError(f"{right!r} cannot be compared with a variable.")
+    affine = left.as_affine()
+    if not isinstance(right, Quantity):
+        right = _limit(right, affine.value_shape())
+    elif right.shape not in ((), affine.value_shape()):
+        raise ModelError(
+            f"A bound of shape {right.shape} does not fit {affine} of shape {affine.value_shape()}."
+        )
+    piece = affine.pieces[0]
+    if len(affine.pieces) == 1 and piece.design is None:
+        limit = right if affine.offset is None else right - affine.offset
+        limit = limit if piece.factor == 1.0 else limit * (1.0 / piece.factor)
+        bare = type(affine)((replace(piece, factor=1.0),))
+        upper = (relation == "<=") == (piece.factor > 0.0) or relation == "=="
+        lower = not upper or relation == "=="
+        return Bound(bare, limit if lower else None, limit if upper else None)
+    if not isinstance(right, Quantity) and not np.all(np.isfinite(right)):
+        raise ModelError("The right-hand side of a linear constraint must be finite.")
+    moved = affine - right
+    if relation == "==":
+        return LinearConstraint(moved, "==")
+    return LinearConstraint(moved if relation == "<=" else -moved, "<=")
+
+
+def _limit(right: Any, shape: tuple[int, ...]) -> float | FloatArray:
+    """Return the numbers of a comparison; infinite ones are allowed, NaN is not."""
+    if hasattr(right, "to_numpy"):
+        right = array_of(right, "A bound")
+    array = np.asarray(right)
+    if array.dtype.kind not in "biuf":
+        array = real_array(right, where="A bound", ndim=(0, 1, 2))  # or says what is wrong
+    with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is allowed
+        array = array.astype(np.float64)
+    if np.any(np.isnan(array)):
+        raise DataError("A bound must not be NaN.")
+    if array.ndim == 0:
+        return float(array)
+    if array.shape != shape:
+        raise DataError(f"A bound of shape {array.shape} does not fit an expression of {shape}.")
+    return array
+
+
+def limit_text(limit: Any, pick: Any) -> str:
+    """Return a limit as it is printed: an array by one of its entries, which ``pick`` takes."""
+    return repr(limit) if isinstance(limit, Quantity) else f"{pick(limit):g}"
+
+
+__all__ = ["Bound", "Constraint", "LinearConstraint", "compare", "limit_text"]

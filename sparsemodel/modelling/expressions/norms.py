@@ -1,0 +1,126 @@
+"""Norms: balls as constraints, and the sum of absolute values as a term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, final
+
+import numpy as np
+
+from sparsemodel.interfaces import ModelError
+from sparsemodel.losses import AbsoluteLoss
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.comparisons import Constraint, limit_text
+from sparsemodel.modelling.expressions.foreign import as_ours, taken
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.values import real_number
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NormConstraint(Constraint):
+    """``norm(expression, order) <= radius`` for (a slice of) a variable minus a constant."""
+
+    expression: Affine
+    order: Literal[1, 2]
+    radius: float | Quantity
+
+    def __repr__(self) -> str:
+        order = "" if self.order == 2 else ", 1"
+        return f"norm({self.expression}{order}) <= {limit_text(self.radius, np.max)}"
+
+
+@final
+class norm(Symbolic):
+    r"""The Euclidean norm of a variable, a slice of one, or either minus a constant.
+
+    Compare it with ``<=``; ``gamma * sm.norm(w, 1)`` is also a term of an objective.
+
+    Parameters
+    ----------
+    expression
+        A variable or a slice of one, possibly minus a constant (the centre of a ball).
+    order
+        2 (of all entries, for a matrix too), 1 for the sum of absolute values, ``np.inf`` for the
+        largest.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> w = sm.Variable(5, name="w")
+    >>> sm.norm(w) <= 2.0
+    norm(w) <= 2
+    """
+
+    _instead = "After solving, np.linalg.norm(w.value) is its value."
+
+    def __init__(self, expression: Any, order: float = 2) -> None:
+        expression = as_ours(expression)
+        if not isinstance(expression, AffineLike):
+            raise ModelError(f"norm takes a variable, not {type(expression).__name__}.")
+        affine = expression.as_affine()
+        if len(affine.pieces) != 1 or affine.pieces[0].design is not None:
+            raise ModelError(
+                f"norm takes a variable, a slice of one, or either minus a constant, not {affine}. "
+                "To keep a residual small, put it into the objective."
+            )
+        if not np.isscalar(order) or order not in (1, 2, np.inf):
+            raise ModelError(f"The order of norm is 1, 2 or np.inf, not {order!r}.")
+        self.expression = affine
+        self.order = order
+
+    def __le__(self, radius: Any) -> Constraint | tuple[Constraint, ...]:
+        radius = taken(radius)
+        if not isinstance(radius, Quantity):
+            radius = real_number(radius, where="The bound on norm(...)", minimum=0.0)
+        if self.order == np.inf:
+            return self.expression <= radius, self.expression >= -radius
+        order: Literal[1, 2] = 1 if self.order == 1 else 2
+        return NormConstraint(self.expression, order, radius)
+
+    def __lt__(self, radius: Any) -> NoReturn:
+        raise ModelError("Strict inequalities describe open sets; write `<=`.")
+
+    def __ge__(self, radius: Any) -> NoReturn:
+        raise ModelError("A lower bound on a norm is not convex.")
+
+    __gt__ = __ge__
+
+    def __eq__(self, radius: object) -> NoReturn:
+        raise ModelError("A sphere is not convex; write `norm(w) <= radius`.")
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def as_terms(self) -> Objective:
+        """Return the norm as a term of an objective: order 1 only."""
+        if self.order != 1:
+            raise ModelError(
+                "Only norm(w, 1) can be a term of an objective. For a squared Euclidean norm use "
+                "sm.ridge(w, lam); for a Euclidean norm, the constraint sm.norm(w) <= radius."
+            )
+        shape = self.expression.value_shape() or (1,)
+        if len(shape) > 1:
+            raise ModelError("norm(W, 1) of a matrix variable is not understood as a term.")
+        term = LossTerm(AbsoluteLoss(), self.expression, np.zeros(shape), None, "sum")
+        return term.as_terms()
+
+    def __mul__(self, factor: Any) -> Objective:
+        scaled: Objective = self.as_terms() * factor
+        return scaled
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Objective:
+        return self.as_terms().__add__(other)
+
+    __radd__ = __add__
+
+    def __repr__(self) -> str:
+        order = "" if self.order == 2 else f", {self.order:g}"
+        return f"norm({self.expression}{order})"
+
+
+__all__ = ["NormConstraint", "norm"]

@@ -1,0 +1,1 @@
+"""Forms of problems: what one says of itself, and which are known."""

@@ -1,0 +1,219 @@
+"""What a form of problem says of itself: the one object that is registered for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from sparsemodel.compiler import Effort, Reduced
+from sparsemodel.compiler.canonical.layout import VariableLayout
+from sparsemodel.compiler.facts.fact_sheet import FactSheet
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import (
+    BoolArray,
+    CertificateError,
+    FloatArray,
+    Form,
+    IntArray,
+    ModelError,
+    Objective,
+    RestrictedSolver,
+    UnsupportedProblemError,
+    Work,
+)
+from sparsemodel.modelling.declared import Reading
+from sparsemodel.numerics import minimise_restricted
+from sparsemodel.selection import Followed, Observed, PathPoint, searched_path
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates.theory import Theory
+
+
+class Answer(NamedTuple):
+    """A point in the terms of the declaration."""
+
+    indices: IntArray
+    """Sorted indices of the nonzero counted entries (rows), within their variable."""
+    support_names: tuple[Any, ...] | None
+    """Their names, if they have any."""
+    coefficients: dict[str, float | FloatArray]
+    """Nonzero coefficients by name, uncounted ones (the intercept) included."""
+    values: dict[str, Any]
+    """Each variable's value by its label."""
+
+    @property
+    def support(self) -> Any:
+        """Return the names of the nonzero counted entries, or their indices if unnamed."""
+        return self.indices if self.support_names is None else list(self.support_names)
+
+
+class CompiledProblem(ABC):
+    """What a declaration was compiled to, and the answers to all that is asked of a problem.
+
+    A form needs ``form`` and ``layout``; everything else has an answer that holds for any form, or
+    says that there is none.
+    """
+
+    __slots__ = ()
+
+    form: Form
+    """The canonical form, on the user's data."""
+    layout: VariableLayout
+    """Where the variables stand among the form's coordinates."""
+    unit: ClassVar[str] = "nonzero coefficients"
+    """What ``k`` counts, in words."""
+
+    # ---- what is known -----------------------------------------------------------------------
+
+    def facts(self) -> FactSheet:
+        """Return what is known of the form, for ``explain()``."""
+        return FactSheet()
+
+    def analysis(self) -> tuple[FactSheet, Reduced]:
+        """Return the facts, and the form that backends are given: itself by default."""
+        return self.facts(), Reduced(self.form, ())
+
+    @property
+    def analysed(self) -> float:
+        """Return the passes over the data that the analysis has cost so far."""
+        return 0.0
+
+    @property
+    def counted(self) -> BoolArray:
+        """Return the coordinates whose nonzeros make the support: what the user counts."""
+        return self.form.cardinality.counted
+
+    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
+        """Return counted coordinates as indices within their variable, and their names."""
+        counted = np.flatnonzero(self.counted)
+        first = int(counted[0]) if counted.size else 0
+        owner = max((start for start in self.layout.starts if start <= first), default=0)
+        if not any(spec.names is not None for spec in self.layout.variables):
+            return chosen - owner, None
+        return chosen - owner, tuple(self.layout.name(j) for j in chosen.tolist())
+
+    @property
+    def nodes(self) -> tuple[str, ...] | None:
+        """Return names of what the support joins, where it is the edges of a graph."""
+        return None
+
+    def answer(self, x: FloatArray) -> Answer:
+        """Return a point in the terms of the declaration."""
+        layout = self.layout
+        nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
+        indices, names = self.support(np.flatnonzero(nonzero & self.counted))
+        return Answer(
+            indices,
+            names,
+            {
+                layout.name(j): float(x[j]) if x.ndim == 1 else x[j].copy()
+                for j in np.flatnonzero(nonzero).tolist()
+            },
+            {s.label: value for s, value in zip(layout.variables, layout.split(x), strict=True)},
+        )
+
+    # ---- how good a point is -----------------------------------------------------------------
+
+    def free_bound(self, outcome: Outcome) -> float:
+        """Return the best lower bound that came with a run; ``-inf`` where there is none."""
+        return -np.inf
+
+    def notes(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return what is worth knowing about an outcome beside what the backends noted."""
+        return ()
+
+    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
+        """Return the certificate of an outcome."""
+        raise UnsupportedProblemError(f"No lower bound is known for {self.form.kind}.")
+
+    def prove(
+        self,
+        outcome: Outcome,
+        backend: str,
+        *,
+        gap: float,
+        time_limit: float | None,
+        show: Callable[[float, float, int, int], None],
+        resume: Any,
+    ) -> Any:
+        """Return the certificate of a search over supports; its point may be a better one."""
+        raise ModelError(
+            f"prove() is not for {self.form.kind}: there is no search over their supports. "
+            "certify() says what is known without one."
+        )
+
+    def theory(self, outcome: Outcome) -> Theory:
+        """Return restricted constants and the theorems that apply."""
+        raise ModelError(f"theory() is for regressions, not for {self.form.kind}.")
+
+    def restricted(self, support: Any) -> Any:
+        """Return the problem on a support as a CVXPY problem."""
+        raise ModelError(f"There is no CVXPY form of {self.form.kind} on a support here.")
+
+    # ---- along k -----------------------------------------------------------------------------
+
+    def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
+        """Return the solutions for each of the sorted ``ks``, by searches from neighbours."""
+        return searched_path(self.form, ks, lambda _: self.facts(), sweeps=sweeps)
+
+    def scores(self, points: Sequence[PathPoint], criterion: str) -> FloatArray:
+        """Return an information criterion for each point of a path; smaller is better."""
+        raise ModelError(f"There are no information criteria for {self.form.kind}.")
+
+    def observed(self) -> Observed:
+        """Return the observations, for what leaves some of them out."""
+        raise ModelError(f"No observations can be left out of {self.form.kind}.")
+
+
+class Formulation(ABC):
+    """A form of problem: what it recognises, what it compiles to, and what solves and checks it.
+
+    Immutable and without state: one value serves all problems of the form.
+    :func:`register_formulation` makes it known.
+    """
+
+    form: ClassVar[type[Form]]
+    """The canonical form that declarations are compiled to."""
+
+    @abstractmethod
+    def recognises(self, declared: Reading) -> bool:
+        """Return whether a declaration is meant for this form; quick, and without an error."""
+
+    @abstractmethod
+    def compile(self, declared: Reading, last: CompiledProblem | None) -> CompiledProblem:
+        """Return the compiled declaration, for the parameters' present values.
+
+        Parameters
+        ----------
+        declared
+            The goal, the constraints and the variables.
+        last
+            What the same problem was compiled to with other values, for what can be kept.
+
+        Raises
+        ------
+        ModelError, DataError, InfeasibleError
+            When the declaration makes no sense; the message says where, and what to write.
+        """
+
+    def objective(
+        self, form: Any, gradient_at_zero: FloatArray | None = None, work: Work | None = None
+    ) -> Objective:
+        """Return the objective that backends minimise; it counts what it costs in ``work``."""
+        raise UnsupportedProblemError(f"{type(self).__name__} does not say how it is evaluated.")
+
+    def restricted(self, form: Any) -> RestrictedSolver:
+        """Return what minimises the objective on a support: Newton's method by default."""
+        return minimise_restricted
+
+    def verify(
+        self, certificate: Any, form: Any, names: Sequence[str] | None, cross_check: bool
+    ) -> Any:
+        """Return what was checked of a certificate, from ``form`` alone."""
+        raise CertificateError(f"Nothing is certified about {form.kind}.")
+
+
+__all__ = ["Answer", "CompiledProblem", "Formulation"]

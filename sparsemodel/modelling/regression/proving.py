@@ -1,0 +1,145 @@
+"""Proving the solution of a regression, or a better one that the proof finds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemodel.driver import Outcome
+from sparsemodel.interfaces import FloatArray, SparseRegression
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates import Certificate
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+
+
+def searched(
+    form: SparseRegression,
+    outcome: Outcome,
+    backend: str,
+    *,
+    names: tuple[str, ...],
+    last: Certificate | None,
+    gap: float,
+    time_limit: float | None,
+    show: Callable[[float, float, int, int], None],
+    resume: Certificate | None,
+) -> Certificate:
+    """Return the certificate of a search over supports.
+
+    Parameters
+    ----------
+    names
+        Of the coordinates.
+    last
+        What was certified before: a proof starts from its bound.
+    show
+        Called with the objective, the bound, the number of nodes and of open ones.
+    resume
+        An earlier proof to go on from.
+    """
+    try:
+        found = _search(
+            form,
+            outcome,
+            backend,
+            names=names,
+            last=last,
+            gap=gap,
+            time_limit=time_limit,
+            show=show,
+            resume=resume,
+        )
+    except KeyboardInterrupt:  # before there was anything to search
+        found = _at_hand(form, outcome, backend, names, last)
+    if last is not None and np.array_equal(last.x, found.x) and last.bound > found.bound:
+        return last  # rounding, or a gap that was asked for and is wider
+    return found
+
+
+def _search(
+    form: SparseRegression,
+    outcome: Outcome,
+    backend: str,
+    *,
+    names: tuple[str, ...],
+    last: Certificate | None,
+    gap: float,
+    time_limit: float | None,
+    show: Callable[[float, float, int, int], None],
+    resume: Certificate | None,
+) -> Certificate:
+    """Run the search, within bounds on the coefficients where a proof gains by them."""
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.proving import bounds_for_proof
+    from sparsemodel.certificates.dual_bounds.root import known_candidates
+    from sparsemodel.certificates.proving import Standing
+    from sparsemodel.certificates.proving import prove as search
+
+    known = known_candidates([last, resume], form)
+    if resume is None:
+        resume = _resumable(last, gap)
+    began = time.perf_counter()
+    bounds = None
+    if resume is None:
+        bounds = _known_bounds(last, outcome.x) or bounds_for_proof(form, outcome.x, time_limit)
+    if time_limit is not None:
+        time_limit = max(0.0, time_limit - (time.perf_counter() - began))
+
+    def listen(now: Standing) -> None:
+        show(now.value, now.bound, now.nodes, now.open)
+
+    return search(
+        form,
+        outcome.x,
+        names=names,
+        gap=gap,
+        time_limit=time_limit,
+        duals=outcome.duals,
+        backend=backend,
+        history=outcome.history,
+        progress=listen,
+        resume=resume,
+        bounds=bounds,
+        known=known,
+    )
+
+
+def _known_bounds(last: Certificate | None, x: FloatArray) -> CoefficientBounds | None:
+    """Return the coefficient bounds that a certificate of the same point was made with."""
+    return last.witness.bounds if last is not None and np.array_equal(last.x, x) else None
+
+
+def _resumable(last: Certificate | None, gap: float) -> Certificate | None:
+    """Return the last certificate where it rests on a search that a proof can go on with."""
+    if last is None or last.proof is None or last.proof.get("tree") is None:
+        return None
+    return last if last.target <= gap else None
+
+
+def _at_hand(
+    form: SparseRegression,
+    outcome: Outcome,
+    backend: str,
+    names: tuple[str, ...],
+    last: Certificate | None,
+) -> Certificate:
+    """Return what is known without a search: the last certificate, or one from a few products."""
+    from sparsemodel.certificates import certify
+
+    if last is not None and np.array_equal(last.x, outcome.x):
+        return last
+    return certify(
+        form,
+        outcome.x,
+        names=names,
+        duals=outcome.duals,
+        backend=backend,
+        history=outcome.history,
+        relax=False,
+    )
+
+
+__all__ = ["searched"]

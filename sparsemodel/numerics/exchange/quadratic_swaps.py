@@ -1,0 +1,261 @@
+r"""Exact exchange of coordinates for quadratic objectives, at two products with the data a swap.
+
+Let ``S`` be a support, ``x`` the minimiser over it, ``g`` the gradient there and
+:math:`d_i = H_{ii} - H_{iS} H_{SS}^{-1} H_{Si}` the square norm of what the columns of ``S``
+leave of column ``i``. With :math:`v_j = H_{SS}^{-1} e_j / (H_{SS}^{-1})_{jj}` and
+:math:`c_j = H v_j`, dropping ``j`` costs :math:`x_j^2 / (2 (H_{SS}^{-1})_{jj})` and leaves
+
+.. math:: g' = g - x_j c_j, \qquad d' = d + (H_{SS}^{-1})_{jj}\, c_j \circ c_j ,
+
+after which adding ``i`` gains :math:`g_i'^2 / (2 d_i')`. So one product :math:`H v_j` prices all
+swaps with ``j``, and a block of products those of several ``j`` at the speed of a matrix product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    coordinate_scores,
+)
+from sparsemodel.numerics.curvatures.curvature import full_diagonal, hessian_columns
+from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
+
+_INDEPENDENT = 1e-9
+"""Fraction of its square norm that a column must keep to be worth adding."""
+_BLOCK_ENTRIES = 2**21
+"""Entries of a block of prices (16 MB)."""
+_REFRESH = 50
+"""Updates of ``g`` and ``d`` after which they are computed anew."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Swap:
+    """An exchange, what it would change the objective by, and the products that priced it."""
+
+    out: int
+    into: int
+    decrease: float
+    removal: FloatArray
+    """``v_j`` on the sorted support."""
+    column: FloatArray
+    """``c_j = H v_j``."""
+
+
+@final
+class QuadraticSwaps:
+    """The state of a local search over supports; mutable, a run's workspace."""
+
+    def __init__(self, objective: Objective, diagonal: FloatArray) -> None:
+        self._objective = objective
+        self._diagonal = diagonal
+        self._updates = 0
+
+    @classmethod
+    def start(cls, objective: Objective, point: Point) -> QuadraticSwaps | None:
+        """Return the state at ``point``, the minimiser over its support, or None.
+
+        None when the objective is not a quadratic of stored columns with coordinates as units
+        and no further constraints, or when the columns of the support are dependent. Costs
+        ``|support| + 1`` half passes, as one product of matrices.
+        """
+        if objective.form.constrained or objective.cardinality.groups is not None:
+            return None
+        if not has_common_hessian(objective):
+            return None
+        diagonal = full_diagonal(objective, point)
+        if diagonal is None:
+            return None
+        swaps = cls(objective, diagonal)
+        return swaps if swaps.reset(point) else None
+
+    def reset(self, point: Point) -> bool:
+        """Start again from ``point``, the minimiser over its support."""
+        objective = self._objective
+        self._at = point
+        self._support = point.support
+        self._x = point.x[point.support].copy()
+        self._factor = SupportFactor(objective, point)
+        if not self._factor.reset(point.support):
+            return False
+        self._g = objective.gradient(point).copy()
+        self._d = self._diagonal.copy()
+        size = point.support.size
+        width = self.block_width
+        for first in range(0, size, width):
+            # Columns of H R^{-1} for the factor R^T R = H_SS: d_i = H_ii - ||R^{-T} H_Si||^2.
+            basis = self._factor.whitened(np.arange(first, min(first + width, size)))
+            products = hessian_columns(objective, point, self._support, basis)
+            self._d -= np.einsum("ij,ij->i", products, products)
+        self._settle()
+        self._updates = 0
+        return True
+
+    @property
+    def support(self) -> IntArray:
+        """Return the sorted support."""
+        return self._support
+
+    def point(self) -> Point:
+        """Return the minimiser over the support as the updates have it."""
+        return self._objective.point(self._support, self._x)
+
+    @property
+    def block_width(self) -> int:
+        """Return how many removals a call of :meth:`best_swap` may be given."""
+        return max(1, _BLOCK_ENTRIES // max(self._objective.shape[0], 1))
+
+    def removals(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the removable positions, cheapest first, with their costs and ``H^{-1}_jj``."""
+        inverse = self._factor.inverse_diagonal()
+        costs = 0.5 * coordinate_scores(self._x) / inverse
+        movable = ~np.isin(self._support, self._objective.cardinality.free, assume_unique=True)
+        positions = np.flatnonzero(movable)
+        order = np.argsort(costs[positions], kind="stable")
+        return positions[order], costs, inverse
+
+    def sizes(self, *, scaled: bool = True) -> FloatArray:
+        """Return ``|x_j|`` on the support, as for columns of unit norm if ``scaled``."""
+        squares = coordinate_scores(self._x)
+        return np.sqrt(squares * self._diagonal[self._support] if scaled else squares)
+
+    def best_swap(self, positions: IntArray, costs: FloatArray, inverse: FloatArray) -> Swap | None:
+        """Return the swap that lowers the objective most among those that drop ``positions``.
+
+        Its ``decrease`` may be negative. ``costs`` and ``inverse`` are those of
+        :meth:`removals`. Costs half a pass per position, in one product of matrices.
+        """
+        directions, columns, gains = self._priced(positions, costs, inverse)
+        into, which = np.unravel_index(int(np.argmax(gains)), gains.shape)
+        decrease = float(gains[into, which])
+        if not np.isfinite(decrease):
+            return None
+        return Swap(
+            out=int(self._support[positions[which]]),
+            into=int(into),
+            decrease=decrease,
+            removal=directions[:, which].copy(),
+            column=columns[:, which].copy(),
+        )
+
+    def best_insertions(
+        self, positions: IntArray, costs: FloatArray, inverse: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Return, for each removal, the best coordinate to insert and what the swap gains.
+
+        The gains may be negative, or ``-inf`` where nothing can be inserted. Costs half a pass
+        per position, in one product of matrices.
+        """
+        gains = self._priced(positions, costs, inverse)[2]
+        into = np.argmax(gains, axis=0)
+        return into, gains[into, np.arange(positions.size)]
+
+    def _priced(
+        self, positions: IntArray, costs: FloatArray, inverse: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return removal directions, their Hessian columns, and the gains of all swaps."""
+        directions = self._factor.removal_directions(positions, inverse)
+        columns = hessian_columns(self._objective, self._at, self._support, directions)
+        dropped = self._x[positions]
+        if dropped.ndim == 1:
+            gains = np.square(self._g[:, None] - columns * dropped)
+        else:  # ||g_i - c_ij x_j||^2, without the (p, q, m) array
+            gains = coordinate_scores(self._g)[:, None] - 2.0 * columns * (self._g @ dropped.T)
+            gains += np.square(columns) * coordinate_scores(dropped)
+        left = np.square(columns)
+        left *= inverse[positions]
+        left += self._d[:, None]
+        useful = left > _INDEPENDENT * self._diagonal[:, None]
+        gains *= 0.5
+        np.divide(gains, left, out=gains, where=useful)
+        gains[~useful] = -np.inf
+        gains[self._support] = -np.inf
+        gains -= costs[positions]
+        return directions, columns, gains
+
+    def exchange(self, swap: Swap) -> bool:
+        """Carry out a swap; half a pass. False when rounding has spoilt the state."""
+        self._leave(swap.out, swap.removal, swap.column)
+        return self.insert(swap.into)
+
+    def unprofitable(self, least: float) -> int | None:
+        """Return the coordinate that is worth least, if that is less than ``least``."""
+        positions, costs, _ = self.removals()
+        if not positions.size or costs[positions[0]] >= least:
+            return None
+        return int(self._support[positions[0]])
+
+    def remove(self, coordinate: int) -> None:
+        """Drop a coordinate and minimise over what is left; half a pass."""
+        position = np.searchsorted(self._support, [coordinate])
+        inverse = self._factor.inverse_diagonal()
+        direction = self._factor.removal_directions(position, inverse)
+        column = hessian_columns(self._objective, self._at, self._support, direction)
+        self._leave(coordinate, direction[:, 0], column[:, 0])
+        self._settle()
+        self._updates += 1
+
+    def _leave(self, coordinate: int, removal: FloatArray, column: FloatArray) -> None:
+        position = int(np.searchsorted(self._support, coordinate))
+        leaving = self._x[position]
+        size = float(column[coordinate])  # 1 / (H^{-1})_jj
+        x = self._x - _outer(removal, leaving)
+        self._g = self._g - _outer(column, leaving)
+        self._d += np.square(column) / size
+        self._factor.remove(coordinate)
+        self._x = np.delete(x, position, axis=0)
+        self._support = np.delete(self._support, position)
+        self._d[coordinate] = size
+
+    def best_insertion(self) -> tuple[int, float] | None:
+        """Return the coordinate that lowers the objective most when it is added, and by what."""
+        useful = self._d > _INDEPENDENT * self._diagonal
+        gains = np.full(self._d.shape, -np.inf)
+        np.divide(0.5 * coordinate_scores(self._g), self._d, out=gains, where=useful)
+        gains[self._support] = -np.inf
+        if not gains.size or not np.isfinite(gains.max()):
+            return None
+        into = int(np.argmax(gains))
+        return into, float(gains[into])
+
+    def insert(self, coordinate: int) -> bool:
+        """Add a coordinate and minimise over the new support; half a pass."""
+        added = self._factor.add(coordinate)
+        if added is None:
+            return False
+        direction, pivot = added
+        position = int(np.searchsorted(self._support, coordinate))
+        self._support = np.insert(self._support, position, coordinate)
+        step = -self._g[coordinate] / pivot
+        self._x = np.insert(self._x, position, 0.0, axis=0) + _outer(direction, step)
+        column = hessian_columns(self._objective, self._at, self._support, direction[:, None])[:, 0]
+        self._g = self._g + _outer(column, step)
+        self._d -= np.square(column) / pivot
+        self._settle()
+        self._updates += 1
+        return True
+
+    @property
+    def stale(self) -> bool:
+        """Return whether so many updates were made that :meth:`reset` is due."""
+        return self._updates >= _REFRESH
+
+    def _settle(self) -> None:
+        self._g[self._support] = 0.0
+        np.maximum(self._d, 0.0, out=self._d)
+        self._d[self._support] = 0.0
+
+
+def _outer(v: FloatArray, row: FloatArray) -> FloatArray:
+    return np.multiply.outer(v, row)
+
+
+__all__ = ["QuadraticSwaps", "Swap"]

@@ -1,0 +1,131 @@
+"""Steps of a local search: the next improving exchange, insertions to try, removals in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    RestrictedSolver,
+    coordinate_scores,
+)
+from sparsemodel.numerics.curvatures.curvature import cheap_columns
+from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored
+from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.units import insertion_scores
+
+_SCREENED = 4
+"""Insertions that are priced by a model for each that is re-solved."""
+_INDEPENDENT = 1e-9
+"""Fraction of its square norm that a column must keep to be worth adding."""
+_ROUGH = 1e-6
+"""Accuracy of the restricted minimisations that only compare supports."""
+
+
+def first_improvement(
+    engine: QuadraticSwaps, threshold: float, over: Callable[[], bool] | None = None
+) -> Swap | None:
+    """Return an improving swap, or None when no single swap lowers the objective enough.
+
+    Removals are looked at cheapest first: one, then blocks that grow from 16 (a product with 16
+    vectors costs about as much as two with one); the best swap of the first block that has an
+    improving one is taken. ``over()`` ends the search.
+    """
+    positions, costs, inverse = engine.removals()
+    width, start = 1, 0
+    while start < positions.size:
+        if over is not None and over():
+            return None
+        block = positions[start : start + width]
+        swap = engine.best_swap(block, costs, inverse)
+        if swap is not None and swap.decrease > threshold:
+            return swap
+        start += width
+        width = min(max(16, 2 * width), engine.block_width)
+    return None
+
+
+def insertions(
+    objective: Objective,
+    base: Point,
+    units: IntArray,
+    restricted: RestrictedSolver,
+    diagonal: FloatArray | None,
+    candidates: int,
+    *,
+    excluded: int | None = None,
+    tol: float = _ROUGH,
+) -> Iterator[Point]:
+    """Yield the ``candidates`` best scored additions to ``units``, minimised from ``base``.
+
+    To an accuracy of ``tol``. ``base`` is a minimiser over ``units``; ``excluded`` is a unit that
+    is not to be tried.
+    """
+    sparsity = objective.cardinality
+    scores = insertion_scores(objective, base, diagonal, for_ranking=True)
+    if excluded is not None:
+        scores[excluded] = 0.0
+    best = top_k(scores, _SCREENED * candidates)
+    best = best[scores[best] > 0.0]
+    gains = _modelled(objective, base, best, scores, diagonal)
+    for unit in best[np.argsort(-gains, kind="stable")[:candidates]]:
+        support = sparsity.coordinates(np.append(units, unit))
+        yield restricted(objective, support, base, tol=tol)
+
+
+def _modelled(
+    objective: Objective,
+    base: Point,
+    units: IntArray,
+    scores: FloatArray,
+    diagonal: FloatArray | None,
+) -> FloatArray:
+    r"""Return what adding each of ``units`` gains in the second-order model at ``base``.
+
+    :math:`g_i^2 / (2 d_i)` with :math:`d_i` the square norm of what the support leaves of column
+    ``i`` under the Hessian there. The ``scores`` themselves where there is no such model: with
+    groups, without columns, or with more unknowns than are factored.
+    """
+    support = base.support
+    known = scores[units]
+    if (
+        units.size < 2
+        or not support.size
+        or support.size > DIRECT_LIMIT
+        or objective.cardinality.groups is not None
+        or len(objective.shape) > 1
+        or not cheap_columns(objective)
+    ):
+        return known
+    together = np.union1d(support, units)
+    hessian = objective.hessian(base, together)
+    inside, outside = np.searchsorted(together, support), np.searchsorted(together, units)
+    if not np.all(np.isfinite(hessian)):
+        return known
+    cross = hessian[np.ix_(inside, outside)]
+    projected = factored(hessian[np.ix_(inside, inside)])
+    own = np.diag(hessian)[outside]
+    left = own - np.array([column @ projected(column) for column in cross.T])
+    squares = known if diagonal is None else known * diagonal[units]
+    gains = np.zeros_like(known)
+    np.divide(squares, left, out=gains, where=left > _INDEPENDENT * own)
+    return gains
+
+
+def removal_order(
+    objective: Objective, point: Point, units: IntArray, diagonal: FloatArray | None
+) -> IntArray:
+    r"""Return ``units`` sorted by :math:`\sum_{i \in u} h_i x_i^2`, a scale-free size."""
+    scores = coordinate_scores(point.x)
+    if diagonal is not None:
+        scores = scores * diagonal
+    return units[np.argsort(objective.cardinality.unit_scores(scores)[units], kind="stable")]
+
+
+__all__ = ["first_improvement", "insertions", "removal_order"]

@@ -1,0 +1,250 @@
+r"""Newton's method for the Gaussian likelihood on a support, without eigenvalue bounds.
+
+In the entries :math:`x` of the support, :math:`f(x) = -\log\det\Omega + \langle S,\Omega\rangle`
+has, with :math:`W = \Omega^{-1}` and :math:`c` the multiplicities,
+
+.. math:: \nabla f = c \circ (S - W)_F, \qquad
+          \nabla^2 f\, v = c \circ (W V W)_F, \qquad
+          (\nabla^2 f)_{ab} = \tfrac{c_a c_b}{2}(W_{ik} W_{jl} + W_{il} W_{jk})
+
+for entries :math:`a = (i,j)`, :math:`b = (k,l)`. It is self-concordant, so the Newton decrement
+measures the distance to the optimum in nats, whatever the units of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
+from sparsemodel.numerics.precision.cholesky import Factor, factorise
+from sparsemodel.numerics.precision.pattern import Pattern
+
+FULL_ACCURACY = 1e-4
+"""Newton decrement before the last step; the step squares it, to the rounding of the value."""
+
+DIRECT_LIMIT = 1500
+"""Entries up to which the Hessian may be formed and factored."""
+
+_MAX_CG = 500
+_ARMIJO = 1e-4
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NewtonResult:
+    """Where Newton's method ended."""
+
+    factor: Factor
+    value: float
+    decrement: float
+    """Newton decrement at the last step; about ``sqrt(2 (f - f*))`` when small."""
+    converged: bool
+    escaped: bool
+    """A diagonal entry passed the ceiling: the optimum lies beyond it, or does not exist."""
+    late: bool = False
+    """Time was up; the matrix is definite and on the support, and not the optimum."""
+
+
+def minimise_newton(
+    S: FloatArray,
+    pattern: Pattern,
+    start: Factor,
+    *,
+    tol: float = FULL_ACCURACY,
+    ceiling: float = np.inf,
+    max_iter: int = 200,
+) -> NewtonResult:
+    """Minimise the likelihood over matrices on ``pattern``, from ``start`` (on ``pattern``).
+
+    Parameters
+    ----------
+    tol
+        Newton decrement below which one more step is the last. The error is ``tol**2 / 2`` nats
+        before that step and far less after it.
+    ceiling
+        Give up once a diagonal entry exceeds it: the largest eigenvalue then does, too.
+
+    Notes
+    -----
+    O(p^3) per conjugate-gradient step, or ``O(p (p + size))`` where the support is sparse enough
+    for that to be less; small supports factor their Hessian instead.
+    """
+    c = pattern.multiplicity
+    s = pattern.gather(S)
+    factor = start
+    x = pattern.gather(factor.omega)
+    value = float(np.dot(c * s, x)) - factor.logdet
+    decrement = np.inf
+    step_cost = inverse_cost(pattern.order) + 2.0 * cholesky_cost(pattern.order)
+    for _ in range(max_iter):
+        if not budget().fits(step_cost) or budget().over():
+            return NewtonResult(factor, value, decrement, False, False, late=True)
+        gradient = c * (s - pattern.gather(factor.inverse))
+        step = _newton_step(factor, pattern, gradient, tol)
+        slope = float(np.dot(gradient, step))
+        decrement = float(np.sqrt(max(-slope, 0.0)))
+        t = 1.0
+        # Changes below the rounding of the value decide nothing.
+        slack = 1e-14 * (abs(value) + abs(factor.logdet) + pattern.order)
+        while True:
+            tried = x + t * step
+            following = factorise(pattern.scatter(tried))
+            if following is not None:
+                after = float(np.dot(c * s, tried)) - following.logdet
+                if after <= value + _ARMIJO * t * slope + slack:
+                    break
+            t *= 0.5
+            if t < 1e-12:
+                return NewtonResult(factor, value, decrement, decrement <= tol, False)
+        factor, x, value = following, tried, after
+        if decrement <= tol:
+            return NewtonResult(factor, value, decrement, True, False)
+        if x[pattern.rows == pattern.cols].max(initial=0.0) > ceiling:
+            return NewtonResult(factor, value, decrement, False, True)
+    return NewtonResult(factor, value, decrement, False, False)
+
+
+def _newton_step(factor: Factor, pattern: Pattern, gradient: FloatArray, tol: float) -> FloatArray:
+    """Return an (inexact) solution of ``H d = -gradient``."""
+    m, p = pattern.size, pattern.order
+    direct = m <= DIRECT_LIMIT and m**2 < 0.08 * p**3  # where measured to be the faster
+    if direct and budget().fits(cholesky_cost(m)):
+        H = hessian(factor.inverse, pattern)
+        from scipy.linalg import cho_factor, cho_solve
+
+        d = 1.0 / np.sqrt(np.diagonal(H))
+        H *= d[:, None]
+        H *= d[None, :]
+        try:
+            solution: FloatArray = -d * cho_solve(
+                cho_factor(H, lower=True, overwrite_a=True, check_finite=False), d * gradient
+            )
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            return solution
+    return _conjugate_gradients(factor, pattern, gradient, tol)
+
+
+def _conjugate_gradients(
+    factor: Factor, pattern: Pattern, gradient: FloatArray, tol: float
+) -> FloatArray:
+    """Solve ``H d = -gradient`` by preconditioned conjugate gradients.
+
+    Ends when a step lowers the quadratic model by less than the forcing term's share of what all
+    steps did (Nash and Sofer 1990); the term shrinks with the decrement, which keeps the outer
+    convergence superlinear (Dembo, Eisenstat and Steihaug 1982).
+    """
+    precondition = _preconditioner(factor, pattern)
+    product = hessian_operator(factor.inverse, pattern)
+    d = np.zeros_like(gradient)
+    r = -gradient
+    z = precondition(r)
+    q = z.copy()
+    rz = float(np.dot(r, z))
+    total = 0.0
+    # Coarse solves need no more than their tolerance; exact ones square it in the last step.
+    floor = 1e-2 * tol**2 * min(1.0, (100.0 * tol) ** 2)
+    left = budget()
+    for iteration in range(1, _MAX_CG + 1):
+        if not rz > 0.0:
+            break
+        Hq = product(q)
+        curvature = float(np.dot(q, Hq))
+        if not curvature > 0.0:
+            break
+        step = rz / curvature
+        d += step * q
+        r -= step * Hq
+        lowered = step * rz
+        total += lowered
+        if iteration * lowered <= max(min(_FORCING, total) * total, floor) or left.over():
+            break
+        z = precondition(r)
+        last, rz = rz, float(np.dot(r, z))
+        q = z + (rz / last) * q
+    return d
+
+
+_FORCING = 0.1
+
+
+def _preconditioner(factor: Factor, pattern: Pattern) -> Callable[[FloatArray], FloatArray]:
+    r"""Return ``r -> P r`` with ``P`` close to the inverse of the Hessian.
+
+    On all entries the inverse is :math:`V \mapsto \Omega V \Omega`; its restriction to the
+    support is a sparse matrix, worth forming where Hessian products are expensive. Otherwise the
+    diagonal of the Hessian serves.
+    """
+    if not _is_sparse(pattern):
+        h = hessian_diagonal(factor.inverse, pattern)
+        return lambda r: r / h
+    omega = pattern.sparse(pattern.gather(factor.omega))
+    by_row, by_col = omega[pattern.rows], omega[pattern.cols]
+    P = by_row[:, pattern.rows].multiply(by_col[:, pattern.cols])
+    P = P + by_row[:, pattern.cols].multiply(by_col[:, pattern.rows])
+    P = (0.5 * P).tocsr()
+    return lambda r: P @ r
+
+
+def _is_sparse(pattern: Pattern) -> bool:
+    """Return whether sparse products with the Hessian are cheaper, where measured."""
+    return pattern.order >= 300 and 60 * pattern.size <= pattern.order**2
+
+
+def hessian_operator(W: FloatArray, pattern: Pattern) -> Callable[[FloatArray], FloatArray]:
+    """Return ``v -> H v`` in the entries of ``pattern``, dense or sparse, whichever is cheaper."""
+    c = pattern.multiplicity
+    if not _is_sparse(pattern):
+        return lambda v: c * pattern.gather(W @ pattern.scatter(v) @ W)
+    rows, cols, m = pattern.rows, pattern.cols, pattern.size
+
+    def product(v: FloatArray) -> FloatArray:
+        WV = np.ascontiguousarray((pattern.sparse(v) @ W).T)
+        out = np.empty(m)
+        for a in range(0, m, _BLOCK):
+            # (W V W)_ij, row i of one factor with row j of the other: blocks that stay in cache.
+            block = slice(a, a + _BLOCK)
+            np.einsum("ak,ak->a", W[rows[block]], WV[cols[block]], out=out[block])
+        return c * out
+
+    return product
+
+
+_BLOCK = 32
+
+
+def hessian_diagonal(W: FloatArray, pattern: Pattern) -> FloatArray:
+    """Return the diagonal of the Hessian: ``W_ii^2``, or ``2 (W_ii W_jj + W_ij^2)``."""
+    d = np.diagonal(W)
+    cross = pattern.gather(W) ** 2
+    h = d[pattern.rows] * d[pattern.cols] + cross
+    return np.where(pattern.multiplicity == 1.0, cross, 2.0 * h)
+
+
+def hessian(W: FloatArray, pattern: Pattern) -> FloatArray:
+    """Return the Hessian in the entries of ``pattern``, shape ``(size, size)``."""
+    rows, cols, c = pattern.rows, pattern.cols, pattern.multiplicity
+    across = W[:, rows]
+    along = W[:, cols]
+    H = across[rows] * along[cols]
+    H += along[rows] * across[cols]
+    H *= (0.5 * c)[:, None]
+    H *= c[None, :]
+    return H
+
+
+__all__ = [
+    "DIRECT_LIMIT",
+    "FULL_ACCURACY",
+    "NewtonResult",
+    "hessian",
+    "hessian_diagonal",
+    "hessian_operator",
+    "minimise_newton",
+]

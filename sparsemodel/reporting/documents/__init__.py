@@ -1,1 +1,0 @@
-"""Certificates as text, Markdown, HTML and notebook panels."""

@@ -1,0 +1,147 @@
+"""Leaving observations out: folds, halves, and the choice among candidates by held-out losses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray
+from sparsemodel.interfaces.numeric import shown
+from sparsemodel.selection.path import PathPoint
+
+
+class Observed(ABC):
+    """A problem of whose observations some can be left out; every form says how.
+
+    Observations lie in one data set or in several (the terms of a regression). What is kept of
+    them is a mask for each data set.
+    """
+
+    least: ClassVar[int] = 1
+    """How many observations of each data set a part must hold."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """Return the number of observations of each data set."""
+
+    def classes(self, number: int) -> FloatArray | None:
+        """Return numbers for the observations of a data set whose values are spread evenly."""
+        return None
+
+    @abstractmethod
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
+        """Return a solution for each of the sorted ``ks``, from the observations ``kept`` alone."""
+
+    @abstractmethod
+    def held_out_losses(
+        self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
+    ) -> list[float]:
+        """Return each point's mean loss on the observations that are not ``kept``."""
+
+
+def fold_labels(observed: Observed, folds: int | Any, rng: np.random.Generator) -> list[IntArray]:
+    """Return the number of the fold, from 0 on, of each observation of each data set.
+
+    Parameters
+    ----------
+    folds
+        How many, at least 2, or an array with a label for each observation.
+
+    Raises
+    ------
+    DataError
+        When the data do not allow as many folds, or the labels are not one for each observation.
+    """
+    sizes = _sizes(observed)
+    if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
+        most = min(sizes) // observed.least
+        if not 2 <= folds <= most:
+            each = f", for {observed.least} observations in each" if observed.least > 1 else ""
+            raise DataError(f"folds must be between 2 and {most}{each}, not {shown(folds)}.")
+        return [
+            _dealt_out(size, observed.classes(number), int(folds), rng)
+            for number, size in enumerate(sizes)
+        ]
+    labels = np.asarray(folds)
+    if len(sizes) != 1 or labels.shape != (sizes[0],):
+        raise DataError(
+            f"folds must be a whole number, or one label for each of the {sizes[0]} observations."
+        )
+    codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    if codes.max() < 1:
+        raise DataError("folds puts all observations into one fold; there must be two or more.")
+    return [codes]
+
+
+def halves(observed: Observed, count: int, rng: np.random.Generator) -> Iterator[list[BoolArray]]:
+    """Yield ``count`` random halves of the observations, each followed by its complement."""
+    sizes = _sizes(observed)
+    if min(sizes) < 2 * observed.least:
+        raise DataError(
+            f"Halves of {min(sizes)} observations are too small: each needs {observed.least}."
+        )
+    for number in range(count):
+        if number % 2 == 0:
+            masks = [_half(size, rng) for size in sizes]
+        else:
+            masks = [~mask for mask in masks]
+        yield masks
+
+
+def chosen_place(
+    losses: FloatArray, *, one_standard_error: bool, shares: FloatArray | None = None
+) -> int:
+    r"""Return the candidate with the lowest mean loss, or the first that is about as good.
+
+    With the losses :math:`l_{fj}` of ``F`` folds and shares :math:`s_f` that sum to one, the mean
+    of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
+    :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`.
+
+    Parameters
+    ----------
+    losses
+        Shape ``(folds, candidates)``, the simplest candidate first.
+    one_standard_error
+        Take the first candidate whose mean is within one standard error of the lowest.
+    shares
+        The weight of each fold; None weighs them equally.
+    """
+    mean = np.average(losses, axis=0, weights=shares)
+    best = int(np.argmin(mean))
+    if not one_standard_error or losses.shape[0] < 2:
+        return best
+    squares = np.square(losses[:, best] - mean[best])
+    error = np.sqrt(np.average(squares, weights=shares) / (losses.shape[0] - 1))
+    return int(np.argmax(mean <= mean[best] + error))
+
+
+def _sizes(observed: Observed) -> tuple[int, ...]:
+    sizes = observed.sizes
+    if not sizes:
+        raise DataError("Every term has a single row, so that no observations can be left out.")
+    return sizes
+
+
+def _half(size: int, rng: np.random.Generator) -> BoolArray:
+    mask = np.zeros(size, dtype=bool)
+    mask[rng.permutation(size)[: size // 2]] = True
+    return mask
+
+
+def _dealt_out(
+    size: int, classes: FloatArray | None, folds: int, rng: np.random.Generator
+) -> IntArray:
+    """Deal the observations out to the folds in random order, class by class."""
+    order = rng.permutation(size)
+    if classes is not None and np.unique(classes).size <= 20:  # else their order means nothing
+        order = order[np.argsort(classes[order], kind="stable")]
+    labels = np.empty(size, dtype=np.intp)
+    labels[order] = np.arange(size) % folds
+    return labels
+
+
+__all__ = ["Observed", "chosen_place", "fold_labels", "halves"]

@@ -1,0 +1,153 @@
+r"""Choosing the number of edges of a precision matrix: paths, what is left out, how well it fits.
+
+With :math:`n` observations of covariance ``S`` and a matrix of ``k`` counted edges and ``d`` free
+entries (the diagonal included), the information criteria are those of
+:mod:`sparsemodel.selection.criteria` with
+:math:`2\ell = n(-\log\det\Omega + \langle S,\Omega\rangle)`, but for EBIC, which is that of Foygel
+and Drton (NIPS 2010) with :math:`\gamma = 1/2`:
+:math:`2\ell + d \log n + 4 \gamma k \log p`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, final
+
+import numpy as np
+
+from sparsemodel.compiler.precision_layout import precision_facts
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.interfaces import BoolArray, FloatArray, ModelError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics import top_k
+from sparsemodel.numerics.precision import precision_state, removal_costs
+from sparsemodel.selection.criteria import penalty_of
+from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.path import Followed, PathPoint
+from sparsemodel.selection.searched_path import searched_path
+
+GAMMA = 0.5
+"""The constant of EBIC, as in the simulations of Foygel and Drton (2010)."""
+
+
+def solve_precision_path(form: SparsePrecision, ks: Sequence[int], *, sweeps: int = 1) -> Followed:
+    """Return a matrix for every number of edges ``k``, and the passes over ``S`` that they cost.
+
+    See :func:`~sparsemodel.selection.searched_path.searched_path`; a sweep downwards leaves out
+    the edges that cost least.
+    """
+    return searched_path(form, ks, precision_facts, thinned=without_cheapest, sweeps=sweeps)
+
+
+def without_cheapest(form: SparsePrecision, x: FloatArray) -> FloatArray:
+    """Return ``x`` without its cheapest counted edges, down to as many as ``form`` allows."""
+    chosen = np.flatnonzero(form.sparsity.counted & (x != 0.0))
+    if chosen.size <= form.sparsity.budget:
+        return x
+    objective = objective_of(form)
+    _, factor = precision_state(objective, objective.point_from(x))
+    rows, cols = form.rows[chosen], form.cols[chosen]
+    costs = removal_costs(form.covariance, factor.omega, factor.inverse, rows, cols)
+    out = x.copy()
+    out[np.delete(chosen, top_k(costs, form.sparsity.budget))] = 0.0
+    return out
+
+
+@final
+class PrecisionObservations(Observed):
+    """The rows behind a covariance matrix, and the problem on some of them.
+
+    Parameters
+    ----------
+    form
+        The problem on all rows.
+    X
+        Observations in rows; held by reference.
+    form_on
+        Returns the problem on the rows of a mask, everything estimated from them.
+
+    Notes
+    -----
+    The held-out loss is :math:`-\\log\\det\\Omega + \\langle S',\\Omega\\rangle` with ``S'``
+    the covariance of the rows left out about the mean of the others, and without what else the
+    objective may hold.
+    """
+
+    least: ClassVar[int] = 2
+
+    def __init__(
+        self, form: SparsePrecision, X: FloatArray, form_on: Callable[[BoolArray], SparsePrecision]
+    ) -> None:
+        self._form, self._X, self._form_on = form, X, form_on
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self._X.shape[0],)
+
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
+        return solve_precision_path(self._form_on(kept[0]), ks).uninterrupted()
+
+    def held_out_losses(
+        self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
+    ) -> list[float]:
+        deviations = self._X[~kept[0]] - self._X[kept[0]].mean(axis=0)
+        covariance = deviations.T @ deviations / deviations.shape[0]
+        return [likelihood(self._form.matrix(point.x), covariance) for point in points]
+
+
+def precision_criterion_values(
+    form: SparsePrecision,
+    points: Sequence[PathPoint],
+    criterion: str,
+    *,
+    covariance: FloatArray,
+    samples: int | None,
+) -> FloatArray:
+    """Return the criterion for each point of a path; smaller is better.
+
+    Parameters
+    ----------
+    covariance
+        The empirical covariance alone, without what else the objective may hold.
+    samples
+        How many observations it was computed from.
+
+    Raises
+    ------
+    ModelError
+        For an unknown criterion, and when the number of observations is not known.
+    """
+    penalty = penalty_of(criterion, {"ebic": partial(_ebic_of_edges, form.order)})
+    if samples is None:
+        raise ModelError(
+            f"{criterion} needs the number of observations behind S: say "
+            "sm.gaussian_nll(Omega, S, samples=n), or give the observations as data=X."
+        )
+    n = float(samples)
+    out = []
+    for point in points:
+        k = form.sparsity.count(point.x)
+        d = k + int(form.sparsity.free.size)
+        fit = n * likelihood(form.matrix(point.x), covariance)
+        out.append(fit + penalty(n, form.sparsity.units, k, d))
+    return np.array(out)
+
+
+def _ebic_of_edges(order: int, n: float, p: int, k: int, d: int) -> float:
+    return d * float(np.log(n)) + 4.0 * GAMMA * k * float(np.log(order))
+
+
+def likelihood(omega: FloatArray, covariance: FloatArray) -> float:
+    """Return ``-log det Omega + <S, Omega>``, twice the mean negative log-likelihood."""
+    return float(np.vdot(covariance, omega)) - float(np.linalg.slogdet(omega)[1])
+
+
+__all__ = [
+    "GAMMA",
+    "PrecisionObservations",
+    "likelihood",
+    "precision_criterion_values",
+    "solve_precision_path",
+    "without_cheapest",
+]

@@ -1,0 +1,124 @@
+"""Regressions for a range of k, each from its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from sparsemodel.compiler import Reduced
+from sparsemodel.compiler.adapters import path_of_form, smoothable
+from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.interfaces import (
+    InfeasibleError,
+    Objective,
+    Point,
+    RestrictedSolver,
+    SparseRegression,
+    Stop,
+    UnsupportedProblemError,
+)
+from sparsemodel.numerics import feasible_start
+from sparsemodel.numerics.budget import budget
+from sparsemodel.selection.path import Followed, PathPoint
+
+
+def solve_path(
+    form: SparseRegression, reduced: Reduced, ks: Sequence[int], *, sweeps: int = 1
+) -> Followed:
+    """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
+
+    The supports come from :func:`~sparsemodel.numerics.forward_backward_path`; each point is
+    minimised on its support to full accuracy, within all constraints. Nonsmooth losses are
+    minimised exactly at every step; their multipliers give the gradient that the next unit is
+    chosen by. The objective never rises with ``k``. When time is up, or on Ctrl-C, the path
+    ends at the last ``k`` that was reached; before the first of them it is a point with fewer
+    units.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        For losses with neither second derivatives nor smooth approximations.
+    InfeasibleError
+        When no point with as few units as the smallest ``k`` was found feasible.
+    """
+    small = cast("SparseRegression", reduced.form)
+    if not smoothable(small):
+        raise UnsupportedProblemError(
+            "A path needs losses that are twice differentiable or have smooth approximations; "
+            "solve for each k with a Parameter instead."
+        )
+    most = max(ks)
+    free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
+    objective = objective_of(free, reduced.gradient)
+    restricted = restricted_of(free)
+    points, stop = _grown(free, objective, restricted, sweeps)
+    if len(points) <= most - small.sparsity.forced_units and stop.requested:
+        reached = [k for k in ks if k - small.sparsity.forced_units < len(points)]
+        ks = reached or ks[:1]
+    chosen: list[PathPoint] = []
+    best: Point | None = None
+    for k in ks:
+        trials = [] if best is None else [best]
+        point = points[min(k - small.sparsity.forced_units, len(points) - 1)]
+        if best is None or not np.array_equal(point.support, best.support):
+            trials += [restricted(objective, point.support, point), point]
+        best = min(trials, key=lambda trial: trial.value)
+        if not np.isfinite(best.value):
+            best = _feasible(free, k, reduced)
+        chosen.append(PathPoint(k, reduced.restore(best.x), best.value))
+    return Followed(chosen, objective.work.passes * reduced.shrinkage, stop)
+
+
+def _grown(
+    form: SparseRegression, objective: Objective, restricted: RestrictedSolver, sweeps: int
+) -> tuple[list[Point], Stop]:
+    """Return the points of the path, and whether it was ended from outside."""
+    points: list[Point] = []
+
+    def keep(found: list[Point]) -> bool:
+        nonlocal points
+        late = budget().over()
+        points = found[:-1] if late else found  # the last minimisation was broken off
+        return late
+
+    try:
+        whole = path_of_form(
+            form, objective, restricted, _largest_size(form), sweeps=sweeps, enough=keep
+        )
+        points = points or whole
+    except KeyboardInterrupt:
+        if not points:
+            raise
+        return points, Stop.INTERRUPTED
+    return points, Stop.TIME_LIMIT if budget().over() else Stop.CONVERGED
+
+
+def _largest_size(form: SparseRegression) -> int:
+    """Return the largest size to try: beyond the largest ``k`` where dropping units is cheap.
+
+    Dropping units from twice as many finds better supports than adding them (for 1 to 50 of 2308
+    genes by up to a tenth of the objective). Without a ridge only as far as the data determine
+    the coefficients.
+    """
+    k, most = form.sparsity.budget, 2 * form.sparsity.budget
+    observations = sum(term.target.shape[0] for term in form.terms)
+    if np.all(form.ridge[form.sparsity.counted] > 0.0) or 4 * most <= observations:
+        return min(most, form.sparsity.units)
+    return k
+
+
+def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
+    """Return a feasible point with at most ``k`` units, or raise that there is none."""
+    limited = replace(form, sparsity=replace(form.sparsity, k=k))
+    objective = objective_of(limited, reduced.gradient)
+    try:
+        found = feasible_start(objective, restricted_of(limited))
+    except InfeasibleError as error:
+        raise InfeasibleError(f"The path begins at k = {k}: {error}") from error
+    return objective.origin() if found is None else found
+
+
+__all__ = ["solve_path"]

@@ -1,0 +1,130 @@
+"""Choosing k for regressions: what is left out, and how well a model fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from sparsemodel.compiler import Facts, reduce_form
+from sparsemodel.interfaces import (
+    BoolArray,
+    FloatArray,
+    Likelihood,
+    ModelError,
+    SparseRegression,
+    Term,
+)
+from sparsemodel.numerics import RegressionObjective, margins
+from sparsemodel.selection.criteria import penalty_of
+from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.further import searched_further
+from sparsemodel.selection.path import PathPoint
+from sparsemodel.selection.regression_path import solve_path
+
+
+@final
+class RegressionObservations(Observed):
+    """The observations of a regression's terms.
+
+    A term of a single row, such as ``mu @ w``, is part of the model: it counts in every fit and in
+    no held-out loss. What is left out has weight zero, so that the data are not copied.
+    """
+
+    def __init__(self, form: SparseRegression) -> None:
+        self._form = form
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(term.target.shape[0] for term in self._form.terms if _observed(term))
+
+    def classes(self, number: int) -> FloatArray:
+        target = [term.target for term in self._form.terms if _observed(term)][number]
+        return target if target.ndim == 1 else target[:, -1]  # classes, events
+
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
+        part = on_observations(self._form, self._masks(kept))
+        facts = Facts(part)
+        reduced = reduce_form(part, facts)
+        return searched_further(solve_path(part, reduced, ks), reduced, facts).uninterrupted()
+
+    def held_out_losses(
+        self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
+    ) -> list[float]:
+        form = self._form
+        pairs = zip(form.terms, self._masks(kept), strict=True)
+        weights = [np.where(mask, 0.0, term.weights) for term, mask in pairs]
+        objective = RegressionObjective(form)
+        return [_mean_loss(form, objective.point_from(p.x).state, weights) for p in points]
+
+    def _masks(self, kept: Sequence[BoolArray]) -> list[BoolArray]:
+        """Return a mask for every term: those that are part of the model are kept."""
+        masks = iter(kept)
+        every = np.ones(1, dtype=bool)
+        return [next(masks) if _observed(term) else every for term in self._form.terms]
+
+
+def on_observations(form: SparseRegression, kept: Sequence[BoolArray]) -> SparseRegression:
+    """Return the form on some of each term's observations; means become theirs."""
+    terms = []
+    for term, mask in zip(form.terms, kept, strict=True):
+        weights = np.where(mask, term.weights, 0.0)
+        weights *= term.weights.sum() / weights.sum()
+        terms.append(replace(term, weights=weights))
+    return replace(form, terms=tuple(terms))
+
+
+def _observed(term: Term) -> bool:
+    """Return whether a term's rows are observations, of which some can be left out."""
+    return bool(term.target.shape[0] > 1)
+
+
+def regression_criterion_values(
+    form: SparseRegression, points: Sequence[PathPoint], criterion: str
+) -> FloatArray:
+    """Return the criterion for each point of a path; smaller is better.
+
+    Raises
+    ------
+    ModelError
+        For an unknown criterion, and for losses that are no likelihoods (a hinge loss, say).
+    """
+    penalty = penalty_of(criterion)
+    losses = [term.loss for term in form.terms]
+    loss = losses[0]
+    if not isinstance(loss, Likelihood) or any(other != loss for other in losses[1:]):
+        names = " + ".join(sorted({one.name for one in losses}))
+        raise ModelError(
+            f"{names} is not a likelihood, so {criterion} means nothing for it; use "
+            "cross_validate(). A loss of your own that is one inherits "
+            "sparsemodel.interfaces.Likelihood."
+        )
+    y = np.concatenate([term.target for term in form.terms])
+    c = np.concatenate([term.weights for term in form.terms])
+    objective, n = RegressionObjective(form), loss.sample_size(y, c)
+    weights = [term.weights for term in form.terms]
+    out = []
+    for point in points:
+        at = objective.point_from(point.x)
+        k = form.sparsity.count(point.x)
+        d = int(np.count_nonzero(point.x[form.sparsity.counted])) + int(
+            np.prod(point.x[form.sparsity.free].shape)
+        )
+        fit = loss.minus_twice_log(_mean_loss(form, at.state, weights), y, c)
+        out.append(fit + penalty(n, form.sparsity.units, k, d))
+    return np.array(out)
+
+
+def _mean_loss(
+    form: SparseRegression, predictions: Sequence[FloatArray], weights: Sequence[FloatArray]
+) -> float:
+    """Return the weighted mean loss over the observations of all terms."""
+    total = 0.0
+    for term, z, c in zip(form.terms, predictions, weights, strict=True):
+        total += term.loss.total(margins(term, z), term.target, c)
+    return total / sum(float(c.sum()) for c in weights)
+
+
+__all__ = ["RegressionObservations", "regression_criterion_values"]

@@ -1,0 +1,174 @@
+"""Proofs of graphs against every graph there is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sparsemodel as sm
+from sparsemodel.certificates import PrecisionCertificate, verify
+from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import prove_precision
+from sparsemodel.certificates.precision_matrices.proving.record import everything, graph_bound
+from sparsemodel.certificates.precision_matrices.search import evaluate_point
+from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
+from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
+from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
+
+
+def graph(seed: int, p: int, n: int, k: int, spread: float = 0.0, **options: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) @ (np.eye(p) + 0.4 * rng.standard_normal((p, p)))
+    X *= 10.0 ** rng.uniform(-spread, spread, p)
+    return SparsePrecision.build(X.T @ X / n, k, **options)
+
+
+def best_of_all(form: SparsePrecision) -> tuple[float, np.ndarray]:
+    objective = precision_objective(form)
+    start = objective.origin()
+    best, where = np.inf, start.x
+    for units in combinations(range(form.sparsity.units), form.sparsity.k):
+        support = form.sparsity.coordinates(np.array(units, dtype=np.intp))
+        point = minimise_precision_on_support(objective, support, start)
+        if point.value < best:
+            best, where = point.value, point.x
+    return best, where
+
+
+@settings(max_examples=15)
+@given(
+    st.integers(0, 10_000),
+    st.integers(4, 5),
+    st.integers(1, 4),
+    st.sampled_from(["", "required", "forbidden"]),
+    st.sampled_from([0.0, 1.5]),
+)
+def test_a_proof_finds_the_best_of_all_graphs(
+    seed: int, p: int, k: int, marked: str, spread: float
+) -> None:
+    options: dict[str, Any] = {}
+    if marked:
+        mask = np.zeros((p, p), dtype=bool)
+        mask[0, 1] = mask[1, 0] = mask[1, 2] = mask[2, 1] = True
+        options = {marked: mask}
+    form = graph(seed, p, 6 * p, k, spread, **options)
+    optimum, _ = best_of_all(form)
+    # From the worst start there is: the best matrix without edges of its own.
+    proof = prove_precision(form, precision_objective(form).origin().x, gap=1e-6, time_limit=20.0)
+    assert proof.value == pytest.approx(optimum, abs=1e-6 * (1.0 + abs(optimum)))
+    assert proof.bound <= optimum + 1e-9 * (1.0 + abs(optimum))
+    assert proof.open_share <= 1e-5
+    verify_precision(proof, form)
+
+
+@pytest.mark.parametrize("limits", [(0.0, 3.0), (0.4, 50.0), (0.5, 2.0)])
+def test_bounds_on_eigenvalues_that_are_active(limits: tuple[float, float]) -> None:
+    form = graph(4, 4, 30, 2, alpha=limits[0], beta=limits[1])
+    optimum, x = best_of_all(form)
+    proof = prove_precision(form, x, gap=1e-5, time_limit=20.0)
+    assert proof.bound <= optimum + 1e-7
+    assert proof.value == pytest.approx(optimum, abs=1e-6)
+    verify_precision(proof, form)
+
+
+def proved(seed: int = 3) -> tuple[SparsePrecision, PrecisionCertificate]:
+    form = graph(seed, 6, 40, 5)
+    objective = precision_objective(form)
+    found = prove_precision(form, objective.origin().x, time_limit=30.0)
+    assert found.proof is not None
+    return form, found
+
+
+def test_a_proof_is_saved_and_verified(tmp_path: Any) -> None:
+    form, found = proved()
+    assert found.method == "branch and bound over the edges"
+    assert found.search["ended"] == "closed"
+    again = PrecisionCertificate.load(found.save(tmp_path / "graph.json"))
+    assert again.to_json() == found.to_json()
+    checked = verify_precision(again, form)
+    assert any(line == "proof" for line, _ in checked.lines)
+    assert "branch and bound" in str(found)
+
+
+def test_a_record_that_was_changed_proves_less_or_is_refused() -> None:
+    form, found = proved()
+    tree = found.proof["tree"]  # type: ignore[index]
+    upper = evaluate_point(form, found.x).upper
+    whole = graph_bound(form, upper, tree)
+    optimum, _ = best_of_all(form)
+    assert whole <= optimum + 1e-9
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        nodes = [dict(record) for record in tree["nodes"]]
+        record = nodes[int(rng.integers(len(nodes)))]
+        line = str(rng.choice(sorted(record))) if record else "duals"
+        if line == "duals" and "duals" in record:
+            U, mu = record["duals"]
+            record["duals"] = [(np.array(U) * 1.5).tolist(), [2.0 * mu[0]]]
+        elif line == "branch":
+            record["branch"] = [record["branch"][0], -1, record["branch"][2]]
+        else:
+            record[line] = [0] if line in ("in", "out") else 0
+        with suppress(CertificateError):
+            assert graph_bound(form, upper, {**tree, "nodes": nodes}) <= optimum + 1e-9
+    for record in ({"branch": [99, 0, 0]}, {"duals": [[1.0], [0.1]]}, {"enumerated": True}):
+        with pytest.raises(CertificateError, match=r"proof\.tree"):
+            graph_bound(form, upper, {**tree, "nodes": [record]})
+    for units in ([0] * 5, [600] * 6, ["a"] * 6, 3):
+        with pytest.raises(CertificateError, match=r"proof\.tree"):
+            graph_bound(form, upper, {**tree, "units": units})
+
+
+def test_a_proof_that_says_more_than_its_record_is_refused() -> None:
+    form, found = proved()
+    forged = replace(found, bound=found.bound + 1e-4)
+    with pytest.raises(CertificateError, match="bound"):
+        verify_precision(forged, form)
+    without = replace(found, proof=None)
+    with pytest.raises(CertificateError, match=r"bound|method"):
+        verify_precision(without, form)
+
+
+def test_without_time_the_bound_is_that_of_the_certificate() -> None:
+    form = graph(5, 12, 60, 12)
+    x = precision_objective(form).origin().x
+    short = prove_precision(form, x, time_limit=0.3)
+    verify_precision(short, form)
+    assert short.bound >= short.trivial_bound
+    with pytest.raises(DataError, match="gap"):
+        prove_precision(form, x, gap=0.0)
+
+
+def test_a_proof_as_a_user_asks_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((60, 7)) @ (np.eye(7) + 0.5 * np.eye(7, k=1))
+    omega = sm.Variable((7, 7), symmetric=True)
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, data=X)), sm.card(sm.offdiag(omega)) <= 8
+    )
+    problem.solve()
+    before = problem.certify()
+    proof = problem.prove(time_limit=30.0)
+    assert proof.bound >= before.bound
+    assert proof.open_share <= 1e-4
+    assert verify(proof, problem.form).claim is proof.claim
+    assert omega.value is not None
+    with pytest.raises(DataTypeError, match="resume"):
+        problem.prove(resume=proof)
+
+
+def test_forbidden_edges_are_units_that_are_out() -> None:
+    mask = np.zeros((5, 5), dtype=bool)
+    mask[0, 3] = True
+    form = graph(1, 5, 40, 2, forbidden=mask)
+    inner = everything(form)
+    assert inner.rows.size == 15
+    assert form.rows.size == 14
+    assert everything(inner) is inner
