@@ -180,3 +180,46 @@ def test_a_path_is_as_good_as_separate_solves_at_half_their_passes() -> None:
     quick = limited.path(range(1, 51), effort="low")
     assert quick.passes < 10.0 * single[0].passes
     assert quick.objective[9] <= 1.02 * single[0].value
+
+
+RESIDUALS = {
+    "squared": sm.squared_loss,
+    "huber": sm.huber_loss,
+    "absolute": sm.absolute_loss,
+    "quantile": lambda *u: sm.quantile_loss(*u, tau=0.2),
+    "epsilon": sm.epsilon_insensitive_loss,
+}
+
+
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_a_residual_is_the_prediction_less_the_target(name: str) -> None:
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    moved = sm.Parameter(N, name="b", value=B)
+    values = []
+    for loss in (
+        RESIDUALS[name](A @ w + c, B),
+        RESIDUALS[name](A @ w + c - B),
+        RESIDUALS[name](A @ w - (B - 1.0) - 1.0 + c),
+        RESIDUALS[name](A @ w + c - moved),
+    ):
+        problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 2)
+        values.append(problem.solve().value)
+        np.testing.assert_allclose(problem.form.terms[0].target, B, rtol=1e-12, atol=1e-12)
+    assert values == pytest.approx([values[0]] * 4, rel=1e-9)
+
+
+def test_one_number_for_all_targets() -> None:
+    w = sm.Variable(P, name="w")
+    one, other = sm.squared_loss(A @ w - 2.0), sm.squared_loss(A @ w, np.full(N, 2.0))
+    values = [
+        sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 2).solve().value
+        for loss in (one, other)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_a_loss_without_its_target_says_what_to_write() -> None:
+    w = sm.Variable(P, name="w")
+    for wrong in (A @ w, A, None):
+        with pytest.raises(sm.SparseModelError, match=r"sm.squared_loss\(A @ w - b\)"):
+            sm.squared_loss(wrong)

@@ -133,3 +133,32 @@ def test_graph() -> None:
         precision_graph(omega, ["a", "a", "c"])
     with pytest.raises(DataError, match="2 names"):
         precision_graph(omega, ["a", "b"])
+
+
+def test_a_declaration_needs_no_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("an eigendecomposition")
+
+    for name in ("eigvalsh", "eigh", "svd", "eigvals"):
+        monkeypatch.setattr(np.linalg, name, refuse)
+    S = check_covariance(GOOD)
+    alpha, beta = default_bounds(S)
+    assert 0.0 < alpha < 1.0 / np.trace(S) < beta
+
+
+def test_what_is_not_semidefinite_is_refused_at_the_same_share() -> None:
+    for p in (2, 5, 40):
+        Q = np.linalg.qr(np.random.default_rng(p).standard_normal((p, p)))[0]
+        for share, right in ((-3e-7, False), (-1e-9, True), (0.0, True), (1e-3, True)):
+            spectrum = np.linspace(0.5, 1.0, p)
+            spectrum[0] = share
+            S = (Q * spectrum) @ Q.T
+            S = S + S.T
+            scale = 1.0 / np.sqrt(np.diagonal(S))
+            values = np.linalg.eigvalsh(S * scale[:, None] * scale)
+            assert (values[0] >= -1e-7 * values[-1]) == right
+            if right:
+                check_covariance(S)
+            else:
+                with pytest.raises(DataError, match="semidefinite"):
+                    check_covariance(S)

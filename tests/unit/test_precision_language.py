@@ -106,6 +106,14 @@ def test_active_bounds_are_told() -> None:
     notes = problem.solve(time_limit=5).notes
     assert any("upper" in note and "default" in note for note in notes)
     assert "a default that nobody declared" in str(problem.solution)
+    # Columns that determine each other are named.
+    X, _ = chain()
+    dependent = np.column_stack([X[:, :3], X[:, 0] - X[:, 1]])
+    omega = sm.Variable((4, 4), symmetric=True)
+    joined = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, data=dependent)), sm.card(sm.offdiag(omega)) <= 12
+    )
+    assert any("0, 1 and 3 are linearly dependent" in note for note in joined.solve().notes)
     # Scales far apart make no default active.
     d = np.array([1e-3, 1.0, 1e3, 1.0, 1.0, 1.0, 1e-2, 1.0])
     _, problem = declared(S * d[:, None] * d[None, :], 7)

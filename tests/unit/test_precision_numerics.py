@@ -114,6 +114,28 @@ def test_bounds_that_coincide_leave_a_multiple_of_the_identity() -> None:
     assert np.allclose(fit.factor.omega, 2.0 * np.eye(4))
 
 
+@given(st.integers(0, 10_000), st.integers(2, 7), st.integers(0, 15), st.floats(1.1, 30.0))
+def test_a_lower_bound_alone(seed: int, p: int, edges: int, times: float) -> None:
+    """The multiplier of the bound is positive, and zero where the matrix lies above it."""
+    S, pattern = covariance(seed, p, 5 * p), random_pattern(seed, p, edges)
+    free = minimise_on_pattern(S, pattern).factor.omega
+    alpha = times * float(np.linalg.eigvalsh(free)[0])
+    omega = minimise_on_pattern(S, pattern, alpha=alpha).factor.omega
+    assert np.linalg.eigvalsh(omega)[0] >= alpha * (1.0 - 1e-9)
+    assert likelihood(S, omega) >= likelihood(S, free) - 1e-9 * p
+    # No direction on the pattern that keeps the bound leads down: the least of the gradient
+    # over such matrices is where omega is, by projected steps from there.
+    inside = pattern.scatter(np.ones(pattern.size)) != 0.0
+    rng = np.random.default_rng(seed)
+    scale = np.abs(omega).max()
+    for _ in range(20):
+        noise = np.where(inside, rng.standard_normal((p, p)), 0.0)
+        other = omega + 0.1 * scale * (noise + noise.T)
+        other += max(alpha - np.linalg.eigvalsh(other)[0], 0.0) * np.eye(p)
+        slope = float(np.vdot(S - np.linalg.inv(omega), other - omega))
+        assert slope >= -1e-6 * np.linalg.norm(S) * np.linalg.norm(other - omega)
+
+
 def test_no_maximum_without_an_upper_bound() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3, 6))
@@ -121,6 +143,8 @@ def test_no_maximum_without_an_upper_bound() -> None:
     pattern = random_pattern(0, 6, 15)
     with pytest.raises(UnboundedError, match="fewer edges"):
         minimise_on_pattern(S, pattern)
+    with pytest.raises(UnboundedError, match="fewer edges"):
+        minimise_on_pattern(S, pattern, alpha=0.1)
     fit = minimise_on_pattern(S, pattern, beta=50.0)
     assert fit.bounded
     (text,) = active_bounds(fit.factor, 1e-6, 50.0)

@@ -31,7 +31,7 @@ from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import save
 from sparsemodel.cli.records import finite
 from sparsemodel.interfaces import DataError, FloatArray
-from sparsemodel.modelling.precision_matrices.covariance import dependent_columns
+from sparsemodel.modelling.precision_matrices.covariance import dependence
 from sparsemodel.reporting.progress import is_watched
 
 NAME = "precision"
@@ -157,20 +157,14 @@ def _columns_of(table: Table) -> tuple[FloatArray, tuple[str, ...]]:
 
 
 def _refuse_dependent(table: Table, model: GraphModel) -> None:
-    """Refuse columns that determine each other where only a default bounds the likelihood.
-
-    With fewer observations than columns all are dependent, and the defaults are made for that.
-    """
-    X, names = _columns_of(table)
-    free = model.shrinkage == 0.0 and model.beta is None
-    if not free or X.shape[0] <= X.shape[1] or not np.all(np.isfinite(X)):
+    """Refuse columns that determine each other where only a default bounds the likelihood."""
+    if model.shrinkage > 0.0 or model.beta is not None:
         return
-    found = [names[j] for j in dependent_columns(X)]
-    if found:
+    words = dependence(*_columns_of(table))
+    if words:
         raise DataError(
-            f"{', '.join(found[:-1])} and {found[-1]} are linearly dependent: once they are joined "
-            f"the likelihood has no maximum. Leave one out (--drop {found[-1]}), draw the "
-            "covariance towards its diagonal (--shrinkage 0.1), or bound the eigenvalues (--beta)."
+            f"{words}. Leave one of them out (--drop), draw the covariance towards its diagonal "
+            "(--shrinkage 0.1), or bound the eigenvalues (--beta)."
         )
 
 

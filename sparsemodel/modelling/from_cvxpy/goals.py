@@ -32,7 +32,10 @@ positive definite matrix is all that log_det allows."""
 def goal_of(goal: Any) -> Minimize:
     """Return ``cp.Minimize(...)`` as our goal."""
     if kind_of(goal) != "Minimize":
-        raise ModelError("Only cp.Minimize(...) is understood; minimise the negative instead.")
+        raise ModelError(
+            f"The goal cp.{kind_of(goal)}(...) is not understood: write cp.Minimize(-f) in place "
+            "of cp.Maximize(f), with the minus inside; the value is then that of -f."
+        )
     return minimize(objective_of(goal.args[0]))
 
 

@@ -6,7 +6,8 @@ prediction
     ``u``: an affine expression such as ``A @ w + c``, or a matrix ``A`` alone, which means
     ``A @ w`` for the problem's one vector variable.
 target
-    ``y``: one entry per observation, shape ``(n,)``.
+    ``y``: one entry per observation, shape ``(n,)``. Losses of the residual ``u - y`` also take
+    that alone: ``squared_loss(A @ w - b)`` is ``squared_loss(A @ w, b)``.
 weights
     Nonnegative observation weights; the mean is still taken over ``n``.
 reduction
@@ -28,11 +29,11 @@ from sparsemodel.losses import (
     SquaredLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
-from sparsemodel.modelling.loss_terms.terms import loss_term
+from sparsemodel.modelling.loss_terms.terms import loss_term, residual_term
 
 
 def squared_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+    prediction: Any, target: Any = None, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`\frac12 (u_i - y_i)^2`.
 
@@ -43,7 +44,8 @@ def squared_loss(
         ``A @ w`` for the problem's one vector variable. With a matrix variable, ``u`` and ``y``
         have several columns.
     target
-        ``y``: numbers, shape ``(n,)`` or ``(n, m)``.
+        ``y``: numbers, shape ``(n,)`` or ``(n, m)``. Without it the prediction is a residual,
+        ``A @ w - b``, and its constant part is ``-y``.
     weights
         Nonnegative observation weights; the mean is still taken over ``n``.
     reduction
@@ -52,13 +54,23 @@ def squared_loss(
     Notes
     -----
     Conjugate :math:`a^2/2 + a y` on the real line; 1-smooth and 1-strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(2, name="w")
+    >>> sm.squared_loss(np.eye(2) @ w, [1.0, 2.0])
+    squared_loss(A @ w)
+    >>> problem = sm.Problem(sm.minimize(sm.squared_loss(np.eye(2) @ w - [1, 2])), sm.card(w) <= 1)
+    >>> problem.solve().value
+    0.25
     """
-    return loss_term(SquaredLoss(), prediction, target, weights=weights, reduction=reduction)
+    return residual_term(SquaredLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
 def huber_loss(
     prediction: Any,
-    target: Any,
+    target: Any = None,
     *,
     delta: float = 1.0,
     weights: Any = None,
@@ -75,11 +87,11 @@ def huber_loss(
     Conjugate :math:`a^2/2 + a y` for :math:`|a| \le \delta`; 1-smooth, not strongly convex.
     """
     loss = HuberLoss(delta=delta)
-    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+    return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
 def absolute_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+    prediction: Any, target: Any = None, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`|u_i - y_i|`, whose minimiser predicts a median.
 
@@ -90,12 +102,12 @@ def absolute_loss(
     Conjugate :math:`a y` for :math:`|a| \le 1`; neither smooth nor strongly convex: solved by a
     sequence of smoothed problems and exactly on the support, as ``explain()`` says.
     """
-    return loss_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
+    return residual_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
 def quantile_loss(
     prediction: Any,
-    target: Any,
+    target: Any = None,
     *,
     tau: float = 0.5,
     weights: Any = None,
@@ -112,12 +124,12 @@ def quantile_loss(
     (see :func:`absolute_loss`).
     """
     loss = QuantileLoss(tau=tau)
-    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+    return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
 def epsilon_insensitive_loss(
     prediction: Any,
-    target: Any,
+    target: Any = None,
     *,
     epsilon: float = 0.1,
     weights: Any = None,
@@ -134,7 +146,7 @@ def epsilon_insensitive_loss(
     (see :func:`absolute_loss`).
     """
     loss = EpsilonInsensitiveLoss(epsilon=epsilon)
-    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+    return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
 def poisson_loss(

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.designs import as_design, column_names
-from sparsemodel.interfaces import DataError, DataFit, DataTypeError, Design, FloatArray, ModelError
+from sparsemodel.interfaces import (
+    DataError,
+    DataFit,
+    DataTypeError,
+    Design,
+    FloatArray,
+    ModelError,
+)
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.foreign import as_ours, is_cvxpy, taken
 from sparsemodel.modelling.expressions.objective_terms import (
@@ -109,6 +116,29 @@ def loss_term(
     return LossTerm(loss, checked, target, weights, reduction, classes=classes, column_names=names)
 
 
+def residual_term(
+    loss: DataFit, prediction: Any, target: Any, *, weights: Any, reduction: Reduction
+) -> LossTerm:
+    """Return the term of a loss of residuals, whose target may stand in ``A @ w - b`` instead."""
+    if target is None:
+        prediction, target = _parts_of_residual(loss, as_ours(prediction))
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def _parts_of_residual(loss: DataFit, residual: Any) -> tuple[Affine, Any]:
+    """Return prediction and target of a residual: what is constant in it is minus the target."""
+    affine = residual.as_affine() if isinstance(residual, AffineLike) else None
+    if affine is None or affine.offset is None:
+        raise ModelError(
+            f"{loss.name} needs its target: sm.{loss.name}(A @ w, b), or a residual that has it, "
+            f"sm.{loss.name}(A @ w - b)."
+        )
+    shape = affine.value_shape()
+    if np.shape(affine.offset) == shape:
+        return Affine(affine.pieces), -affine.offset
+    return affine, np.zeros(shape)  # one number, or one row, for all observations
+
+
 def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[str, ...] | None]:
     """Return the target in the loss's coding, with the names of the classes if it has any."""
     where = f"The target of {loss.name}"
@@ -186,6 +216,7 @@ __all__ = [
     "checked_target",
     "loss_term",
     "observation_weights",
+    "residual_term",
     "ridge",
     "ridge_weight",
     "scale_of",

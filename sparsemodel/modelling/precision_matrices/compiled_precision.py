@@ -32,6 +32,7 @@ from sparsemodel.modelling.precision_matrices.covariance import (
     check_covariance,
     covariance_of_data,
     default_bounds,
+    dependence,
 )
 from sparsemodel.modelling.precision_matrices.sample import Sample, sample_of
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
@@ -41,6 +42,7 @@ from sparsemodel.numerics.budget import (
     budget,
     cholesky_cost,
     eigenvalue_cost,
+    gram_cost,
     inverse_cost,
 )
 from sparsemodel.numerics.precision import active_bounds, factorise
@@ -122,7 +124,19 @@ class CompiledPrecision(CompiledProblem):
         for text in active_bounds(factor, self.form.alpha, self.form.beta):
             declared = self.bounds[1 if "upper" in text else 0] is not None
             texts.append(f"{text} is active" if declared else _DEFAULT_IS_ACTIVE.format(text))
+            if not declared and "upper" in text:
+                texts.extend(self._dependence())
         return tuple(texts)
+
+    def _dependence(self) -> tuple[str, ...]:
+        """Return why the likelihood alone has no maximum, where columns of the data say it."""
+        sample = self.sample
+        if sample.data is None or sample.shrinkage > 0.0 or sample.rest is not None:
+            return ()
+        if not budget().fits(gram_cost(*sample.data.shape)):
+            return ()
+        words = dependence(sample.data, self.form.names)
+        return (f"{words}; leave one of them out",) if words else ()
 
     def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
         """Return the certificate of an outcome; None allows 5 seconds."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +101,23 @@ def dependent_columns(X: FloatArray) -> tuple[int, ...]:
     return (*(int(j) for j in np.flatnonzero(np.abs(weights) > 1e-6)), last)
 
 
+def dependence(X: FloatArray, names: Sequence[str] | None) -> str:
+    """Return a sentence about columns that determine each other, "" where none do.
+
+    With fewer observations than columns all are dependent, and the default eigenvalue bounds are
+    made for that.
+    """
+    if X.shape[0] <= X.shape[1] or not np.all(np.isfinite(X)):
+        return ""
+    found = [str(j) if names is None else names[j] for j in dependent_columns(X)]
+    if not found:
+        return ""
+    return (
+        f"{', '.join(found[:-1])} and {found[-1]} are linearly dependent: once they are joined "
+        "the likelihood has no maximum"
+    )
+
+
 def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> Covariance:
     r"""Return :math:`S = \frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top`, ``n`` and the names.
 
@@ -158,11 +177,12 @@ def default_bounds(
 
     The rule is that of Lu (2009, Proposition 3.1), as used by Yuan, Li and Zhang (JMLR 2018,
     section 5.3), with ``p`` the order of ``S`` and :math:`\xi` = ``XI`` times the smallest
-    variance: :math:`\alpha = (\|S\|_2 + p \xi)^{-1}`,
-    :math:`\beta = (p - \alpha\,\mathrm{tr} S) / \xi`. It is loosened where it can cut off an
-    optimum: :math:`\alpha` stays below :math:`1 / \mathrm{tr} S`, below which no eigenvalue of
-    an optimum on any support can lie, because there :math:`(\Omega^{-1})_{ii} = S_{ii}`.
-    :math:`\xi` in units of the variance makes the rule independent of the units of the data.
+    variance: :math:`\alpha = (\|S\|_F + p \xi)^{-1}`,
+    :math:`\beta = (p - \alpha\,\mathrm{tr} S) / \xi`. It is looser than theirs in two places: the
+    Frobenius norm stands for the spectral one, which would need eigenvalues, and
+    :math:`\alpha` stays below :math:`1 / \mathrm{tr} S`, below which no eigenvalue of an optimum
+    on any support can lie, because there :math:`(\Omega^{-1})_{ii} = S_{ii}`. :math:`\xi` in units
+    of the variance makes the rule independent of the units of the data.
 
     Raises
     ------
@@ -187,7 +207,7 @@ def default_bounds(
     p = covariance.shape[0]
     xi = XI * float(np.diagonal(covariance).min())
     trace = float(np.trace(covariance))
-    low = min(1.0 / (float(np.linalg.norm(covariance, 2)) + p * xi), _BELOW / trace)
+    low = min(1.0 / (float(np.linalg.norm(covariance)) + p * xi), _BELOW / trace)
     high = (p - low * trace) / xi if p > 1 else 1.0 / xi
     if alpha is not None:
         low = max(alpha, 0.0)
@@ -232,6 +252,12 @@ def _require_semidefinite(S: FloatArray, where: str) -> None:
     # Scaled to a unit diagonal, so that variables in small units are not lost in the rounding.
     scale = 1.0 / np.sqrt(np.diagonal(S))
     correlations = S * scale[:, None] * scale[None, :]
+    largest = float(np.vdot(correlations, correlations)) / correlations.shape[0]  # or more
+    shifted = correlations.copy()
+    shifted[np.diag_indices_from(shifted)] += 0.5 * _DEFINITENESS * largest
+    with contextlib.suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(shifted)
+        return
     smallest, largest = np.linalg.eigvalsh(correlations)[[0, -1]]
     if smallest < -_DEFINITENESS * largest:
         raise DataError(
@@ -247,5 +273,6 @@ __all__ = [
     "check_covariance",
     "covariance_of_data",
     "default_bounds",
+    "dependence",
     "dependent_columns",
 ]

@@ -104,6 +104,13 @@ def minimise_on_pattern(
     factor = factorise(pattern.scatter(x)) if np.all(np.isfinite(x)) else None
     if factor is not None and within_bounds(factor, alpha, beta):
         return RestrictedFit(factor, False)
+    if factor is None and not np.isfinite(beta):
+        # A matrix along which the likelihood grows for ever is semidefinite: adding it keeps
+        # every lower bound, so that none helps.
+        raise UnboundedError(
+            "The likelihood has no maximum on this support: there are too few samples for so many "
+            "edges. Bound the eigenvalues from above (Omega << beta), or allow fewer edges."
+        )
     return _bounded(S, pattern, alpha, beta, start if factor is None else factor.omega, tol)
 
 
@@ -161,11 +168,6 @@ def _bounded(
     tol: float | None,
 ) -> RestrictedFit:
     """Return the optimum between the bounds by ADMM."""
-    if not np.isfinite(beta):
-        raise UnboundedError(
-            "The likelihood has no maximum on this support: there are too few samples for so many "
-            "edges. Bound the eigenvalues from above (Omega << beta), or allow fewer edges."
-        )
     accuracy = 1e-10 if tol is None else float(np.clip(1e-4 * tol, 1e-10, 1e-4))
     result = minimise_admm(S, pattern, alpha, beta, start=start, tol=accuracy)
     factor = factorise(result.omega)
