@@ -1,8 +1,14 @@
 """Choosing k: paths, information criteria, cross-validation, stability of the support."""
 
+from sparsemodel.selection.choice import (
+    at_the_end,
+    best_carried,
+    chosen_place,
+    mean_over_folds,
+)
 from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
-from sparsemodel.selection.folds import Observed, chosen_place
+from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import searched_further
 from sparsemodel.selection.path import Followed, PathPoint
 from sparsemodel.selection.precision_matrices import (
@@ -11,7 +17,11 @@ from sparsemodel.selection.precision_matrices import (
     solve_precision_path,
 )
 from sparsemodel.selection.regression_path import solve_path
-from sparsemodel.selection.regressions import RegressionObservations, regression_criterion_values
+from sparsemodel.selection.regressions import (
+    RegressionObservations,
+    most_carried,
+    regression_criterion_values,
+)
 from sparsemodel.selection.searched_path import searched_path
 from sparsemodel.selection.stability import selection_frequencies
 
@@ -23,8 +33,12 @@ __all__ = [
     "PathPoint",
     "PrecisionObservations",
     "RegressionObservations",
+    "at_the_end",
+    "best_carried",
     "chosen_place",
     "cross_validate",
+    "mean_over_folds",
+    "most_carried",
     "precision_criterion_values",
     "regression_criterion_values",
     "searched_further",

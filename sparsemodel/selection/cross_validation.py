@@ -10,7 +10,8 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.numeric import random_numbers
-from sparsemodel.selection.folds import Observed, chosen_place, fold_labels
+from sparsemodel.selection.choice import chosen_place
+from sparsemodel.selection.folds import Observed, fold_labels
 
 
 @final

@@ -1,4 +1,4 @@
-"""Leaving observations out: folds, halves, and the choice among candidates by held-out losses."""
+"""Leaving observations out: folds and halves."""
 
 from __future__ import annotations
 
@@ -92,33 +92,6 @@ def halves(observed: Observed, count: int, rng: np.random.Generator) -> Iterator
         yield masks
 
 
-def chosen_place(
-    losses: FloatArray, *, one_standard_error: bool, shares: FloatArray | None = None
-) -> int:
-    r"""Return the candidate with the lowest mean loss, or the first that is about as good.
-
-    With the losses :math:`l_{fj}` of ``F`` folds and shares :math:`s_f` that sum to one, the mean
-    of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
-    :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`.
-
-    Parameters
-    ----------
-    losses
-        Shape ``(folds, candidates)``, the simplest candidate first.
-    one_standard_error
-        Take the first candidate whose mean is within one standard error of the lowest.
-    shares
-        The weight of each fold; None weighs them equally.
-    """
-    mean = np.average(losses, axis=0, weights=shares)
-    best = int(np.argmin(mean))
-    if not one_standard_error or losses.shape[0] < 2:
-        return best
-    squares = np.square(losses[:, best] - mean[best])
-    error = np.sqrt(np.average(squares, weights=shares) / (losses.shape[0] - 1))
-    return int(np.argmax(mean <= mean[best] + error))
-
-
 def _sizes(observed: Observed) -> tuple[int, ...]:
     sizes = observed.sizes
     if not sizes:
@@ -144,4 +117,4 @@ def _dealt_out(
     return labels
 
 
-__all__ = ["Observed", "chosen_place", "fold_labels", "halves"]
+__all__ = ["Observed", "fold_labels", "halves"]

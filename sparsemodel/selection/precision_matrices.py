@@ -4,14 +4,13 @@ With :math:`n` observations of covariance ``S`` and a matrix of ``k`` counted ed
 entries (the diagonal included), the information criteria are those of
 :mod:`sparsemodel.selection.criteria` with
 :math:`2\ell = n(-\log\det\Omega + \langle S,\Omega\rangle)`, but for EBIC, which is that of Foygel
-and Drton (NIPS 2010) with :math:`\gamma = 1/2`:
+and Drton (NIPS 2010) with :math:`\gamma = 1/2` unless said otherwise:
 :math:`2\ell + d \log n + 4 \gamma k \log p`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar, final
 
 import numpy as np
@@ -22,7 +21,7 @@ from sparsemodel.interfaces import BoolArray, FloatArray, ModelError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import precision_state, removal_costs
-from sparsemodel.selection.criteria import penalty_of
+from sparsemodel.selection.criteria import Penalty, penalty_of
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint
 from sparsemodel.selection.searched_path import searched_path
@@ -103,6 +102,7 @@ def precision_criterion_values(
     *,
     covariance: FloatArray,
     samples: int | None,
+    gamma: float | None = None,
 ) -> FloatArray:
     """Return the criterion for each point of a path; smaller is better.
 
@@ -112,13 +112,19 @@ def precision_criterion_values(
         The empirical covariance alone, without what else the objective may hold.
     samples
         How many observations it was computed from.
+    gamma
+        Of EBIC; None is 1/2.
 
     Raises
     ------
     ModelError
         For an unknown criterion, and when the number of observations is not known.
     """
-    penalty = penalty_of(criterion, {"ebic": partial(_ebic_of_edges, form.order)})
+
+    def ebic(gamma: float) -> Penalty:
+        return lambda n, p, k, d: d * float(np.log(n)) + 4.0 * gamma * k * float(np.log(form.order))
+
+    penalty = penalty_of(criterion, gamma, usual=GAMMA, ebic=ebic)
     if samples is None:
         raise ModelError(
             f"{criterion} needs the number of observations behind S: say "
@@ -132,10 +138,6 @@ def precision_criterion_values(
         fit = n * likelihood(form.matrix(point.x), covariance)
         out.append(fit + penalty(n, form.sparsity.units, k, d))
     return np.array(out)
-
-
-def _ebic_of_edges(order: int, n: float, p: int, k: int, d: int) -> float:
-    return d * float(np.log(n)) + 4.0 * GAMMA * k * float(np.log(order))
 
 
 def likelihood(omega: FloatArray, covariance: FloatArray) -> float:

@@ -18,11 +18,15 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.numerics import RegressionObjective, margins
-from sparsemodel.selection.criteria import penalty_of
+from sparsemodel.selection.criteria import carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import searched_further
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regression_path import solve_path
+
+
+_ROUNDING = 1e-8
+"""Residuals smaller than this share of the target are rounding."""
 
 
 @final
@@ -82,16 +86,34 @@ def _observed(term: Term) -> bool:
 
 
 def regression_criterion_values(
-    form: SparseRegression, points: Sequence[PathPoint], criterion: str
+    form: SparseRegression,
+    points: Sequence[PathPoint],
+    criterion: str,
+    *,
+    gamma: float | None = None,
+    weights: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
     """Return the criterion for each point of a path; smaller is better.
+
+    Parameters
+    ----------
+    gamma
+        Of EBIC; None is 1.
+    weights
+        Those of each term's observations as they were declared, for the number of observations;
+        None takes those of the form.
+
+    Notes
+    -----
+    Residuals below ``1e-8`` of what the model of zeros leaves are rounding, not fit: they count as
+    that size, so that of several models without noise the smallest is chosen.
 
     Raises
     ------
     ModelError
         For an unknown criterion, and for losses that are no likelihoods (a hinge loss, say).
     """
-    penalty = penalty_of(criterion)
+    penalty = penalty_of(criterion, gamma)
     losses = [term.loss for term in form.terms]
     loss = losses[0]
     if not isinstance(loss, Likelihood) or any(other != loss for other in losses[1:]):
@@ -102,9 +124,13 @@ def regression_criterion_values(
             "sparsemodel.interfaces.Likelihood."
         )
     y = np.concatenate([term.target for term in form.terms])
-    c = np.concatenate([term.weights for term in form.terms])
+    c = _observations(form, weights)
     objective, n = RegressionObjective(form), loss.sample_size(y, c)
-    weights = [term.weights for term in form.terms]
+    inside = [term.weights for term in form.terms]
+    least = -np.inf
+    if loss.degree is not None:
+        origin = objective.point_from(np.zeros_like(points[0].x))
+        least = _ROUNDING**loss.degree * _mean_loss(form, origin.state, inside)
     out = []
     for point in points:
         at = objective.point_from(point.x)
@@ -112,9 +138,32 @@ def regression_criterion_values(
         d = int(np.count_nonzero(point.x[form.sparsity.counted])) + int(
             np.prod(point.x[form.sparsity.free].shape)
         )
-        fit = loss.minus_twice_log(_mean_loss(form, at.state, weights), y, c)
+        fit = loss.minus_twice_log(max(_mean_loss(form, at.state, inside), least), y, c)
         out.append(fit + penalty(n, form.sparsity.units, k, d))
     return np.array(out)
+
+
+def most_carried(form: SparseRegression, weights: Sequence[FloatArray] | None = None) -> int | None:
+    """Return the largest ``k`` that an information criterion may choose, None for any.
+
+    ``n`` is the number of observations or events, never more than observations where a loss counts
+    every number of several responses, and ``p`` that of units.
+    """
+    loss = form.terms[0].loss
+    if not isinstance(loss, Likelihood):
+        return None
+    c = _observations(form, weights)
+    y = np.concatenate([term.target for term in form.terms])
+    n = min(loss.sample_size(y, c), float(c.sum()))
+    return form.sparsity.forced_units + carried(n, form.sparsity.units)
+
+
+def _observations(form: SparseRegression, weights: Sequence[FloatArray] | None) -> FloatArray:
+    """Return the weights of all observations, in total as many as they stand for."""
+    inside = [term.weights for term in form.terms]
+    c = np.concatenate(inside)
+    n = sum(float(copies(w).sum()) for w in (inside if weights is None else weights))
+    return np.asarray(c * (n / float(c.sum())))
 
 
 def _mean_loss(
@@ -127,4 +176,4 @@ def _mean_loss(
     return total / sum(float(c.sum()) for c in weights)
 
 
-__all__ = ["RegressionObservations", "regression_criterion_values"]
+__all__ = ["RegressionObservations", "most_carried", "regression_criterion_values"]

@@ -135,6 +135,7 @@ def test_choosing_k() -> None:
         sm.Problem(goal, sm.card(w) <= 3).path(range(1, 20))
 
 
+@pytest.mark.filterwarnings("ignore:bic chooses k = 4:UserWarning")
 def test_bic_is_the_formula() -> None:
     w = sm.Variable(P, name="w")
     path = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 3).path([2, 4])

@@ -115,7 +115,7 @@ def test_a_path_with_its_choice(tmp_path: Path) -> None:
     A = rng.standard_normal((50, 6))
     w = sm.Variable(6)
     goal = sm.minimize(sm.squared_loss(A @ w, A[:, 1] + 0.1 * rng.standard_normal(50)))
-    path = sm.Problem(goal, sm.card(w) <= 1).path(range(1, 5))
+    path = sm.Problem(goal, sm.card(w) <= 1).path(range(5))
     chosen = path.select("bic")
     axes = path.plot(chosen=chosen)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), path.objective)

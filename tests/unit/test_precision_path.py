@@ -10,6 +10,9 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.numerics.precision import Pattern, minimise_on_pattern
 
+# Some follow a few numbers of edges only, and choose the last.
+pytestmark = pytest.mark.filterwarnings("ignore:.* of the path:UserWarning")
+
 
 def sample(p: int = 10, n: int = 300, seed: int = 0) -> np.ndarray:
     truth = 2.0 * np.eye(p) + np.diag(np.full(p - 1, 0.8), 1) + np.diag(np.full(p - 1, 0.8), -1)

@@ -160,7 +160,8 @@ class Likelihood:
     r"""Facet: the loss is a negative log-likelihood, up to terms that do not depend on ``u``.
 
     Information criteria read it. With :math:`\bar F = \sum_i c_i \ell_i / \sum_i c_i`, the mean
-    loss, and ``n`` observations of positive weight, minus twice the logarithm of the likelihood is
+    loss, and :math:`n = \sum_i c_i` observations (a weight says how many an observation stands
+    for), minus twice the logarithm of the likelihood is
 
     * :math:`2 n \bar F` where the dispersion is known, which is the default;
     * :math:`\tfrac{2}{q} N \log \bar F` where the scale of the residuals is estimated and the loss
@@ -176,12 +177,12 @@ class Likelihood:
     def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
         r"""Return :math:`-2 \log L` at a model of mean loss ``mean``, dispersion estimated."""
         if self.degree is None:
-            return 2.0 * float(np.count_nonzero(c)) * mean
+            return 2.0 * float(c.sum()) * mean
         return 2.0 / self.degree * self.sample_size(y, c) * math.log(max(mean, 1e-300))
 
     def sample_size(self, y: FloatArray, c: FloatArray) -> float:
         r"""Return the ``n`` of :math:`\log n` in penalties: observations, or events."""
-        return float(np.count_nonzero(c))
+        return float(c.sum())
 
 
 class CvxModelled(ABC):

@@ -141,7 +141,7 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     def sample_size(self, y: FloatArray, c: FloatArray) -> float:
         """Return the number of events, which is what penalties count (Volinsky and Raftery,
         Biometrics 2000)."""
-        return float(np.count_nonzero(c * y[:, 1]))
+        return float(c @ y[:, 1])
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         """Return the losses of the single observations for equal weights of one.

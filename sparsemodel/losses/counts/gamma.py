@@ -81,7 +81,7 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
             # 1/2 < nu (log nu - psi(nu)) < 1 brackets the root.
             shape = float(brentq(lambda v: math.log(v) - digamma(v) - s, 0.5 / s, 1.0 / s))
             per_row = shape * (1.0 + s - math.log(shape)) + math.lgamma(shape)
-        return 2.0 * float(np.count_nonzero(c)) * (per_row + logs)
+        return 2.0 * float(c.sum()) * (per_row + logs)
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = 1.0 - a

@@ -72,7 +72,7 @@ class SquaredLoss(SquaredDistance, OfResidual, IntervalConjugable, Likelihood, C
         return terms if terms.ndim == 1 else terms.sum(axis=1)
 
     def sample_size(self, y: FloatArray, c: FloatArray) -> float:
-        return float(np.count_nonzero(c)) * self.outputs(y)  # one scale for all responses
+        return float(c.sum()) * self.outputs(y)  # one scale for all responses
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         if y.ndim not in (1, 2):

@@ -159,9 +159,18 @@ class CompiledProblem(ABC):
         """Return the solutions for each of the sorted ``ks``, by searches from neighbours."""
         return searched_path(self.form, ks, lambda _: self.facts(), sweeps=sweeps)
 
-    def scores(self, points: Sequence[PathPoint], criterion: str) -> FloatArray:
-        """Return an information criterion for each point of a path; smaller is better."""
+    def scores(
+        self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
+    ) -> FloatArray:
+        """Return an information criterion for each point of a path; smaller is better.
+
+        ``gamma`` is that of EBIC; None is what is usual for the form.
+        """
         raise ModelError(f"There are no information criteria for {self.form.kind}.")
+
+    def most_carried(self) -> int | None:
+        """Return the largest ``k`` that an information criterion may choose; None for any."""
+        return None
 
     def observed(self) -> Observed:
         """Return the observations, for what leaves some of them out."""

@@ -176,13 +176,16 @@ class CompiledPrecision(CompiledProblem):
     def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
         return solve_precision_path(self.form, ks, sweeps=sweeps)
 
-    def scores(self, points: Sequence[PathPoint], criterion: str) -> FloatArray:
+    def scores(
+        self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
+    ) -> FloatArray:
         return precision_criterion_values(
             self.form,
             points,
             criterion,
             covariance=self.sample.covariance,
             samples=self.form.samples,
+            gamma=gamma,
         )
 
     def observed(self) -> Observed:

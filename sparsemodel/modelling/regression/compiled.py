@@ -30,6 +30,7 @@ from sparsemodel.selection import (
     Observed,
     PathPoint,
     RegressionObservations,
+    most_carried,
     regression_criterion_values,
     searched_further,
     solve_path,
@@ -168,8 +169,25 @@ class Compiled(CompiledProblem):
         found = solve_path(self.form, reduced, ks, sweeps=sweeps)
         return searched_further(found, reduced, facts, effort=effort)
 
-    def scores(self, points: Sequence[PathPoint], criterion: str) -> FloatArray:
-        return regression_criterion_values(self.form, points, criterion)
+    def scores(
+        self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
+    ) -> FloatArray:
+        return regression_criterion_values(
+            self.form, points, criterion, gamma=gamma, weights=self._declared_weights()
+        )
+
+    def most_carried(self) -> int | None:
+        return most_carried(self.form, self._declared_weights())
+
+    def _declared_weights(self) -> list[FloatArray]:
+        """Return the weights of each term's observations as the user gave them."""
+        return [
+            np.ones(spec.target.shape[0])
+            if spec.observation_weights is None
+            else spec.observation_weights
+            for spec in self.declaration.losses
+            if spec.scale > 0.0
+        ]
 
     def observed(self) -> Observed:
         return RegressionObservations(self.form)

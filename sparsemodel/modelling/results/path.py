@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -23,6 +24,8 @@ from sparsemodel.modelling.results.shown import path_document
 from sparsemodel.selection import (
     CrossValidation,
     Followed,
+    at_the_end,
+    best_carried,
     cross_validate,
     selection_frequencies,
 )
@@ -102,8 +105,13 @@ class Path:
     def _repr_html_(self) -> str:
         return as_notebook(path_document(self.k.tolist(), self.objective.tolist(), self.support))
 
-    def select(self, criterion: str = "ebic") -> PathSolution:
+    def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
         """Return the solution that minimises an information criterion.
+
+        Of a regression it is chosen among the ``k`` that the observations carry, at most
+        ``n / (log p log log n)`` (:func:`sparsemodel.selection.criteria.carried`): beyond, where
+        the residuals vanish, likelihoods mean nothing. A warning says where the choice is an end
+        of the path, or of what may be chosen.
 
         Parameters
         ----------
@@ -111,6 +119,8 @@ class Path:
             ``"aic"``, ``"bic"``, ``"ebic"`` or ``"gic"``; see :mod:`sparsemodel.selection.criteria`
             for the formulas, and :mod:`sparsemodel.selection.precision_matrices` for those of
             precision matrices.
+        gamma
+            Of EBIC, at least 0, which is BIC; None is 1, for precision matrices 1/2.
 
         Raises
         ------
@@ -118,8 +128,11 @@ class Path:
             For losses that are no likelihoods; use :meth:`cross_validate` for them. For a
             covariance matrix whose number of observations is not known.
         """
-        scores = self._compiled.scores(self._points, criterion)
-        return self._chosen(int(np.argmin(scores)), criterion, scores)
+        scores = self._compiled.scores(self._points, criterion, gamma)
+        most = self._compiled.most_carried()
+        place = best_carried(scores, self.k.tolist(), most)
+        self._warn_at_the_end(place, criterion, most)
+        return self._chosen(place, criterion, scores)
 
     def cross_validate(
         self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
@@ -137,6 +150,7 @@ class Path:
         found = self.cross_validation(folds=folds, one_standard_error=one_standard_error, seed=seed)
         place = int(np.flatnonzero(self.k == found.k)[0])
         rule = "cross-validation" + (" (one standard error)" if one_standard_error else "")
+        self._warn_at_the_end(place, "cross-validation", None)
         return self._chosen(place, rule, found.mean)
 
     def cross_validation(
@@ -158,6 +172,13 @@ class Path:
         """
         observed = self._compiled.observed()
         return selection_frequencies(observed, self.k.tolist(), resamples=resamples, seed=seed)
+
+    def _warn_at_the_end(self, place: int, by: str, most: int | None) -> None:
+        sparsity = self._compiled.form.cardinality
+        units = sparsity.units + sparsity.forced_units
+        said = at_the_end(self.k.tolist(), place, by=by, units=units, most=most)
+        if said is not None and not self.stop.requested:
+            warnings.warn(said, stacklevel=3)
 
     def _chosen(self, place: int, rule: str, scores: FloatArray) -> PathSolution:
         point = self._points[place]

@@ -1,0 +1,99 @@
+"""The choice among candidates by their scores, and what is to be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray
+
+
+def mean_over_folds(losses: FloatArray, shares: FloatArray | None = None) -> FloatArray:
+    """Return the mean of each candidate, shape ``losses.shape[1:]``.
+
+    Parameters
+    ----------
+    losses
+        Shape ``(folds, ...)``.
+    shares
+        The weight of each fold; None, like equal ones, gives ``losses.mean(axis=0)`` bit by bit.
+    """
+    if shares is None or np.all(shares == shares[0]):
+        return np.asarray(losses.mean(axis=0))
+    return np.asarray(np.average(losses, axis=0, weights=shares))
+
+
+def chosen_place(
+    losses: FloatArray, *, one_standard_error: bool, shares: FloatArray | None = None
+) -> int:
+    r"""Return the candidate with the lowest mean loss, or the first that is about as good.
+
+    With the losses :math:`l_{fj}` of ``F`` folds and shares :math:`s_f` that sum to one, the mean
+    of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
+    :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`.
+
+    Parameters
+    ----------
+    losses
+        Shape ``(folds, candidates)``, the simplest candidate first.
+    one_standard_error
+        Take the first candidate whose mean is within one standard error of the lowest (Breiman,
+        Friedman, Olshen and Stone, Classification and Regression Trees, 1984).
+    shares
+        The weight of each fold; None weighs them equally.
+    """
+    mean = mean_over_folds(losses, shares)
+    best = int(np.argmin(mean))
+    if not one_standard_error or losses.shape[0] < 2:
+        return best
+    squares = np.square(losses[:, best] - mean[best])
+    error = np.sqrt(np.average(squares, weights=shares) / (losses.shape[0] - 1))
+    return int(np.argmax(mean <= mean[best] + error))
+
+
+def best_carried(scores: FloatArray, ks: Sequence[int], most: int | None) -> int:
+    """Return the place of the smallest score among the ``ks`` up to ``most``, or the first place.
+
+    None puts no limit.
+    """
+    inside = len(ks) if most is None else max(int(np.searchsorted(ks, most, side="right")), 1)
+    return int(np.argmin(scores[:inside]))
+
+
+def at_the_end(
+    ks: Sequence[int], place: int, *, by: str, units: int, most: int | None = None
+) -> str | None:
+    """Return what to say where the choice is an end of the candidates; None where it is not.
+
+    Zero and all there are cannot be passed, and a single candidate is no choice.
+
+    Parameters
+    ----------
+    ks
+        The candidates, increasing.
+    place
+        That of the choice.
+    by
+        The rule that chose.
+    units
+        How many may be nonzero at all.
+    most
+        The largest ``k`` that the rule may choose.
+    """
+    k = int(ks[place])
+    if len(ks) < 2:
+        return None
+    if most is not None and ks[-1] > most and (place + 1 == len(ks) or ks[place + 1] > most):
+        return (
+            f"k = {k} is the end of what {by} may choose here: the observations carry at most "
+            f"{most} of {units}, n / (log p log log n). cross_validate() has no such limit."
+        )
+    if place == len(ks) - 1 and k < units:
+        return f"{by} chooses k = {k}, the largest of the path; follow it further."
+    if place == 0 and k > 0:
+        return f"{by} chooses k = {k}, the smallest of the path; begin it earlier."
+    return None
+
+
+__all__ = ["at_the_end", "best_carried", "chosen_place", "mean_over_folds"]

@@ -1,0 +1,130 @@
+"""Information criteria: who counts, how far they may go, and when a choice is an end."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.selection import at_the_end
+from sparsemodel.selection.criteria import carried, copies
+
+
+def path_of(X: Any, y: Any, ks: Any, *, loss: Any = sm.squared_loss, **options: Any) -> sm.Path:
+    w = sm.Variable(X.shape[1], name="w")
+    goal = sm.minimize(loss(X @ w, y, **options) + sm.ridge(w, 1e-9))
+    return sm.Problem(goal, sm.card(w) <= 1).path(ks)
+
+
+def draw(seed: int, n: int, p: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, 2.0 * X[:, 0] - 2.0 * X[:, 1] + rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+def test_ebic_is_the_best_of_all_supports(gamma: float) -> None:
+    n, p = 60, 7
+    X, y = draw(1, n, p)
+    best = np.inf, ()
+    for size in range(p + 1):
+        for chosen in combinations(range(p), size):
+            fit = X[:, chosen] @ np.linalg.lstsq(X[:, chosen], y, rcond=None)[0] if size else 0.0
+            value = n * np.log(np.mean((y - fit) ** 2) / 2.0) + size * np.log(n)
+            best = min(best, (value + 2.0 * gamma * np.log(comb(p, size)), chosen))
+    found = path_of(X, y, range(p + 1)).select("ebic", gamma=gamma)
+    assert found.scores.min() == pytest.approx(best[0], rel=1e-6)
+    assert tuple(found.support) == best[1]
+    if gamma == 0.0:
+        again = path_of(X, y, range(p + 1)).select("bic")
+        np.testing.assert_allclose(found.scores, again.scores)
+
+
+def test_gamma_is_a_number_of_ebic() -> None:
+    path = path_of(*draw(1, 30, 4), range(3))
+    for wrong in (-0.5, np.nan, "much", True):
+        with pytest.raises(sm.ModelError, match="gamma must be a number from 0"):
+            path.select("ebic", gamma=wrong)
+    with pytest.raises(sm.ModelError, match="gamma belongs to ebic"):
+        path.select("bic", gamma=0.5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ebic_does_not_run_to_the_end_where_columns_outnumber_observations(seed: int) -> None:
+    path = path_of(*draw(seed, 30, 200), range(16))
+    found = path.select("ebic")
+    assert np.argmin(found.scores) == 15  # what the formula alone would take
+    assert found.k == 2
+    assert list(found.support) == [0, 1]
+
+
+def test_what_observations_carry_by_hand() -> None:
+    # 30 / (5.2983 * 1.2241) = 4.63, 60 / (5.7038 * 1.4098) = 7.46, 200 / (6.2146 * 1.6674) = 19.3
+    assert (carried(30, 200), carried(60, 300), carried(200, 500)) == (4, 7, 19)
+    assert carried(1e6, 10) == 10
+    assert carried(2, 10**6) == 1
+
+
+def test_without_noise_the_smallest_perfect_model_is_chosen() -> None:
+    X, _ = draw(3, 40, 12)
+    assert path_of(X, 2.0 * X[:, 0] - X[:, 1], range(7)).select("bic").k == 2
+
+
+@pytest.mark.parametrize("criterion", ["aic", "bic", "ebic", "gic"])
+@pytest.mark.parametrize("kind", ["squared", "gamma", "logistic", "cox"])
+def test_a_weight_of_three_is_three_copies(kind: str, criterion: str) -> None:
+    X, u = draw(4, 30, 4)
+    y: Any = {
+        "squared": u,
+        "gamma": np.exp(u / 2),
+        "logistic": (u > 0.5).astype(float),
+        "cox": np.column_stack([np.exp(u), np.arange(30) % 3 > 0]),
+    }[kind]
+    loss = {"squared": sm.squared_loss, "gamma": sm.gamma_loss, "logistic": sm.logistic_loss}
+    times = np.arange(30) % 4
+    kept = np.repeat(np.arange(30), times)
+    options: dict[str, Any] = {"loss": loss.get(kind, sm.cox_loss)}
+    if kind == "logistic":  # without noise its coefficients would grow without end
+        y[::5] = 1.0 - y[::5]
+    weighted = path_of(X, y, [0, 1, 2], weights=times.astype(float), **options)
+    repeated = path_of(X[kept], y[kept], [0, 1, 2], **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        ours, theirs = weighted.select(criterion).scores, repeated.select(criterion).scores
+    np.testing.assert_allclose(np.diff(ours), np.diff(theirs), rtol=1e-5)
+
+
+def test_weights_that_are_not_whole_count_their_effective_number() -> None:
+    assert copies(np.array([3.0, 0.0, 1.0])).tolist() == [3.0, 0.0, 1.0]
+    assert copies(np.full(8, 0.125)).sum() == pytest.approx(8.0)
+    w = np.array([0.5, 1.5, 0.25])
+    assert copies(w).sum() == pytest.approx(w.sum() ** 2 / np.sum(w**2))
+    X, y = draw(5, 30, 4)
+    halves = path_of(X, y, range(5), weights=np.full(30, 0.5)).select("bic")
+    np.testing.assert_allclose(halves.scores, path_of(X, y, range(5)).select("bic").scores)
+
+
+def test_an_end_of_the_path_is_said() -> None:
+    X, y = draw(6, 40, 30)
+    with pytest.warns(UserWarning, match=r"chooses k = 1, the largest of the path"):
+        path_of(X, y, [0, 1]).select("bic")
+    with pytest.warns(UserWarning, match=r"chooses k = 3, the smallest of the path"):
+        path_of(X, y, [3, 4, 5]).select("ebic", gamma=3.0)
+    with pytest.warns(UserWarning, match=r"cross-validation chooses k = 1, the largest"):
+        path_of(X, y, [0, 1]).cross_validate(folds=3)
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((20, 60))
+    with pytest.warns(UserWarning, match=r"carry at most 4 of 60"):
+        assert path_of(wide, wide[:, :9].sum(axis=1), range(8)).select("aic").k == 4
+
+
+def test_what_cannot_be_passed_is_no_end() -> None:
+    assert at_the_end([0, 1, 2], 0, by="bic", units=9) is None
+    assert at_the_end([0, 1, 2], 1, by="bic", units=9) is None
+    assert at_the_end([0, 1, 2], 2, by="bic", units=2) is None
+    assert at_the_end([2], 0, by="bic", units=9) is None
