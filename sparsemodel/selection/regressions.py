@@ -24,7 +24,6 @@ from sparsemodel.selection.further import searched_further
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regression_path import solve_path
 
-
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
 
