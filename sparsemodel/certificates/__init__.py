@@ -4,17 +4,21 @@
 from its file and the data alone, ``free_bound`` evaluates the bounds that come with a solve.
 """
 
-from sparsemodel.certificates.certify import certify
-from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound
-from sparsemodel.certificates.dual_bounds.enclosure import enclosure
-from sparsemodel.certificates.dual_bounds.witness import free_bound
-from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
-    PrecisionCertificate,
-)
-from sparsemodel.certificates.precision_matrices.search import certify_precision
-from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
-from sparsemodel.certificates.statements.claims import Assumption, Claim
-from sparsemodel.certificates.verify import Verification, verify
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsemodel.certificates.certify import certify
+    from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound
+    from sparsemodel.certificates.dual_bounds.enclosure import enclosure
+    from sparsemodel.certificates.dual_bounds.witness import free_bound
+    from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
+        PrecisionCertificate,
+    )
+    from sparsemodel.certificates.precision_matrices.search import certify_precision
+    from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
+    from sparsemodel.certificates.statements.claims import Assumption, Claim
+    from sparsemodel.certificates.verify import Verification, verify
 
 __all__ = [
     "Assumption",
@@ -33,3 +37,29 @@ __all__ = [
     "infimum_bound",
     "verify",
 ]
+
+# A solve asks for a bound alone: the rest is loaded when somebody asks for it.
+_WHERE = {
+    "Assumption": "statements.claims",
+    "Bound": "dual_bounds.bound",
+    "Certificate": "statements.certificate",
+    "Claim": "statements.claims",
+    "PrecisionCertificate": "precision_matrices.certificate_of_precision",
+    "Progress": "statements.certificate",
+    "Verification": "verify",
+    "Witness": "statements.certificate",
+    "certify": "certify",
+    "certify_precision": "precision_matrices.search",
+    "dual_bound": "dual_bounds.bound",
+    "enclosure": "dual_bounds.enclosure",
+    "free_bound": "dual_bounds.witness",
+    "infimum_bound": "dual_bounds.bound",
+    "verify": "verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return globals()[name]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.special import entr, expit
 
 from sparsemodel.interfaces import (
     Curved,
@@ -17,6 +16,7 @@ from sparsemodel.interfaces import (
     Loss,
     TargetKind,
 )
+from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.targets import signs
 
 
@@ -52,6 +52,8 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
         return values
 
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        from scipy.special import expit  # see losses/parts/entropy.py
+
         slope: FloatArray = expit(-y * u)
         slope *= -y
         return slope
@@ -71,8 +73,7 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = -a * y
-        entropy: FloatArray = entr(s) + entr(1.0 - s)  # -inf outside the domain
-        return np.negative(entropy)
+        return np.negative(entropy(s) + entropy(1.0 - s))  # inf outside the domain
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.special import entr
 
 from sparsemodel.interfaces import (
     CvxModelled,
@@ -20,6 +19,7 @@ from sparsemodel.interfaces import (
     TargetKind,
     TwiceDifferentiable,
 )
+from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.targets import first_bad, vector
 
 _SUM_TOLERANCE = 8.0 * float(np.finfo(np.float64).eps)
@@ -111,11 +111,10 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = self.chances(a, y)
         in_plane = np.abs(s.sum(axis=1) - 1.0) <= _SUM_TOLERANCE * a.shape[1]
-        return np.where(in_plane, -entr(s).sum(axis=1), np.inf)  # entr is -inf below zero
+        return np.where(in_plane, -entropy(s).sum(axis=1), np.inf)  # entropy is -inf below zero
 
     def chance_conjugate(self, s: FloatArray) -> FloatArray:
-        entropy: FloatArray = entr(s)
-        return np.negative(entropy)
+        return np.negative(entropy(s))
 
     def link(self, s: FloatArray) -> FloatArray:
         return np.log(s)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.special import digamma, entr
 
 from sparsemodel.interfaces import (
     Curved,
@@ -18,6 +17,7 @@ from sparsemodel.interfaces import (
     Likelihood,
     Loss,
 )
+from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
 from sparsemodel.losses.parts.targets import first_bad, vector
 
@@ -77,6 +77,7 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
             per_row = 0.5 * math.log(4.0 * math.pi * s) + 0.5
         else:
             from scipy.optimize import brentq
+            from scipy.special import digamma
 
             # 1/2 < nu (log nu - psi(nu)) < 1 brackets the root.
             shape = float(brentq(lambda v: math.log(v) - digamma(v) - s, 0.5 / s, 1.0 / s))
@@ -85,8 +86,8 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = 1.0 - a
-        entropy: FloatArray = entr(s)  # -inf outside the domain
-        return np.negative(entropy + s * (np.log(y) + 1.0))
+        # inf outside the domain
+        return np.negative(entropy(s) + s * (np.log(y) + 1.0))
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(y.shape, -np.inf), np.ones(y.shape)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from scipy.special import entr
 
 from sparsemodel.interfaces import (
     Curved,
@@ -17,6 +16,7 @@ from sparsemodel.interfaces import (
     Likelihood,
     Loss,
 )
+from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
 from sparsemodel.losses.parts.targets import first_bad, vector
 
@@ -57,7 +57,7 @@ class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
         return exponential_slope(u)
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return float(np.dot(c, y + entr(y)))
+        return float(np.dot(c, y + entropy(y)))
 
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         # Where the tangent stands for the exponential, the value is below the true one.
@@ -65,8 +65,7 @@ class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = a + y
-        entropy: FloatArray = entr(s)  # -inf outside the domain
-        return np.negative(entropy + s)
+        return np.negative(entropy(s) + s)  # inf outside the domain
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return -y, np.full(y.shape, np.inf)

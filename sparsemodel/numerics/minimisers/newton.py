@@ -42,6 +42,9 @@ _STRIDE = 1e3
 _LARGE = 1e-4
 """Share of the gradient at zero from which a gradient calls for a step."""
 
+_INVERTED = 64
+"""Unknowns up to which a triangular factor is inverted: calls count there, not numbers."""
+
 _LEVEL = 1e-7
 """Share of a gradient left over by a Newton step that is more than rounding."""
 
@@ -203,29 +206,35 @@ def _hessian_cost(objective: Objective, unknowns: int) -> float:
     return gram_cost(sum(term.design.shape[0] for term in form.terms), unknowns)
 
 
+def _triangular(factor: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return ``b -> (L L^T)^{-1} b``; small factors are inverted, which SciPy need not be for."""
+    if len(factor) <= _INVERTED:
+        inverse = np.linalg.inv(factor)
+        return lambda b: inverse.T @ (inverse @ b)
+    from scipy.linalg import cho_solve
+
+    return lambda b: np.asarray(cho_solve((factor, True), b, check_finite=False))
+
+
 def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Return ``b -> H^+ b`` for a symmetric positive semidefinite matrix.
 
     Cholesky after scaling to a unit diagonal; where that breaks down, an eigendecomposition
     with the null space dropped.
     """
-    from scipy.linalg import cho_factor, cho_solve
-
     diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
     d = np.where(diagonal > 0.0, diagonal, 1.0)
     scaled = hessian / d[:, None]
     scaled /= d
     if np.all(diagonal > 0.0):
         try:
-            factor = cho_factor(scaled, lower=True, check_finite=False)
+            factor = np.linalg.cholesky(scaled)
         except np.linalg.LinAlgError:
             pass
         else:
-            pivots = np.diag(factor[0])
-            if pivots.min(initial=np.inf) > 1e-7:  # condition below 1e14
-                return lambda b: (cho_solve(factor, b.ravel() / d, check_finite=False) / d).reshape(
-                    b.shape
-                )
+            if np.diag(factor).min(initial=np.inf) > 1e-7:  # condition below 1e14
+                inner = _triangular(factor)
+                return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
     if not np.all(np.isfinite(scaled)):
         raise UnboundedError(
             "The curvature of the loss overflowed: the coefficients grow without bound. "

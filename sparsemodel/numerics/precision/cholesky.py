@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import final
 
 import numpy as np
-from scipy.linalg import lapack
 
 from sparsemodel.interfaces import FloatArray
 
@@ -30,6 +29,8 @@ class Factor:
     def inverse(self) -> FloatArray:
         """Return the inverse, exactly symmetric (computed once)."""
         if self._inverse is None:
+            from scipy.linalg import lapack  # slow to load, and every backend is loaded with this
+
             half, _ = lapack.dpotri(self._cholesky, lower=1)
             half = np.tril(half)
             full = half + half.T
@@ -40,6 +41,8 @@ class Factor:
 
 def factorise(omega: FloatArray) -> Factor | None:
     """Return the factorisation of a symmetric matrix; None when it is not positive definite."""
+    from scipy.linalg import lapack
+
     # The transpose of a C-ordered symmetric matrix is the same matrix in LAPACK's order.
     cholesky, info = lapack.dpotrf(omega.T, lower=1, clean=1)
     if info != 0 or not np.all(np.isfinite(np.diagonal(cholesky))):
@@ -49,6 +52,8 @@ def factorise(omega: FloatArray) -> Factor | None:
 
 def is_definite(matrix: FloatArray) -> bool:
     """Return whether a Cholesky factorisation succeeds."""
+    from scipy.linalg import lapack
+
     _, info = lapack.dpotrf(matrix.T, lower=1, clean=0)
     return int(info) == 0
 

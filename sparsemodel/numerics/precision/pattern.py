@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from sparsemodel.interfaces import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 @final
@@ -47,6 +48,8 @@ class Pattern:
 
     def sparse(self, values: FloatArray) -> sparse.csr_array:
         """Return the same matrix in compressed rows."""
+        from scipy import sparse  # slow to load, and every backend is loaded with this
+
         off = self.rows != self.cols
         data = np.concatenate([values, values[off]])
         i = np.concatenate([self.rows, self.cols[off]])
@@ -55,6 +58,9 @@ class Pattern:
 
     def components(self) -> tuple[int, IntArray]:
         """Return the number of connected components and the component of each variable."""
+        from scipy import sparse
+        from scipy.sparse.csgraph import connected_components
+
         ones = np.ones(self.size, dtype=np.int8)
         graph = sparse.csr_array((ones, (self.rows, self.cols)), shape=(self.order, self.order))
         number, labels = connected_components(graph, directed=False)

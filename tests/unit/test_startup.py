@@ -1,0 +1,24 @@
+"""What a first solve loads: neither SciPy nor Numba, nor the engines of proofs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SOLVE = """
+import sys
+import numpy as np, sparsemodel as sm
+w = sm.Variable(4)
+goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, [3.0, 0.1, -2.0, 0.0]) + sm.ridge(w, 0.1))
+assert sm.Problem(goal, sm.card(w) <= 2).solve().support.tolist() == [0, 2]
+slow = ("scipy", "numba", "cvxpy", "sklearn", "matplotlib", "networkx", "pandas")
+slow += ("sparsemodel.certificates.proving", "sparsemodel.certificates.verify")
+print(*sorted(name for name in slow if name in sys.modules))
+"""
+
+
+def test_a_first_solve_loads_nothing_that_is_slow_to_load() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SOLVE], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout.split() == []
