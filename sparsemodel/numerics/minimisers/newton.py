@@ -228,7 +228,7 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     scaled /= d
     if np.all(diagonal > 0.0):
         try:
-            factor = np.linalg.cholesky(scaled)
+            factor = np.asarray(np.linalg.cholesky(scaled), dtype=np.float64)
         except np.linalg.LinAlgError:
             pass
         else:

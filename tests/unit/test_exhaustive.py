@@ -1,0 +1,102 @@
+"""Trying every support by blocks of the Hessian finds what minimising on each of them finds."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.interfaces import Context, Limits, Point
+from sparsemodel.numerics import RegressionObjective, minimise_restricted
+from sparsemodel_backends.exhaustive import Exhaustive
+
+P, N = 9, 40
+
+
+def data(structure: str) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((N, P))
+    if structure == "powers":
+        A = np.linspace(0.0, 1.0, N)[:, None] ** np.arange(1, P + 1)
+    if structure == "dependent":
+        A[:, 5], A[:, 6], A[:, 7] = A[:, 4], 0.0, A[:, 1] - 2.0 * A[:, 2]
+    if structure == "nearly dependent":
+        A[:, 1] = A[:, 0] + 1e-7 * A[:, 1]
+    b = A[:, :3] @ [1.0, -2.0, 3.0] + 0.1 * rng.standard_normal(N)
+    if structure == "scales":
+        A, b = A * np.geomspace(1e-60, 1e60, P), b * 1e40
+    if structure == "wide":
+        A, b = A[:5], b[:5]
+    return A, b
+
+
+def least(A: np.ndarray, b: np.ndarray, k: int, ridge: float, price: float) -> float:
+    """Return the least objective over all supports, each by a least-squares solver of its own."""
+    values = []
+    for size in range(k + 1):
+        for chosen in combinations(range(P), size):
+            columns = np.column_stack([np.ones(len(b)), A[:, list(chosen)]])
+            units = np.linalg.norm(columns, axis=0)
+            units[units == 0.0] = 1.0
+            columns = columns / units
+            penalty = np.diag(np.sqrt(ridge * len(b)) / units)
+            penalty[0] = 0.0
+            full, target = np.vstack([columns, penalty]), np.append(b, np.zeros(size + 1))
+            x = np.linalg.lstsq(full, target, rcond=None)[0]
+            values.append(0.5 * np.sum((full @ x - target) ** 2) / len(b) + price * size)
+    return min(values)
+
+
+@pytest.mark.parametrize(("ridge", "price"), [(0.0, 0.0), (1e-3, 0.0), (0.0, 0.1)])
+@pytest.mark.parametrize(
+    "structure", ["plain", "powers", "dependent", "nearly dependent", "scales", "wide"]
+)
+def test_blocks_judge_supports_as_minimisations_do(
+    structure: str, ridge: float, price: float
+) -> None:
+    if structure == "scales" and (ridge or price):
+        pytest.skip("a ridge of that size decides which columns are there")
+    A, b = data(structure)
+    k = P if price else 3
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    goal = sm.squared_loss(A @ w + c, b)
+    if ridge:
+        goal = goal + sm.ridge(w, ridge)
+    if price:
+        goal = goal + price * sm.card(w)
+    problem = sm.Problem(sm.minimize(goal), *([] if price else [sm.card(w) <= k]))
+    found = problem.solve("exhaustive")
+    size = 0.5 * float(np.mean(b**2))
+    assert found.value == pytest.approx(least(A, b, k, ridge, price), rel=1e-6, abs=1e-12 * size)
+
+
+def test_few_supports_are_minimised_on() -> None:
+    A, b = data("plain")
+    w = sm.Variable(P, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3)
+    objective, looked_at = RegressionObjective(problem.form), []
+
+    def restricted(*given: Any, **options: Any) -> Point:
+        looked_at.append(given[1])
+        return minimise_restricted(*given, **options)
+
+    for on_iterate, most in ((None, 8), (lambda event: False, 84)):
+        looked_at.clear()
+        context = Context(
+            restricted, Limits(None, None), np.random.default_rng(0), None, on_iterate
+        )
+        found = Exhaustive().solve(objective, context)
+        assert found.iterations == 84
+        assert found.point.support.tolist() == [0, 1, 2]
+        assert len(looked_at) <= most
+    assert len(looked_at) == 84
+
+
+def test_a_limit_on_supports_is_kept() -> None:
+    A, b = data("plain")
+    w = sm.Variable(P, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3)
+    assert problem.solve("exhaustive", max_iter=5).iterations == 5
