@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses import LogisticLoss, QuantileLoss, SquaredLoss
 from sparsemodel.numerics import RegressionObjective, minimise_with_multipliers
-from sparsemodel.numerics.minimisers.one_norm import threshold
+from sparsemodel.numerics.minimisers.balls import threshold
 
 SIZES = st.integers(-9, 9).map(lambda e: 10.0**e)
 

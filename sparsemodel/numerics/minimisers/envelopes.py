@@ -1,4 +1,4 @@
-r"""Smooth stand-ins for what is not smooth: losses with kinks, linear constraints, balls.
+r"""Smooth stand-ins for what is not smooth: losses with kinks and linear constraints.
 
 Each part is a convex function ``h`` of a linear image ``z`` of the unknowns, with a multiplier
 ``a``, and evaluates :math:`\max_b b z - h^*(b) - \frac{\mu}{2} (b - a)^2` up to a constant; see
@@ -13,7 +13,6 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import (
-    Ball,
     Curved,
     Design,
     FloatArray,
@@ -248,86 +247,7 @@ class RowsEnvelope(ConstraintEnvelope):
         return self._rows.design.rmatvec(self._y)
 
 
-@final
-class BallEnvelope(ConstraintEnvelope):
-    """``||v[inside] - center|| <= radius`` as an augmented Lagrangian."""
-
-    def __init__(self, ball: Ball, support: IntArray, curvature: float) -> None:
-        self._ball = ball
-        _, places, inside = np.intersect1d(
-            ball.index, support, assume_unique=True, return_indices=True
-        )
-        self._inside = inside
-        self._coordinates = ball.index[places]
-        self._radius = ball.radius
-        self.center: FloatArray = np.zeros(inside.size)
-        if ball.center is not None:
-            left = np.delete(ball.center, places)
-            rest = ball.radius**2 - float(np.dot(left, left))  # what is zero is this far away
-            self._radius = float(np.sqrt(rest)) if rest >= 0.0 else -1.0
-            self.center = ball.center[places]
-        self._size = support.size
-        self._sigma = 10.0 * curvature
-        self._y = np.zeros(inside.size)
-        self._part: FloatArray = self._y
-        self._z: FloatArray = self._y
-        self._length = 0.0
-
-    @property
-    def possible(self) -> bool:
-        return self._radius >= 0.0
-
-    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
-        self._part = v[self._inside] - self.center
-        self._z = self._part + self._y / self._sigma
-        self._length = float(np.linalg.norm(self._z))
-        excess = self._excess()
-        gradient = np.zeros(self._size)
-        gradient[self._inside] = self._sigma * excess
-        return 0.5 * self._sigma * float(np.dot(excess, excess)), gradient
-
-    def _excess(self) -> FloatArray:
-        if self._length <= self._radius:
-            return np.zeros_like(self._z)
-        return self._z * (1.0 - max(self._radius, 0.0) / self._length)
-
-    def hessian(self) -> FloatArray:
-        total = np.zeros((self._size, self._size))
-        if self._length > self._radius:
-            share = max(self._radius, 0.0) / self._length
-            unit = self._z / self._length
-            block = (1.0 - share) * np.eye(unit.size) + share * np.outer(unit, unit)
-            total[np.ix_(self._inside, self._inside)] = self._sigma * block
-        return total
-
-    def violation(self) -> float:
-        length = float(np.linalg.norm(self._part))
-        return max(length - self._radius, 0.0) / (1.0 + self._ball.radius)
-
-    def residual(self) -> float:
-        moved = float(np.linalg.norm(self._excess() - self._y / self._sigma))
-        return moved / (1.0 + self._ball.radius)
-
-    def update(self) -> None:
-        self._y = self._sigma * self._excess()
-
-    def stiffen(self, factor: float) -> None:
-        self._sigma *= factor
-
-    def normal(self, size: int) -> FloatArray:
-        out = np.zeros(size)
-        out[self._coordinates] = self._y
-        if self._ball.center is not None and np.any(self._y):
-            # Entries outside the support are pulled to the centre with the same force.
-            force = float(np.linalg.norm(self._y)) / max(self._radius, 1e-300)
-            outside = np.setdiff1d(self._ball.index, self._coordinates)
-            where = np.searchsorted(self._ball.index, outside)
-            out[outside] = -force * self._ball.center[where]
-        return out
-
-
 __all__ = [
-    "BallEnvelope",
     "ConstraintEnvelope",
     "Envelope",
     "KinkedTerm",

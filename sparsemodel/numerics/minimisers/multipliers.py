@@ -30,9 +30,9 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import budget
+from sparsemodel.numerics.minimisers.balls import BallEnvelope, OneNormEnvelope
 from sparsemodel.numerics.minimisers.box_newton import box_newton
 from sparsemodel.numerics.minimisers.envelopes import (
-    BallEnvelope,
     ConstraintEnvelope,
     Envelope,
     KinkedTerm,
@@ -42,7 +42,6 @@ from sparsemodel.numerics.minimisers.envelopes import (
 )
 from sparsemodel.numerics.minimisers.feasible import satisfied
 from sparsemodel.numerics.minimisers.newton import FAR
-from sparsemodel.numerics.minimisers.one_norm import OneNormEnvelope
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _ROUNDS = 100
