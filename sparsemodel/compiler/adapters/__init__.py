@@ -1,6 +1,6 @@
 """Adapters: let a backend solve what it cannot by itself, as a sequence of what it can."""
 
-from sparsemodel.compiler.adapters.adapt import Adapted, adapt, adapter_words
+from sparsemodel.compiler.adapters.adapt import Adapted, adapt, adapter_words, innermost
 from sparsemodel.compiler.adapters.paths_along_k import path_of_form
 from sparsemodel.compiler.adapters.pricing import Priced
 from sparsemodel.compiler.adapters.smoothing import (
@@ -16,6 +16,7 @@ __all__ = [
     "Smoothed",
     "adapt",
     "adapter_words",
+    "innermost",
     "path_of_form",
     "smoothable",
     "smoothed_form",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
+from sparsemodel.compiler.adapters import innermost
 from sparsemodel.interfaces import Backend
 
 _FROM = {"zero": "afresh, ", "last": "from there, ", "best": "from the best so far, "}
@@ -27,9 +28,7 @@ class Stage:
     @property
     def options(self) -> str:
         """Return the options that are not the defaults, as recipes write them."""
-        backend: Any = self.backend
-        while hasattr(backend, "inner"):  # adapters may stand around each other
-            backend = backend.inner
+        backend = innermost(self.backend)
         usual = type(backend)().options()
         given = {name: v for name, v in backend.options().items() if v != usual[name]}
         return "".join(f":{name}={value}" for name, value in given.items())
