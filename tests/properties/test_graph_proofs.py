@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.certificates import PrecisionCertificate, verify
+from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import prove_precision
 from sparsemodel.certificates.precision_matrices.proving.record import everything, graph_bound
 from sparsemodel.certificates.precision_matrices.search import evaluate_point
@@ -172,3 +173,11 @@ def test_forbidden_edges_are_units_that_are_out() -> None:
     assert inner.rows.size == 15
     assert form.rows.size == 14
     assert everything(inner) is inner
+
+
+def test_a_search_uses_what_was_compiled_before_it() -> None:
+    """Compiling for other types in the middle of a search would count as search."""
+    form = graph(3, 6, 12, 3)
+    x = precision_objective(form).origin().x
+    assert prove_precision(form, x, gap=1e-6).proof is not None
+    assert len(getattr(ascent_compiled.ascend, "signatures", "1")) == 1

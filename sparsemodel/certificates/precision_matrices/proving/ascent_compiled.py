@@ -23,7 +23,8 @@ import math
 
 import numpy as np
 
-from sparsemodel.interfaces import MissingDependencyError
+from sparsemodel.certificates.proving.compiling import compiled, top, warmed
+from sparsemodel.interfaces.precision import SparsePrecision
 
 DIAGONAL = 2
 """Status of an entry of the diagonal, beside those of edges."""
@@ -31,45 +32,8 @@ DIAGONAL = 2
 _MEMORY = 10
 _TRIALS = 25
 
-try:
-    from sparsemodel.certificates.proving.gram.numba_compiled import numba
 
-    _compiled = numba.njit(cache=True, error_model="numpy")
-except MissingDependencyError:  # slower by a factor of about 30
-
-    def _compiled(function):  # type: ignore[no-untyped-def]
-        return function
-
-
-@_compiled
-def _least_of_top(values, k):  # type: ignore[no-untyped-def]
-    """Return the ``k``-th largest value; reorders ``values``."""
-    low, high = 0, values.size - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if k - 1 <= j:
-            high = j
-        elif k - 1 >= i:
-            low = i
-        else:
-            break
-    least = np.inf
-    for i in range(min(k, values.size)):
-        least = min(least, values[i])
-    return least
-
-
-@_compiled
+@compiled
 def _spectral(S, rows, cols, U, mu, alpha, beta):  # type: ignore[no-untyped-def]
     """Return the spectral part of the bound, the matrix that attains it, and its slope in mu."""
     p = S.shape[0]
@@ -99,7 +63,7 @@ def _spectral(S, rows, cols, U, mu, alpha, beta):  # type: ignore[no-untyped-def
     return value, slope, scaled @ V.T
 
 
-@_compiled
+@compiled
 def _evaluate(S, rows, cols, point, alpha, beta, status, k, ascent, omega):  # type: ignore[no-untyped-def]
     """Return the bound; writes its supergradient and the entries of the spectral minimiser."""
     size = rows.size
@@ -130,7 +94,7 @@ def _evaluate(S, rows, cols, point, alpha, beta, status, k, ascent, omega):  # t
                 count += 1
     least = np.inf
     if 0 < k < count:
-        least = _least_of_top(undecided[:count].copy(), k)
+        least = top(undecided[:count].copy(), k)[1]
     elif k >= count:
         least = -1.0
     left, place = k, 0
@@ -151,7 +115,7 @@ def _evaluate(S, rows, cols, point, alpha, beta, status, k, ascent, omega):  # t
     return value
 
 
-@_compiled
+@compiled
 def _scales(point, omega, status, out):  # type: ignore[no-untyped-def]
     """Write the inverse curvatures that the first step of an ascent assumes."""
     size = status.size
@@ -169,7 +133,7 @@ def _scales(point, omega, status, out):  # type: ignore[no-untyped-def]
     out[size] = 0.5 * mu / square
 
 
-@_compiled
+@compiled
 def _direction(g, steps, changes, inverse, stored, head, scales):  # type: ignore[no-untyped-def]
     """Return the L-BFGS direction of ascent."""
     d = g.copy()
@@ -189,7 +153,7 @@ def _direction(g, steps, changes, inverse, stored, head, scales):  # type: ignor
     return d
 
 
-@_compiled
+@compiled
 def ascend(S, rows, cols, start, alpha, beta, status, k, goal, most, gain):  # type: ignore[no-untyped-def]
     """Return the best bound met, its point (``U`` and the modulus) and entries, and evaluations.
 
@@ -256,4 +220,12 @@ def ascend(S, rows, cols, start, alpha, beta, status, k, goal, most, gain):  # t
     return best, at, entries, count
 
 
-__all__ = ["DIAGONAL", "ascend"]
+def compiling() -> float:
+    """Compile the ascent, with the types of a search; return the seconds that this took."""
+    form = SparsePrecision.build(np.eye(1), 0)
+    start, status = np.array([0.0, 1.0]), np.full(1, DIAGONAL, dtype=np.int8)
+    edges = (form.covariance, form.rows, form.cols)
+    return warmed(lambda: ascend(*edges, start, 1.0, 2.0, status, 0, 0.0, 1, 0.0))
+
+
+__all__ = ["DIAGONAL", "ascend", "compiling"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.certificates.precision_matrices.ascent import Task
-from sparsemodel.certificates.precision_matrices.proving.ascent_compiled import DIAGONAL, ascend
+from sparsemodel.certificates.precision_matrices.proving.ascent_compiled import (
+    DIAGONAL,
+    ascend,
+    compiling,
+)
 from sparsemodel.certificates.precision_matrices.spectral_bounds import (
     Enclosure,
     narrowed,
@@ -63,7 +66,11 @@ class Graph:
     kinds: Any
     """Status of every coordinate: the diagonal, required edges (in), and 0 for the others."""
     counted: IntArray
-    delay: float = 0.0
+    rows: IntArray
+    cols: IntArray
+    """Contiguous, as everything that is compiled for is."""
+    delay: float
+    """Seconds that compiling took."""
     tries: int = _TRIES
     """Supports that may still be refitted for nothing."""
 
@@ -75,7 +82,8 @@ class Graph:
         kinds[form.rows == form.cols] = DIAGONAL
         counted = np.flatnonzero(form.sparsity.counted)
         kinds[counted] = 0
-        return cls(task, kinds, counted)
+        rows, cols = np.ascontiguousarray(form.rows), np.ascontiguousarray(form.cols)
+        return cls(task, kinds, counted, rows, cols, compiling())
 
 
 @final
@@ -120,11 +128,10 @@ class GraphPart(NodeBounder):
         scale = max(abs(aim.upper), 1.0)
         open_gap = aim.upper - node.bound if math.isfinite(node.bound) else scale
         first = not node.depth
-        began = time.perf_counter()
-        _, point, omega, count = ascend(
+        _, point, omega, _ = ascend(
             form.covariance,
-            form.rows,
-            form.cols,
+            graph.rows,
+            graph.cols,
             self._start,
             box.alpha,
             box.beta,
@@ -134,8 +141,6 @@ class GraphPart(NodeBounder):
             _AT_ROOT if first or aim.exact else _AT_NODE,
             1e-6 * scale if first else _ENOUGH * open_gap,
         )
-        if count * form.order**3 * 2e-8 + 1.0 < time.perf_counter() - began:
-            graph.delay += time.perf_counter() - began
         point = np.round(point, _DIGITS)
         self._latest, self._attained = point, omega
         found = node_minorant(form, point[:-1], float(point[-1]), box)

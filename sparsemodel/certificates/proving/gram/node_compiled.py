@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sparsemodel.certificates.proving.compiling import top
 from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
     budget,
@@ -30,7 +31,6 @@ from sparsemodel.certificates.proving.gram.penalty_compiled import (
     gain,
     penalty,
     substitute,
-    top,
 )
 from sparsemodel.interfaces import FloatArray
 

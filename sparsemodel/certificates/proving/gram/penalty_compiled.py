@@ -8,35 +8,6 @@ from sparsemodel.certificates.proving.gram.numba_compiled import numba
 
 
 @numba.njit(cache=True, error_model="numpy")
-def top(values, k):  # type: ignore[no-untyped-def]
-    """Return the sum of the ``k`` largest values and the least of them; reorders ``values``."""
-    low, high = 0, values.size - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if k - 1 <= j:
-            high = j
-        elif k - 1 >= i:
-            low = i
-        else:
-            break
-    total, least = 0.0, np.inf
-    for i in range(min(k, values.size)):
-        total += values[i]
-        least = min(least, values[i])
-    return total, least
-
-
-@numba.njit(cache=True, error_model="numpy")
 def used(sizes, shares, count, t):  # type: ignore[no-untyped-def]
     """Return how much of the budget nonzeros use at a multiplier."""
     total = 0.0
@@ -151,5 +122,4 @@ __all__ = [
     "gain",
     "penalty",
     "substitute",
-    "top",
 ]

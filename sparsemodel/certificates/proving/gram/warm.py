@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import time
-
 import numpy as np
 
+from sparsemodel.certificates.proving.compiling import warmed
 from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
 from sparsemodel.certificates.proving.gram.node_compiled import solve_node
 
-_LONG = 1.0
-"""Seconds of compiling that are worth a word."""
 
-
-def _compile() -> None:
+def _all() -> None:
     """Call everything once, with the types of a search."""
-    began = time.perf_counter()
     one, status = np.ones(1), np.zeros(1, dtype=np.int8)
     solve_node(np.eye(1), one, 1.0, one, -one, one, one, 0.0, status, 1, 1.0, 1.0, 1)
     best_gain(np.eye(1), one, 1, np.full(3, -1, dtype=np.int64))
-    seconds = time.perf_counter() - began
-    if seconds > _LONG:
-        logging.getLogger("sparsemodel").info(
-            "compiled the search for proofs in %.1f s, which is not counted as search", seconds
-        )
 
 
-_compile()
+warmed(_all)
 
 __all__ = ["best_gain", "solve_node"]
