@@ -20,6 +20,9 @@ from sparsemodel.numerics.budget import Budget, eigenvector_cost
 
 _U = 2.0**-53
 
+LARGEST = 500
+"""Largest exponent of a unit: far beyond it powers of two overflow."""
+
 _DOUBLINGS = 12
 """How often the modulus of the enclosure may be doubled to begin with."""
 
@@ -63,9 +66,17 @@ class Task:
 
 
 def rescaled(form: SparsePrecision, upper: float, units: tuple[int, ...] | None) -> Task:
-    """Return a problem in the units ``2^-e`` of its variables; None for their own."""
+    """Return a problem in the units ``2^-e`` of its variables; None for their own.
+
+    Raises
+    ------
+    ValueError
+        When that is not an exponent a variable, or they are too large.
+    """
     if units is None:
         return Task(form, upper, 0.0, None)
+    if len(units) != form.order or any(abs(e) > LARGEST for e in units):
+        raise ValueError(f"must hold {form.order} whole numbers between -{LARGEST} and {LARGEST}.")
     e = np.array(units)
     shift = 2.0 * math.log(2.0) * float(e.sum())
     scaled = replace(
@@ -90,9 +101,11 @@ class Ascent:
     an entry of ``U`` that is paid for.
     """
 
-    def __init__(self, task: Task, slack: FloatArray, x: FloatArray, left: Budget) -> None:
+    def __init__(
+        self, task: Task, box: Enclosure, slack: FloatArray, x: FloatArray, left: Budget
+    ) -> None:
         """``x`` is the known matrix, ``slack`` its inverse less the covariance, in the units."""
-        self.task, self.box = task, task.enclosed()
+        self.task, self.box = task, box
         self._slack, self._x, self._left = slack, x, left
         self._unit = 1.0 / max(float(np.linalg.norm(task.form.matrix(x))), 1e-300)
         self.best: float = -math.inf
@@ -120,7 +133,8 @@ class Ascent:
         least = 1e-6 * self.box.modulus / self._unit
         bounds = [(None, None)] * self._x.size + [(least, None if least > 0.0 else 0.0)]
         try:
-            self._value(self._point)
+            if not math.isfinite(self.best):
+                self._value(self._point)
             for _ in range(3):  # restarts get over the kinks of the sum of the k largest
                 before, start = self.best, self._point.copy()
                 options = {"maxiter": 150, "maxfun": 300}
@@ -161,4 +175,4 @@ class Ascent:
         return -value, -np.append(ascent, slope * self._unit)
 
 
-__all__ = ["Ascent", "Task", "rescaled"]
+__all__ = ["LARGEST", "Ascent", "Task", "rescaled"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsemodel.certificates.certify import versions
-from sparsemodel.certificates.precision_matrices.ascent import Ascent, Task, rescaled
+from sparsemodel.certificates.precision_matrices.ascent import LARGEST, Ascent, Task, rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
     Edge,
     PrecisionCertificate,
@@ -258,10 +258,11 @@ def _search(
     best, witness = -np.inf, PrecisionWitness()
     enclosing_cost = eigenvalue_cost(form.order) + inverse_cost(form.order)
     evaluation = eigenvector_cost(form.order)
-    if not left.fits(enclosing_cost, evaluation):
+    tasks = _in_units(form, at)
+    if not left.fits(len(tasks) * enclosing_cost, evaluation):
         return best, witness
     null = null_nats(form)
-    ascent = _started(form, x, at, left)
+    ascent = _started(tasks, form, x, at, left)
     enclosing: list[FloatArray] = []
     for _ in range(4):
         ascent.run()
@@ -281,24 +282,33 @@ def _search(
     return best, witness
 
 
-def _started(form: SparsePrecision, x: FloatArray, at: Evaluated, left: Budget) -> Ascent:
-    """Return an ascent in the units that have more strong convexity at the known matrix.
+def _in_units(form: SparsePrecision, at: Evaluated) -> list[Task]:
+    """Return the problem in the variables' own units, and in those that make them alike.
 
     Bounds on eigenvalues are about the variables' own units; the modulus is largest where they
     are all alike.
     """
-    units = np.clip(np.frexp(np.diagonal(at.factor.omega))[1] // 2, -500, 500)
+    units = np.clip(np.frexp(np.diagonal(at.factor.omega))[1] // 2, -LARGEST, LARGEST)
     tasks = [rescaled(form, at.upper, None)]
     if np.any(units != units[0]):
         tasks.append(rescaled(form, at.upper, tuple(map(int, units))))
+    return tasks
 
-    def strength(task: Task) -> float:
-        omega = task.form.matrix(task.in_units(x, -1))
-        return task.enclosed().modulus * float(np.vdot(omega, omega))
 
-    task = max(tasks, key=strength)
+def _started(
+    tasks: list[Task], form: SparsePrecision, x: FloatArray, at: Evaluated, left: Budget
+) -> Ascent:
+    """Return an ascent in the units that have more strong convexity at the known matrix."""
+    boxes = [task.enclosed() for task in tasks]
+
+    def strength(place: int) -> float:
+        omega = tasks[place].form.matrix(tasks[place].in_units(x, -1))
+        return boxes[place].modulus * float(np.vdot(omega, omega))
+
+    best = max(range(len(tasks)), key=strength)
+    task = tasks[best]
     slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
-    return Ascent(task, task.in_units(slack), task.in_units(x, -1), left)
+    return Ascent(task, boxes[best], task.in_units(slack), task.in_units(x, -1), left)
 
 
 def _restricted(

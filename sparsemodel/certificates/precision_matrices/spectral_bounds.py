@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -67,48 +67,69 @@ def dual_value(
 
     ``U`` and its supergradient are vectors over the coordinates of the form.
     """
-    diagonal = form.rows == form.cols
-    B = form.covariance + form.matrix(U)
-    sigma, V = np.linalg.eigh(B)
-    low = sigma - rounding(B)
-    t = optimal_eigenvalues(low, box.alpha, box.beta, mu)
-    if not np.all(np.isfinite(t)):
+    at = _spectrum(form, U, mu, box)
+    if at is None:
         return -np.inf, np.zeros_like(U), 0.0
-    omega = (V * t) @ V.T
-    terms = spectral_terms(low, t, mu)
+    diagonal = form.rows == form.cols
     x, costs = _paid(U, mu, box, diagonal)
     counted = form.sparsity.counted
     kept = ~counted
     chosen = np.flatnonzero(counted)[top_k(costs[counted], form.sparsity.budget)]
     kept[chosen] = True
-    paid = costs[kept]
-    value = _summed(terms, low, t, paid)
+    value = _summed(at.terms, at.low, at.t, costs[kept])
     x[~kept] = 0.0
     twice = np.where(diagonal, 1.0, 2.0)
-    ascent = twice * (form.entries(omega) - x)
-    return value, ascent, 0.5 * (float(np.dot(twice, x**2)) - float(np.dot(t, t)))
+    ascent = twice * (at.entries - x)
+    return value, ascent, 0.5 * (float(np.dot(twice, x**2)) - float(np.dot(at.t, at.t)))
 
 
-def node_minorant(
-    form: SparsePrecision, U: FloatArray, mu: float, box: Enclosure
-) -> tuple[Minorant, FloatArray] | None:
-    """Return the bound for ``U`` before edges are chosen, and the matrix that attains it.
+class AtNode(NamedTuple):
+    """What a dual point proves where edges are still to be chosen."""
 
-    The minorant is over the counted edges, in nats; None where there is no bound.
-    """
-    diagonal = form.rows == form.cols
+    minorant: Minorant
+    """Over the counted edges, in nats."""
+    entries: FloatArray
+    """Of the matrix that attains the infimum."""
+    least: float
+    """The least eigenvalue of ``S + U``, rounded down."""
+    t: float
+    """The eigenvalue of the matrix there."""
+
+
+def node_minorant(form: SparsePrecision, U: FloatArray, mu: float, box: Enclosure) -> AtNode | None:
+    """Return the bound for ``U`` before edges are chosen; None where there is none."""
+    at = _spectrum(form, U, mu, box)
+    if at is None:
+        return None
+    costs = _paid(U, mu, box, form.rows == form.cols)[1]
+    counted = form.sparsity.counted
+    base = _summed(at.terms, at.low, at.t, costs[~counted])
+    # Each cost is a difference of two numbers that are no larger than twice its first.
+    gains = np.nextafter(costs[counted] + 8.0 * _U * 2.0 * np.abs(costs[counted]), np.inf)
+    return AtNode(Minorant(base, gains), at.entries, float(at.low[0]), float(at.t[0]))
+
+
+class _Spectrum(NamedTuple):
+    """The infimum over the matrices within the eigenvalue bounds."""
+
+    low: FloatArray
+    """Eigenvalues of ``S + U``, rounded down."""
+    t: FloatArray
+    """Those of the matrix that attains the infimum."""
+    terms: FloatArray
+    entries: FloatArray
+    """Of that matrix."""
+
+
+def _spectrum(form: SparsePrecision, U: FloatArray, mu: float, box: Enclosure) -> _Spectrum | None:
+    """Return the spectral part of the bound; None where it is unbounded."""
     B = form.covariance + form.matrix(U)
     sigma, V = np.linalg.eigh(B)
     low = sigma - rounding(B)
     t = optimal_eigenvalues(low, box.alpha, box.beta, mu)
     if not np.all(np.isfinite(t)):
         return None
-    costs = _paid(U, mu, box, diagonal)[1]
-    counted = form.sparsity.counted
-    base = _summed(spectral_terms(low, t, mu), low, t, costs[~counted])
-    # Each cost is a difference of two numbers that are no larger than twice its first.
-    gains = np.nextafter(costs[counted] + 8.0 * _U * 2.0 * np.abs(costs[counted]), np.inf)
-    return Minorant(base, gains), form.entries((V * t) @ V.T)
+    return _Spectrum(low, t, spectral_terms(low, t, mu), form.entries((V * t) @ V.T))
 
 
 def narrowed(
@@ -141,21 +162,19 @@ def narrowed(
     own = box.modulus
     if omega is None:
         at = node_minorant(form, U, mu, box)
-        omega = None if at is None else at[1]
+        omega = None if at is None else at.entries
     if omega is None or not own > 0.0:
         return box
     shifted = U - (mu - own) * omega
     found = node_minorant(form, shifted, own, box)
     if found is None:
         return box
-    B = form.covariance + form.matrix(shifted)
-    s = float(eigenvalues(B)[0]) - rounding(B)
-    t = float(optimal_eigenvalues(np.array([s]), box.alpha, box.beta, own)[0])
+    s, t = found.least, found.t
 
     def rise(t: float) -> float:
         return -math.log(t) + s * t - 0.5 * own * t * t
 
-    allowed = rise(t) + gap(found[0])
+    allowed = rise(t) + gap(found.minorant)
     allowed += 1e-12 * (abs(allowed) + abs(s) * box.beta + 1.0)
     low, high = t, box.beta
     if not rise(high) > allowed:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.certificates.precision_matrices.ascent import rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
     PRECISION_WRITERS_OWN,
     PrecisionCertificate,
@@ -180,11 +181,10 @@ def _shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
     mu, units = c.witness.modulus, c.witness.units
     if mu is not None and not (math.isfinite(mu) and mu >= 0.0):
         raise CertificateError(f"line 'witness.modulus' must be a number of at least 0, not {mu}.")
-    # Far beyond them powers of two overflow.
-    if units is not None and (len(units) != form.order or any(abs(e) > 500 for e in units)):
-        raise CertificateError(
-            f"line 'witness.units' must hold {form.order} whole numbers between -500 and 500."
-        )
+    try:
+        rescaled(form, 0.0, units)
+    except ValueError as error:
+        raise CertificateError(f"line 'witness.units' {error}") from error
 
 
 def _same_edges(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:

@@ -150,7 +150,7 @@ class GraphPart(NodeBounder):
             omega,
             float(point[-1]),
             np.abs(omega[graph.counted]),
-            found[0],
+            found.minorant,
             duals=(point[:-1], point[-1:]),
         )
 
@@ -182,7 +182,7 @@ class GraphPart(NodeBounder):
         if found is None:
             return None
         status = np.where(chosen, IN, OUT).astype(np.int8)
-        proved = decide(found[0], status, 0)
+        proved = decide(found.minorant, status, 0)
         if proved is None:
             return None
         return Finished(proved.bound, x=x, duals=(U, np.zeros(1)))

@@ -21,6 +21,7 @@ from sparsemodel.certificates.precision_matrices.proving.record import (
     status_of,
 )
 from sparsemodel.certificates.precision_matrices.search import (
+    Evaluated,
     certify_precision,
     evaluate_point,
     proved_by_search,
@@ -89,15 +90,16 @@ def prove_precision(
     if first.open_share <= gap or not math.isfinite(first.bound):
         return first
     inner = everything(form)
-    problem = _Graph(form, inner, first.witness.units)
+    at = evaluate_point(form, first.x)
+    problem = _Graph(form, first, at, rescaled(inner, at.upper, first.witness.units))
     deadline = None if time_limit is None else began + time_limit
-    search = problem.search(first.x, gap, deadline, progress)
+    search = problem.search(gap, deadline, progress)
     interrupted = False
     try:
         search.run([problem.start(search)])
     except KeyboardInterrupt:
         interrupted = True
-    return problem.certificate(first, search, interrupted, began)
+    return problem.certificate(search, interrupted, began)
 
 
 @final
@@ -106,28 +108,29 @@ class _Graph:
     """A problem with all edges as units, in units of powers of two."""
 
     form: SparsePrecision
-    inner: SparsePrecision
-    units: tuple[int, ...] | None
+    first: PrecisionCertificate
+    at: Evaluated
+    """The matrix of the first certificate."""
+    task: Task
+    """With all edges."""
 
     def search(
         self,
-        x: FloatArray,
         gap: float,
         deadline: float | None,
         progress: Callable[[Standing], object] | None,
     ) -> Search:
         """Return the search from a known matrix."""
-        at = evaluate_point(self.form, x)
-        task = rescaled(self.inner, at.upper, self.units)
-        full = self.inner.entries(self.form.matrix(x))
+        task = self.task
+        full = task.form.entries(self.form.matrix(self.first.x))
         known = task.in_units(full, -1)
-        inverse = task.in_units(self.inner.entries(at.factor.inverse))
+        inverse = task.in_units(task.form.entries(self.at.factor.inverse))
         root = GraphPart.root(task, known, inverse)
         null = null_nats(self.form) + task.shift
 
         def value(theta: FloatArray) -> float:
             try:
-                found = evaluate_point(self.form, self.back(task, theta))
+                found = evaluate_point(self.form, self.back(theta))
             except (DataError, InfeasibleError):
                 return math.inf
             return found.upper + task.shift
@@ -141,7 +144,7 @@ class _Graph:
 
         return Search(
             root,
-            Incumbent(self.inner.sparsity, known, value),
+            Incumbent(task.form.sparsity, known, value),
             Recorder(gram=False, boxed=False),
             allowed=allowed,
             deadline=deadline,
@@ -151,28 +154,27 @@ class _Graph:
 
     def start(self, search: Search) -> Node:
         """Return the whole problem as a node."""
-        status = status_of(self.form, self.inner)
-        return Node(search.root, status, self.inner.sparsity.budget, search.incumbent.x)
+        inner = self.task.form
+        status = status_of(self.form, inner)
+        return Node(search.root, status, inner.sparsity.budget, search.incumbent.x)
 
-    def back(self, task: Task, theta: FloatArray) -> FloatArray:
+    def back(self, theta: FloatArray) -> FloatArray:
         """Return a matrix of the search as entries of the form."""
-        return self.form.entries(self.inner.matrix(task.in_units(theta)))
+        return self.form.entries(self.task.form.matrix(self.task.in_units(theta)))
 
-    def certificate(
-        self, first: PrecisionCertificate, search: Search, interrupted: bool, began: float
-    ) -> PrecisionCertificate:
+    def certificate(self, search: Search, interrupted: bool, began: float) -> PrecisionCertificate:
         """Return what the search proves."""
-        form, tree = self.form, search.recorder.to_dict()
-        task = rescaled(self.inner, 0.0, self.units)
-        x = self.back(task, search.incumbent.x)
+        form, first, tree = self.form, self.first, search.recorder.to_dict()
+        x, upper = self.back(search.incumbent.x), self.at.upper
         if not np.array_equal(x, first.x):
+            upper = evaluate_point(form, x).upper
             first = certify_precision(
                 form, x, time_limit=1.0, target=first.target, backend=first.backend
             )
         if tree is None:
             return first
-        tree["units"] = None if self.units is None else list(self.units)
-        nats = graph_bound(form, evaluate_point(form, x).upper, tree)
+        tree["units"] = None if self.task.units is None else list(self.task.units)
+        nats = graph_bound(form, upper, tree)
         left = search.open + interrupted
         summary: dict[str, str | int | float] = {
             "nodes": search.recorder.count,

@@ -27,8 +27,6 @@ def graph_bound(form: SparsePrecision, upper: float, tree: Any) -> float:
     """
     try:
         units = None if tree["units"] is None else tuple(int(e) for e in tree["units"])
-        if units is not None and (len(units) != form.order or max(map(abs, units)) > 500):
-            raise ValueError("the units do not fit the variables")
         inner = everything(form)
         task = rescaled(inner, upper, units)
         found = Replay(
@@ -82,7 +80,7 @@ class _GraphReader(Reader):
         if point is None:
             return None
         found = node_minorant(self._task.form, point[:-1], float(point[-1]), known)
-        return None if found is None else found[0]
+        return None if found is None else found.minorant
 
     def below(self, record: Any, status: Any, k: int, known: Any) -> Any:
         """Return the enclosure for the two sides of a branch."""
