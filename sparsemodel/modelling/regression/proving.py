@@ -41,70 +41,43 @@ def searched(
     resume
         An earlier proof to go on from.
     """
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.proving import bounds_for_proof
+    from sparsemodel.certificates.dual_bounds.root import known_candidates
+    from sparsemodel.certificates.proving import Standing
+    from sparsemodel.certificates.proving import prove as search
+
+    def listen(now: Standing) -> None:
+        show(now.value, now.bound, now.nodes, now.open)
+
+    x = outcome.x
+    began = time.perf_counter()
     try:
-        found = _search(
+        known = known_candidates([last, resume], form)
+        earlier = _resumable(last, gap) if resume is None else resume
+        bounds = None
+        if earlier is None:  # a proof may gain by bounds on the coefficients
+            bounds = _known_bounds(last, x) or bounds_for_proof(form, x, time_limit)
+        if time_limit is not None:
+            time_limit = max(0.0, time_limit - (time.perf_counter() - began))
+        found = search(
             form,
-            outcome,
-            backend,
+            x,
             names=names,
-            last=last,
             gap=gap,
             time_limit=time_limit,
-            show=show,
-            resume=resume,
+            duals=outcome.duals,
+            backend=backend,
+            history=outcome.history,
+            progress=listen,
+            resume=earlier,
+            bounds=bounds,
+            known=known,
         )
     except KeyboardInterrupt:  # before there was anything to search
         found = _at_hand(form, outcome, backend, names, last)
     if last is not None and np.array_equal(last.x, found.x) and last.bound > found.bound:
         return last  # rounding, or a gap that was asked for and is wider
     return found
-
-
-def _search(
-    form: SparseRegression,
-    outcome: Outcome,
-    backend: str,
-    *,
-    names: tuple[str, ...],
-    last: Certificate | None,
-    gap: float,
-    time_limit: float | None,
-    show: Callable[[float, float, int, int], None],
-    resume: Certificate | None,
-) -> Certificate:
-    """Run the search, within bounds on the coefficients where a proof gains by them."""
-    from sparsemodel.certificates.dual_bounds.coefficient_bounds.proving import bounds_for_proof
-    from sparsemodel.certificates.dual_bounds.root import known_candidates
-    from sparsemodel.certificates.proving import Standing
-    from sparsemodel.certificates.proving import prove as search
-
-    known = known_candidates([last, resume], form)
-    if resume is None:
-        resume = _resumable(last, gap)
-    began = time.perf_counter()
-    bounds = None
-    if resume is None:
-        bounds = _known_bounds(last, outcome.x) or bounds_for_proof(form, outcome.x, time_limit)
-    if time_limit is not None:
-        time_limit = max(0.0, time_limit - (time.perf_counter() - began))
-
-    def listen(now: Standing) -> None:
-        show(now.value, now.bound, now.nodes, now.open)
-
-    return search(
-        form,
-        outcome.x,
-        names=names,
-        gap=gap,
-        time_limit=time_limit,
-        duals=outcome.duals,
-        backend=backend,
-        history=outcome.history,
-        progress=listen,
-        resume=resume,
-        bounds=bounds,
-        known=known,
-    )
 
 
 def _known_bounds(last: Certificate | None, x: FloatArray) -> CoefficientBounds | None:
