@@ -324,9 +324,8 @@ class Problem:
         """
         with within(time_limit) as limit:
             outcome, solution = self._solved()
-            left = None if limit.deadline is None else max(limit.left, 0.0)
             found: Certificate = self._compiled().certify(
-                outcome, solution.backend, time_limit=left
+                outcome, solution.backend, time_limit=limit.limit
             )
             return found
 

@@ -41,6 +41,11 @@ class Budget:
         """Return the seconds left, infinite without a deadline."""
         return np.inf if self.deadline is None else self.deadline - time.perf_counter()
 
+    @property
+    def limit(self) -> float | None:
+        """Return the same as a time limit, at least zero; None without a deadline."""
+        return None if self.deadline is None else max(self.left, 0.0)
+
     def over(self) -> bool:
         """Return whether the deadline has passed."""
         late = self.left <= 0.0

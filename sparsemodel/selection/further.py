@@ -64,8 +64,7 @@ def _from(point: PathPoint, reduced: Reduced, facts: Facts, search: str, effort:
     form = replace(form, sparsity=replace(form.sparsity, k=point.k, price=0.0))
     alone = Reduced(form, (), reduced.gradient)
     plan = make_plan(form, alone, facts, search, effort=effort)
-    left = budget()
-    limit = None if left.deadline is None else max(left.left, 0.0)
+    limit = budget().limit
     return run(form, alone, plan, RunOptions(start=reduced.carry(point.x), time_limit=limit))
 
 

@@ -102,8 +102,7 @@ class _Search(Generic[F]):
         form = self._form.with_limit(k)
         reduced = Reduced(form, ())
         plan = make_plan(form, reduced, self._facts(form), self._backend)
-        left = budget()
-        limit = None if left.deadline is None else max(left.left, 0.0)
+        limit = budget().limit
         outcome = run(form, reduced, plan, RunOptions(start=start, time_limit=limit))
         self.passes += outcome.passes
         if outcome.stop.requested:

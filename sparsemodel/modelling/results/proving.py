@@ -36,8 +36,7 @@ def prove(
 
     The time is what :func:`~sparsemodel.numerics.budget.budget` leaves.
     """
-    left = budget()
-    limit = None if left.deadline is None else max(left.left, 0.0)
+    limit = budget().limit
     gap = real_number(gap, where="gap", minimum=0.0)
     earlier = _earlier(resume)
     log = ProofLog(sys.stderr) if verbose and sys.stderr is not None else None
