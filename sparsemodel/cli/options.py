@@ -249,6 +249,32 @@ class OutputFile(NamedTuple):
     needs_certificate: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """What is written and printed about a solution; a command adds files of its own."""
+
+    report: Path | None = option("for people: .html, .md or .txt", metavar="FILE", kind=output_file)
+    certificate: Path | None = option(
+        "for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
+    )
+    no_certificate: bool = flag("do not compute one (faster)")
+    json: bool = flag("print JSON instead of text")
+    overwrite: bool = flag("replace output files that exist already")
+
+    def files(self) -> tuple[OutputFile, ...]:
+        """Return the files that may be asked for."""
+        return (
+            OutputFile("--report", self.report, (".html", ".htm", ".md", ".txt"), True),
+            OutputFile("--certificate", self.certificate, (".json",), True),
+        )
+
+    def check(self, data: str) -> None:
+        """Refuse before the work what would fail after it."""
+        check_outputs(
+            self.files(), overwrite=self.overwrite, data=data, certified=not self.no_certificate
+        )
+
+
 def check_outputs(
     outputs: Iterable[OutputFile], *, overwrite: bool, data: str, certified: bool = False
 ) -> None:
@@ -273,6 +299,7 @@ __all__ = [
     "FileOptions",
     "ModelOptions",
     "OutputFile",
+    "OutputOptions",
     "RegressionOptions",
     "RunOptions",
     "TargetOptions",

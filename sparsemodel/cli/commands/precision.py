@@ -20,8 +20,8 @@ from sparsemodel.cli.options import (
     DATA,
     FileOptions,
     OutputFile,
+    OutputOptions,
     RunOptions,
-    check_outputs,
     ks_of,
     output_file,
 )
@@ -98,29 +98,17 @@ class Choice:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(OutputOptions):
     """What is written and printed."""
 
     edge_list: Path | None = option(
         "pairs with correlations: .csv", metavar="FILE", kind=output_file
     )
-    certificate: Path | None = option(
-        "for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
-    )
-    report: Path | None = option(
-        "the certificate to read: .html or .md", metavar="FILE", kind=output_file
-    )
-    no_certificate: bool = flag("do not compute one (faster)")
-    json: bool = flag("print JSON instead of text")
-    overwrite: bool = flag("replace output files that exist already")
 
     def files(self) -> tuple[OutputFile, ...]:
         """Return the files that may be asked for."""
-        return (
-            OutputFile("--edge-list", self.edge_list, (".csv",)),
-            OutputFile("--certificate", self.certificate, (".json",), True),
-            OutputFile("--report", self.report, (".html", ".htm", ".md", ".txt"), True),
-        )
+        own = OutputFile("--edge-list", self.edge_list, (".csv",))
+        return (*OutputOptions.files(self), own)
 
 
 @final
@@ -173,12 +161,7 @@ def run(options: Options) -> int:
     model, output = options.problem.model, options.output
     if (model.edges is None) == (options.choice.among is None):
         raise UsageError("Say how many edges there may be with --edges K, or --among KS.")
-    check_outputs(
-        output.files(),
-        overwrite=output.overwrite,
-        data=options.data,
-        certified=not output.no_certificate,
-    )
+    output.check(options.data)
     table = options.problem.file.read(options.data)
     _refuse_dependent(table, model)
     chosen = _chosen(table, options)

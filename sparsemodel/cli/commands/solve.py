@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, final
 
 from sparsemodel._version import __version__
-from sparsemodel.cli.declaring import flag, option, part, positional
+from sparsemodel.cli.declaring import option, part, positional
 from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.files import to_json, write_text
 from sparsemodel.cli.model import Declared, declare
 from sparsemodel.cli.options import (
     DATA,
     OutputFile,
+    OutputOptions,
     RegressionOptions,
     RunOptions,
-    check_outputs,
     output_file,
 )
 from sparsemodel.cli.recording import save
@@ -57,25 +57,15 @@ coefficients lies below its bound. If the gap is wide, a larger --ridge narrows 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(OutputOptions):
     """What is written and printed."""
 
-    report: Path | None = option("for people: .html, .md or .txt", metavar="FILE", kind=output_file)
-    certificate: Path | None = option(
-        "for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
-    )
     coefficients: Path | None = option("the nonzero ones: .csv", metavar="FILE", kind=output_file)
-    no_certificate: bool = flag("do not compute one (faster)")
-    json: bool = flag("print JSON instead of text")
-    overwrite: bool = flag("replace output files that exist already")
 
     def files(self) -> tuple[OutputFile, ...]:
         """Return the files that may be asked for."""
-        return (
-            OutputFile("--report", self.report, (".html", ".htm", ".md", ".txt"), True),
-            OutputFile("--certificate", self.certificate, (".json",), True),
-            OutputFile("--coefficients", self.coefficients, (".csv",)),
-        )
+        own = OutputFile("--coefficients", self.coefficients, (".csv",))
+        return (*OutputOptions.files(self), own)
 
 
 @final
@@ -93,12 +83,7 @@ def run(options: Options) -> int:
     """Solve, certify and write what was asked for."""
     asked, output, how = options.problem, options.output, options.run
     k = asked.limit()
-    check_outputs(
-        output.files(),
-        overwrite=output.overwrite,
-        data=options.data,
-        certified=not output.no_certificate,
-    )
+    output.check(options.data)
     table = asked.file.read(options.data, asked.columns)
     declared = declare(table, asked.model, k)
     problem = declared.problem
