@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from sparsemodel.compiler.adapters import adapt
+from sparsemodel.compiler.choice.effort import Effort, patience
 from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.plans.stage import Stage
 from sparsemodel.interfaces import Backend, Form, Role
@@ -34,12 +36,18 @@ class Candidates:
     ----------
     form
         The reduced form.
-    patience
-        A factor on how long searches go on in vain.
+    effort, time_limit
+        How long searches go on in vain, and what is run at all.
     """
 
-    def __init__(self, form: Form, patience: float = 1.0) -> None:
-        self._form, self._patience = form, patience
+    def __init__(
+        self, form: Form, effort: Effort = "medium", time_limit: float | None = None
+    ) -> None:
+        self._form, self._patience = form, patience(effort, time_limit)
+        self.patient = effort == "high" or time_limit is not None
+        """Whether also what takes long by forecast is run."""
+        self.quick = effort == "low"
+        """Whether one good run is all that is wanted, so that supports are not enumerated."""
         self._known: dict[str, type[Backend]] = dict(usable_backends())
 
     def stage(
@@ -60,26 +68,27 @@ class Candidates:
         """Return why a backend cannot solve the form; empty where it can."""
         return adapt(self._known[name](), self._form).objections
 
-    def able(self, role: Role) -> list[str]:
-        """Return the backends that take a role here, the one that promises most first."""
-        taking = sorted(n for n, cls in self._known.items() if role in cls.roles)
-        return [n for n in sorted(taking, key=self._expected) if not self.objections(n)]
+    def able(self, role: Role) -> Iterator[str]:
+        """Yield the backends that take a role here, the one that promises most first."""
+        return self._promising(n for n, cls in self._known.items() if role in cls.roles)
 
     def best(self, role: Role) -> str | None:
         """Return the backend that takes a role here and promises most; None where none can."""
-        taking = sorted(n for n, cls in self._known.items() if role in cls.roles)
-        ordered = sorted(taking, key=self._expected)
-        return next((n for n in ordered if not self.objections(n)), None)
+        return next(self.able(role), None)
 
     def fallback(self) -> Choice | None:
         """Return the one backend that promises most, whatever its roles; None where none can."""
-        ordered = sorted(sorted(self._known), key=self._expected)
-        name = next((n for n in ordered if not self.objections(n)), None)
+        name = next(self._promising(self._known), None)
         return None if name is None else Choice((self.stage(name),))
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
         return sorted(self._known)
+
+    def _promising(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield those that can, by their priors; backends without one last, ties by name."""
+        ordered = sorted(sorted(names), key=self._expected)
+        return (name for name in ordered if not self.objections(name))
 
     def _expected(self, name: str) -> tuple[float, float]:
         """Return what sorts backends by their priors, those without one last."""

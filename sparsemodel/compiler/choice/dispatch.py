@@ -109,10 +109,8 @@ def _explicit_recipe(form: Form, recipe: str, factor: float) -> tuple[Stage, ...
 
 def _choose(reduced: Reduced, facts: FactSheet, time_limit: float | None, effort: Effort) -> Choice:
     form = reduced.form
-    candidates = Candidates(form, patience(effort, time_limit))
-    patient = effort == "high" or time_limit is not None
-    quick = effort == "low"
-    choice = choose(form, candidates, facts, reduced.gradient, patient=patient, quick=quick)
+    candidates = Candidates(form, effort, time_limit)
+    choice = choose(form, candidates, facts, reduced.gradient)
     if choice is None:
         known = {name: candidates.objections(name) for name in candidates.names()}
         reasons = tuple(f"{name}: {'; '.join(why)}" for name, why in known.items())

@@ -45,15 +45,10 @@ def choose(
     candidates: Candidates,
     facts: FactSheet,
     gradient: FloatArray | None = None,
-    *,
-    patient: bool = False,
-    quick: bool = False,
 ) -> Choice | None:
     """Return the stages for the reduced ``form``; None where no backend can solve it.
 
     ``gradient`` is its gradient at zero. ``facts`` are asked for what the choice depends on.
-    ``patient``: also what takes long by forecast is run. ``quick``: one good run is all that is
-    wanted, so that supports are not enumerated.
     """
     return candidates.fallback()
 
@@ -64,14 +59,11 @@ def _(
     candidates: Candidates,
     facts: FactSheet,
     gradient: FloatArray | None = None,
-    *,
-    patient: bool = False,
-    quick: bool = False,
 ) -> Choice | None:
     sparsity = form.sparsity
     limit = SMALL // 10 if _slow(form) else SMALL
     supports = _enumerated(sparsity, limit)
-    if supports <= limit and not (quick and supports > sparsity.units):
+    if supports <= limit and not (candidates.quick and supports > sparsity.units):
         name = candidates.best(Role.ENUMERATION)
         if name is not None:
             why = f"there are only {supports} supports; all are tried"
@@ -80,9 +72,11 @@ def _(
     if finish is None:
         return candidates.fallback()
     seconds = _forecast(form)
-    if seconds > TOO_LONG and not patient and (brief := _brief(candidates, finish, seconds)):
-        return brief
-    share = 1.0 if patient else min(1.0, TOO_LONG / _perturbing(form))
+    if seconds > TOO_LONG and not candidates.patient:
+        brief = _brief(candidates, finish, seconds)
+        if brief is not None:
+            return brief
+    share = 1.0 if candidates.patient else min(1.0, TOO_LONG / _perturbing(form))
     role, why, clear = _opening(form, facts, gradient)
     name = None if role is None else candidates.best(role)
     if name is None:

@@ -22,18 +22,15 @@ def choose_precision(
     candidates: Candidates,
     facts: FactSheet,
     gradient: FloatArray | None = None,
-    *,
-    patient: bool = False,
-    quick: bool = False,
 ) -> Choice | None:
     """Return the stages for ``form``: as many starts as do not take long by forecast."""
     m, p = min(form.sparsity.budget, form.sparsity.units), max(form.order, 1)
-    greedy, finish = candidates.able(Role.GREEDY), candidates.best(Role.FINISH)
+    greedy, finish = list(candidates.able(Role.GREEDY)), candidates.best(Role.FINISH)
     recovery = candidates.best(Role.RECOVERY)
     if not greedy or finish is None:
         return candidates.fallback()
     several, single = 1e-3 * m * m * len(greedy) / p, 3e-4 * m**1.3
-    if several > TOO_LONG and not patient:
+    if several > TOO_LONG and not candidates.patient:
         long = several if single <= TOO_LONG else single
         note = (
             f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
