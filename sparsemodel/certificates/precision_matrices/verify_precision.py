@@ -77,6 +77,40 @@ def verify_precision(
     """
     if cross_check:
         raise UnsupportedProblemError("The cross-check is for certificates of regressions.")
+    c = _about(certificate, form)
+    lines = [("problem", "the same covariance, edges and eigenvalue bounds")]
+    try:
+        at = evaluate_point(form, c.x)
+    except (DataError, InfeasibleError) as error:
+        raise CertificateError(f"line 'witness.x' is not a feasible matrix: {error}") from error
+    lines.append(_value(c, form, at))
+    _same_edges(c, form, at)
+    lines.append(
+        ("edges", f"{len(c.edges)} edges, at most {form.sparsity.k} beside the required ones")
+    )
+    # A writer without time for the eigenvalues of S gives no bound at all.
+    late = c.trivial_bound == c.bound == c.restricted_bound == -math.inf
+    sigma = None if late else eigenvalues(form.covariance)
+    lines += _bounds(c, form, at, sigma)
+    _derived(c, form, at)
+    needed = precision_assumptions(form, sigma)
+    require(
+        c.assumptions == needed,
+        "assumptions",
+        [str(a) for a in c.assumptions],
+        [str(a) for a in needed],
+    )
+    lines.append(("assumptions", "listed in full; those that can be checked hold"))
+    claim, words = _claim(c, form)
+    lines.append(("claim", words))
+    lines.append(
+        ("not checked", "what the file says of its writer: " + ", ".join(PRECISION_WRITERS_OWN))
+    )
+    return Verification(claim, tuple(lines))
+
+
+def _about(certificate: Any, form: SparsePrecision) -> PrecisionCertificate:
+    """Return a certificate that is about the problem at hand, with numbers of the right shapes."""
     c = certificate
     if isinstance(certificate, (str, os.PathLike)):
         c = PrecisionCertificate.load(certificate)
@@ -88,25 +122,23 @@ def verify_precision(
             f"at hand {short(found)}. It was made for other data or another model."
         )
     _shapes(c, form)
-    lines = [("problem", "the same covariance, edges and eigenvalue bounds")]
-    try:
-        at = evaluate_point(form, c.x)
-    except (DataError, InfeasibleError) as error:
-        raise CertificateError(f"line 'witness.x' is not a feasible matrix: {error}") from error
+    return c
+
+
+def _value(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> tuple[str, str]:
+    """Check the objective at the point, and what rounding may have added to it."""
     value, upper = scaled(form, at.value), scaled(form, at.upper, 1.0)
-    require(
-        abs(c.value - value) <= 2.0 * (upper - value) + _slack(form, value), "value", c.value, value
-    )
     reach = 2.0 * (upper - value) + _slack(form, value)
+    require(abs(c.value - value) <= reach, "value", c.value, value)
     require(value <= c.upper <= upper + reach, "upper", c.upper, upper)
-    lines.append(("value", f"P = {value!r}"))
-    _same_edges(c, form, at)
-    lines.append(
-        ("edges", f"{len(c.edges)} edges, at most {form.sparsity.k} beside the required ones")
-    )
-    # A writer without time for the eigenvalues of S gives no bound at all.
-    late = c.trivial_bound == c.bound == c.restricted_bound == -math.inf
-    sigma = None if late else eigenvalues(form.covariance)
+    return "value", f"P = {value!r}"
+
+
+def _bounds(
+    c: PrecisionCertificate, form: SparsePrecision, at: Evaluated, sigma: FloatArray | None
+) -> list[tuple[str, str]]:
+    """Check the bounds from the witnesses and the record of a search, and which one it was."""
+    lines = []
     trivial = -math.inf if sigma is None else trivial_nats(form, sigma)
     proved = max(trivial, witnessed_bound(form, at.upper, c.witness))
     tree = None if c.proof is None else c.proof.get("tree")
@@ -128,24 +160,15 @@ def verify_precision(
     method = TRIVIAL if c.witness.final is None else RELAXED
     method = method if tree is None else SEARCHED
     require(c.method == method, "method", c.method, method)
+    return lines
+
+
+def _derived(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:
+    """Check the lines that follow from the problem and the point without a search."""
     null = null_value(form)
     require(abs(c.null_value - null) <= _slack(form, null), "null_value", c.null_value, null)
     active = active_bounds(at.factor, form.alpha, form.beta)
     require(c.active == active, "active", c.active, active)
-    needed = precision_assumptions(form, sigma)
-    require(
-        c.assumptions == needed,
-        "assumptions",
-        [str(a) for a in c.assumptions],
-        [str(a) for a in needed],
-    )
-    lines.append(("assumptions", "listed in full; those that can be checked hold"))
-    claim, words = _claim(c, form)
-    lines.append(("claim", words))
-    lines.append(
-        ("not checked", "what the file says of its writer: " + ", ".join(PRECISION_WRITERS_OWN))
-    )
-    return Verification(claim, tuple(lines))
 
 
 def _claim(c: PrecisionCertificate, form: SparsePrecision) -> tuple[Claim, str]:
