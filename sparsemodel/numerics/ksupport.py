@@ -73,7 +73,7 @@ def ksupport_prox(
     :math:`z_j = \mathrm{clip}(q_j \sqrt{\lambda_j} \theta - t\lambda_j, 0, 1)` and
     :math:`x_j = q_j z_j / (z_j + t\lambda_j)`, with :math:`\theta` such that
     :math:`\sum z \le k` and :math:`\theta \le 1/\sqrt{2\gamma}`. With limits ``z``
-    depends on the multiplier of the sum in two pieces, and bisection finds it.
+    depends on the multiplier of the sum in two pieces.
 
     Examples
     --------
@@ -147,75 +147,91 @@ def _newton(slope: FloatArray, shift: FloatArray, k: float, theta: float) -> Flo
 
 
 def _fill_above(sizes: FloatArray, least: FloatArray, k: int, highest: float) -> FloatArray:
-    """Return ``z = max(least, min(1, sizes theta))`` with sum ``k`` at most; by bisection."""
+    """Return ``z = max(least, min(1, sizes theta))`` with sum ``k`` at most."""
+    if int(np.count_nonzero((sizes > 0.0) | (least > 0.0))) <= k and math.isinf(highest):
+        return np.where(sizes > 0.0, 1.0, least)
 
-    def at(theta: float) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            full = np.where(sizes > 0.0, np.minimum(1.0, sizes * theta), 0.0)
-        return np.maximum(least, full)
+    def at(theta: float) -> tuple[FloatArray, float]:
+        full = np.minimum(1.0, sizes * theta)
+        moving = float(sizes[(full > least) & (full < 1.0)].sum())
+        return np.maximum(least, full), moving
 
-    return _largest(at, k, highest, float(sizes.max(initial=0.0)))
+    total = float(sizes.sum())
+    return _largest(at, k, highest, k / total if total > 0.0 else 1.0)
 
 
 def _largest(
-    curve: Callable[[float], FloatArray], k: int, highest: float, scale: float
+    curve: Callable[[float], tuple[FloatArray, float]], k: int, highest: float, start: float
 ) -> FloatArray:
-    """Return ``curve(theta)`` for the largest theta with sum ``k`` at most; it is increasing."""
-    top = min(highest, 1e18 / scale if scale > 0.0 else 1.0)
-    z = curve(top)
-    if float(z.sum()) <= k:
-        return z
-    low, high = 0.0, top
-    below, above = -float(k), float(z.sum()) - k
-    last = 0.0
-    for _ in range(_STEPS):
-        if high <= low * (1.0 + 4e-16) or high < 1e-300:
-            break
-        # Regula falsi once the bracket is narrow, with the Illinois halving of the end that stays;
-        # before that, and where it would leave the bracket, halves of the logarithm.
-        theta = low - below * (high - low) / (above - below) if high < 16.0 * low else 0.0
-        if not low < theta < high:
-            theta = math.sqrt(low) * math.sqrt(high) if low > 0.0 else 1e-3 * high
-            if theta in (low, high):
-                break
-        excess = float(curve(theta).sum()) - k
-        if excess <= 0.0:
-            low, below = theta, excess
-            above *= 0.5 if last < 0.0 else 1.0
-            if excess >= -_ACCURACY * k:
-                break
+    """Return the values of ``curve`` for the largest theta with sum ``k`` at most.
+
+    ``curve`` returns increasing values and the derivative of their sum: Newton's method within a
+    bracket, whose logarithm is halved at every fourth step so that no corner holds it up.
+    """
+    theta, low, high = min(start, highest), 0.0, highest
+    kept: FloatArray | None = None
+    for step in range(1, _STEPS):
+        z, slope = curve(theta)
+        excess = float(z.sum()) - k
+        if abs(excess) <= _ACCURACY * k or (excess < 0.0 and theta >= highest):
+            return z
+        if excess > 0.0:
+            high = theta
         else:
-            high, above = theta, excess
-            below *= 0.5 if last > 0.0 else 1.0
-        last = excess
-    return curve(low)
+            low, kept = theta, z
+        following = theta - excess / slope if slope > 0.0 and step % 4 else 0.0
+        if excess < 0.0 and following >= highest:
+            following = highest
+        elif not low < following < high:
+            upper = high if math.isfinite(high) else 16.0 * theta
+            following = math.sqrt(low) * math.sqrt(upper) if low > 0.0 else 1e-3 * upper
+        if following in (low, theta) or not 1e-300 < following < 1e300:
+            break
+        theta = following
+    return curve(low)[0] if kept is None else kept
 
 
 def _limited(
     q: FloatArray, step: float, ridge: FloatArray, k: int, price: float, limit: FloatArray
 ) -> FloatArray:
-    """Return the shares ``z`` of the proximal point with limits.
+    r"""Return the shares ``z`` of the proximal point with limits.
 
-    The cost of a share falls at rate ``lam q^2 / (2 (z + t lam)^2)`` where the limit is slack
-    and ``M (q - M z)/t - lam M^2/2`` where it binds; both meet at ``lam M^2/2``.
+    The cost of a share falls at rate :math:`\lambda q^2 / (2 (z + t \lambda)^2)` where the limit is
+    slack and :math:`M (q - M z)/t - \lambda M^2/2` where it binds; both meet at
+    :math:`\lambda M^2/2`. With a rate of :math:`1/(2\theta^2)` the slack shares are linear.
     """
-    shift = step * ridge
-    turning = 0.5 * ridge * np.square(limit)
+    able = (limit > 0.0) & (q > 0.0)
+    out = np.zeros_like(q)
+    if not able.any():
+        return out
+    highest = _highest(price)
+    if int(np.count_nonzero(able)) <= k and math.isinf(highest):
+        out[able] = 1.0
+        return out
+    q, ridge, limit = q[able], ridge[able], limit[able]
+    slope, shift = np.sqrt(ridge) * q, step * ridge
+    with np.errstate(divide="ignore", over="ignore"):
+        meeting = 1.0 / (np.sqrt(ridge) * limit)
+        inverse = 1.0 / limit
+        pull = np.where(np.isfinite(limit), step * inverse * inverse, 0.0)
+        flat = np.where(np.isfinite(limit), q * inverse - 0.5 * shift, 0.0)
+    bounded = np.isfinite(limit)
 
-    def shares(inverse: float) -> FloatArray:
-        rate = 1.0 / inverse if inverse > 0.0 else math.inf  # price + multiplier
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slack = q * np.sqrt(ridge / (2.0 * rate)) - shift
-            binding = (q - step * (rate + turning) / limit) / limit
-        z = np.where(rate >= turning, binding, slack)
-        return np.clip(np.where((limit > 0.0) & (q > 0.0), z, 0.0), 0.0, 1.0)
+    def shares(theta: float) -> tuple[FloatArray, float]:
+        binds = bounded & (theta <= meeting)
+        with np.errstate(over="ignore"):
+            binding = flat - pull * (0.5 / theta / theta)
+            rising = pull / theta / theta / theta
+        z = np.where(binds, binding, slope * theta - shift)
+        moving = (z > 0.0) & (z < 1.0)
+        rates = np.where(binds, rising, slope)
+        return np.clip(z, 0.0, 1.0), float(rates[moving].sum())
 
-    finite = limit[np.isfinite(limit)]
-    scale = (
-        step / max(float(q.max(initial=0.0)), 1e-300) / max(float(finite.max(initial=1.0)), 1e-300)
-    )
-    highest = 1.0 / price if price > 0.0 else math.inf
-    return _largest(shares, k, highest, 1.0 / max(scale, 1e-300))
+    with np.errstate(divide="ignore", over="ignore"):
+        saturated = np.where(slope > 0.0, (1.0 + shift) / slope, np.inf)
+    start = float(np.partition(saturated, min(k, saturated.size) - 1)[min(k, saturated.size) - 1])
+    out[able] = _largest(shares, k, highest, start if 0.0 < start < 1e300 else 1.0)
+    return out
 
 
 def _shares(x: FloatArray, limit: FloatArray) -> FloatArray:

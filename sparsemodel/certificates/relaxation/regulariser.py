@@ -135,7 +135,7 @@ class Regulariser:
     def value(self, x: FloatArray, z: FloatArray | None = None) -> float:
         """Return ``R(x)``; with the best shares ``z`` known it is a sum."""
         sizes = self.sizes(x)
-        if z is None or self.limited:
+        if z is None:
             total = ksupport_value(
                 sizes, self.unit_ridge, self.k, price=self.price, limit=self._limit(x)
             )
