@@ -115,20 +115,20 @@ def test_bounds_hold_and_certificates_verify(seed, tmp_path):
 @pytest.mark.parametrize("first", [True, False])
 def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first):
     rng = np.random.default_rng(5)
-    x = rng.standard_normal((60, 120)) + rng.standard_normal((60, 1))
-    u = x[:, :10] @ rng.standard_normal(10) + rng.standard_normal(60)
+    x = rng.standard_normal((40, 60)) + rng.standard_normal((40, 1))
+    u = x[:, :8] @ rng.standard_normal(8) + rng.standard_normal(40)
 
     def declared():
-        w, c = sm.Variable(120), sm.Variable()
+        w, c = sm.Variable(60), sm.Variable()
         y = np.sign(u) if loss is sm.logistic_loss else u
-        return sm.Problem(sm.minimize(loss(x @ w + c, y) + sm.ridge(w, 0.05)), sm.card(w) <= 10)
+        return sm.Problem(sm.minimize(loss(x @ w + c, y) + sm.ridge(w, 0.05)), sm.card(w) <= 8)
 
     reference = declared()
     reference.solve("gp")
     certificate = reference.certify()
     tried = declared() if not first else reference
     tried.solve("gp")
-    proof = tried.prove(time_limit=0.01 if first else 8.0)
+    proof = tried.prove(time_limit=0.01 if first else 3.0)
     assert proof.bound >= certificate.bound - (0.0 if first else 1e-4 * abs(certificate.bound))
     verify(proof, tried.form)
 
