@@ -15,6 +15,7 @@ NAMES = (
     "growth",
     "single_precision",
     "precision_matrices",
+    "limits",
 )
 """In the order of the report. Each name is a module of this package."""
 

@@ -95,6 +95,10 @@ class StackedDesign(Design):
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
+    def product_seconds(self) -> float:
+        return sum(design.product_seconds for _, design in self._blocks)
+
+    @property
     def blocks(self) -> tuple[tuple[IntArray, Design], ...]:
         """Return the blocks with the coordinates they act on."""
         return self._blocks
@@ -234,6 +238,10 @@ class TransformedDesign(Design):
     @property
     def entries(self) -> int:
         return self._design.entries
+
+    @property
+    def product_seconds(self) -> float:
+        return self._design.product_seconds
 
     @property
     def nbytes(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, final
 
@@ -41,6 +42,7 @@ class OperatorDesign(Design):
         self._operator = operator
         self._compared = False
         self._norm: NormBound | None = None
+        self._products, self._seconds = 0, 0.0
         declared = getattr(operator, "dtype", None)
         self.single: bool = declared is not None and np.dtype(declared).itemsize < 8
         """Whether products are accurate to single precision only."""
@@ -53,6 +55,11 @@ class OperatorDesign(Design):
     def describe(self) -> str:
         n, p = self.shape
         return f"matrix-free operator {n} x {p}"
+
+    @property
+    def product_seconds(self) -> float:
+        """Return the mean time of a product so far, 0 before the first."""
+        return self._seconds / self._products if self._products else 0.0
 
     def matvec(self, x: FloatArray) -> FloatArray:
         return self._apply("matvec", x, self.shape[0])
@@ -87,12 +94,13 @@ class OperatorDesign(Design):
 
     def _apply(self, name: str, v: FloatArray, size: int) -> FloatArray:
         product: Callable[[FloatArray], Any] = getattr(self._operator, name)
-        if v.ndim == 1:
-            return self._one(product, name, v, size)
-        out = np.empty((size, v.shape[1]))
-        for j, column in enumerate(v.T):
+        began, columns = time.perf_counter(), v[:, None] if v.ndim == 1 else v
+        out = np.empty((size, columns.shape[1]))
+        for j, column in enumerate(columns.T):
             out[:, j] = self._one(product, name, column, size)
-        return out
+        self._products += columns.shape[1]
+        self._seconds += time.perf_counter() - began
+        return out[:, 0].copy() if v.ndim == 1 else out
 
     def _one(
         self, product: Callable[[FloatArray], Any], name: str, v: FloatArray, size: int

@@ -69,6 +69,11 @@ class Design(ABC):
         return None
 
     @property
+    def product_seconds(self) -> float:
+        """Return how long a product was measured to take where no size tells it, 0 elsewhere."""
+        return 0.0
+
+    @property
     def names(self) -> tuple[str, ...] | None:
         """Return the names of the columns, where the source of the data had some."""
         return None
@@ -197,8 +202,17 @@ class RestrictedDesign(Design):
         self._support = support
 
     @property
+    def inner(self) -> Design:
+        """Return the design whose columns they are."""
+        return self._design
+
+    @property
     def shape(self) -> tuple[int, int]:
         return self._design.shape[0], int(self._support.size)
+
+    @property
+    def product_seconds(self) -> float:
+        return self._design.product_seconds
 
     def matvec(self, x: FloatArray) -> FloatArray:
         full = np.zeros((self._design.shape[1], *x.shape[1:]))
@@ -207,6 +221,11 @@ class RestrictedDesign(Design):
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._design.rmatvec(r)[self._support])
+
+    def spectral_norm(self) -> NormBound:
+        """Return that of the whole design, which is no smaller."""
+        whole = self._design.spectral_norm()
+        return NormBound(whole.value, "estimate" if whole.kind == "estimate" else "upper")
 
 
 @final
@@ -218,8 +237,17 @@ class RestrictedRows(Design):
         self._rows = rows
 
     @property
+    def inner(self) -> Design:
+        """Return the design whose rows they are."""
+        return self._design
+
+    @property
     def shape(self) -> tuple[int, int]:
         return int(self._rows.size), self._design.shape[1]
+
+    @property
+    def product_seconds(self) -> float:
+        return self._design.product_seconds
 
     def matvec(self, x: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._design.matvec(x)[self._rows])

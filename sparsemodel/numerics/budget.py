@@ -7,7 +7,7 @@ is not begun; its cost is forecast at the machine's own rate, measured once.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
+
+from sparsemodel.interfaces import Design
 
 _ORDER, _TRIES = 160, 30
 """Order of the matrices that are multiplied to measure the rate, and how often: 30 ms. Products
@@ -102,6 +104,14 @@ def gram_cost(rows: int, p: int) -> float:
     return 2.0 * rows * p * p
 
 
+def products_cost(designs: Iterable[Design], number: float) -> float:
+    """Return the cost of so many products with designs whose products are all that is known.
+
+    They were timed; where the size of a design tells its cost this is 0.
+    """
+    return number * sum(design.product_seconds for design in designs) * rate()
+
+
 def cholesky_cost(p: int) -> float:
     """Return the cost of a Cholesky factorisation, copies included."""
     return 1.0 * p**3
@@ -143,5 +153,6 @@ __all__ = [
     "ending_by",
     "gram_cost",
     "inverse_cost",
+    "products_cost",
     "rate",
 ]

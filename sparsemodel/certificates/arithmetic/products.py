@@ -8,7 +8,7 @@ multiplies in float64, where a sum of ``n`` products taken in any order is off b
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -16,11 +16,21 @@ from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
 from sparsemodel.designs import DenseDesign, OnesDesign, OperatorDesign, SparseDesign, StackedDesign
 from sparsemodel.designs.operator import compare_with_adjoint
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+from sparsemodel.interfaces.design import RestrictedDesign, RestrictedRows
 
 _BLOCK_BYTES = 2**22
 
 _COMPARED: WeakSet[Design] = WeakSet()
 """Matrix-free designs whose adjoint was found to be one."""
+
+_STEPS = 6
+"""Of the power iteration behind a norm that only rounding errors are measured with."""
+
+_UNLIKELY = 1e-6
+"""A random direction in ``p`` dimensions has a component below ``1e-6 / sqrt(p)`` along a given
+one with a chance of about 1e-6."""
+
+_NORMS: WeakKeyDictionary[Design, float] = WeakKeyDictionary()
 
 
 def adjoint(design: Design, r: FloatArray) -> FloatArray:
@@ -45,8 +55,8 @@ def adjoint(design: Design, r: FloatArray) -> FloatArray:
 def column_norms(design: Design) -> FloatArray:
     """Return upper bounds on the Euclidean norms of the columns.
 
-    Of a matrix-free design only an estimate of the spectral norm is affordable; it stands in for
-    every column, see :func:`matrix_free`.
+    Of a matrix-free design only a bound on the spectral norm is affordable; it stands in for every
+    column, see :func:`matrix_free`.
     """
     n, p = design.shape
     if isinstance(design, StackedDesign):
@@ -63,7 +73,7 @@ def column_norms(design: Design) -> FloatArray:
         for _, entries in design.row_blocks(_rows(design)):
             squares += np.einsum("ij,ij->j", entries, entries)
     else:
-        return np.full(p, 1.1 * _coarseness(design) * design.spectral_norm().value + TINY)
+        return np.full(p, _coarseness(design) * _norm(design) + TINY)
     # Squares of entries below 1e-154 underflow; the last term is more than they can hide.
     return np.asarray(np.sqrt(squares) * (1.0 + gamma(n + 16)) + 1e-150 * np.sqrt(n))
 
@@ -95,7 +105,7 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
     else:
         u = np.asarray(design.matvec(x), dtype=np.float64)
         # No entries to read: the assumption about matrix-free products, per observation.
-        rows = np.full(n, 1.1 * _coarseness(design) * design.spectral_norm().value)
+        rows = np.full(n, _coarseness(design) * _norm(design))
         q = max(design.shape)
     error = spread(rows, gamma(2 * q + 16) * norm_up(values, axis=0))
     return u, error
@@ -130,6 +140,29 @@ def check_adjoint(design: Design) -> None:
     elif matrix_free(design) and not isinstance(design, OperatorDesign) and design not in _COMPARED:
         compare_with_adjoint(design)
         _COMPARED.add(design)
+
+
+def _norm(design: Design) -> float:
+    r"""Return a bound on the spectral norm from a few products, found once for each design.
+
+    Steps of the power iteration from a random direction :math:`v` with the component :math:`a`
+    along the leading singular vector: the norms of :math:`(A^T A)^i v` grow by factors that never
+    fall, so that the last is at least :math:`\|A\|^2 |a|^{1/m}` after ``m`` steps. It is divided
+    by that for an ``a`` as small as one direction in a million has.
+    """
+    if isinstance(design, (RestrictedDesign, RestrictedRows)):
+        return _norm(design.inner)
+    if design not in _NORMS:
+        v = np.random.default_rng(0).standard_normal(design.shape[1])
+        size, growth = float(np.linalg.norm(v)), 0.0
+        for _ in range(_STEPS):
+            if size == 0.0:
+                break
+            v = design.rmatvec(design.matvec(v / size))
+            growth = size = float(np.linalg.norm(v))
+        component = _UNLIKELY / np.sqrt(max(design.shape[1], 1))
+        _NORMS[design] = float(np.sqrt(growth) * component ** (-0.5 / _STEPS))
+    return _NORMS[design]
 
 
 def _coarseness(design: Design) -> float:

@@ -29,6 +29,7 @@ from sparsemodel.numerics.budget import (
     eigenvalue_cost,
     gram_cost,
     inverse_cost,
+    products_cost,
 )
 
 _ROUNDED = 8.0
@@ -149,7 +150,8 @@ def _search(
             return offer(witness, source, h)
         return offer(other.witness(witness), source)
 
-    if extractable(inner) and _with_curvature(inner, start, offer_found, report, deadline):
+    curved = extractable(inner, deadline)
+    if curved and _with_curvature(inner, start, offer_found, report, deadline):
         return
     relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
@@ -172,7 +174,8 @@ def _with_curvature(
     budget, p = Budget(deadline), form.sparsity.size
     rows = sum(term.design.shape[0] for term in form.terms)
     simple = 2.0 * eigenvalue_cost(p) + inverse_cost(p) + 2.0 * cholesky_cost(p)
-    if not budget.fits(gram_cost(rows, p), simple):
+    products = products_cost([term.design for term in form.terms], 2.0 * p)
+    if not budget.fits(gram_cost(rows, p), simple, products):
         return False
     h = hessian(form)
     taken = curvature(form, h)
@@ -206,10 +209,19 @@ def _words(relaxed: Relaxed) -> str:
     return "perspective relaxation, stopped early"
 
 
-def extractable(form: SparseRegression) -> bool:
-    """Return whether the data can have curvature to give: more observations than coefficients."""
-    rows = sum(t.design.shape[0] for t in form.terms if t.traits.square)
-    return applies(form) and rows > form.sparsity.size and squares_hold(form)
+def extractable(form: SparseRegression, deadline: float | None = None) -> bool:
+    """Return whether the data have curvature to give, and there is time to read it.
+
+    That takes more observations than coefficients, and of an operator a product for each of both.
+    """
+    designs = [term.design for term in form.terms if term.traits.square]
+    rows, p = sum(design.shape[0] for design in designs), form.sparsity.size
+    return (
+        applies(form)
+        and rows > p
+        and Budget(deadline).allows(products_cost(designs, rows + 2.0 * p))
+        and squares_hold(form)
+    )
 
 
 __all__ = ["Candidate", "Found", "extractable", "search"]

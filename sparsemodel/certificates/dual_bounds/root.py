@@ -84,7 +84,7 @@ def root_bound(
 
     # In a box that the data prove every dual point is worth at least as much, so that comes first
     # where curvature cannot be taken out.
-    boxable = relax and not extractable(form)
+    boxable = relax and not extractable(form, deadline)
     last = take(look(duals, relax and not boxable))
     if relax and not last.interrupted:
         best = max(candidates, key=lambda c: c.bound.value)

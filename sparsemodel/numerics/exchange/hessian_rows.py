@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     Term,
     TwiceDifferentiable,
 )
+from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.minimisers.newton import factored
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
@@ -33,7 +34,7 @@ _WHOLE = 2000
 _LIKELY = 50
 """Rows that a search needs, about, beside a few for each place in the support."""
 _PROBES = 64
-"""Random products that estimate the diagonal where columns cannot be read."""
+"""Random products that estimate the diagonal where columns cannot be read; fewer in a hurry."""
 _BLOCK = 2**21
 """Entries of a block of rows that is read at a time (16 MB)."""
 _GROWTH = 32
@@ -260,18 +261,23 @@ class HessianRows:
                 for term, h in zip(form.terms, self._curvatures, strict=True)
             ]
             return np.asarray(form.ridge + sum(squares))
-        if self.size <= min(_WHOLE, 10 * places + _LIKELY):
+        form = cast("RegressionObjective", self._objective).form
+        designs = [term.design for term in form.terms]
+        if self.size <= min(_WHOLE, 10 * places + _LIKELY) and budget().allows(
+            products_cost(designs, 2.0 * self.size)
+        ):
             return np.diag(self._raw(everything)).copy()
         self.exact = False
         rng = np.random.default_rng(0)
-        estimate = np.zeros(self.size)
-        form = cast("RegressionObjective", self._objective).form
+        estimate, probes = np.zeros(self.size), _PROBES
+        while probes > 4 and not budget().allows(products_cost(designs, probes)):
+            probes //= 2
         for term, h in zip(form.terms, self._curvatures, strict=True):
-            signs = rng.integers(0, 2, (term.design.shape[0], _PROBES)) * 2.0 - 1.0
+            signs = rng.integers(0, 2, (term.design.shape[0], probes)) * 2.0 - 1.0
             weights = term.weights if h is None else h
             products = term.design.rmatvec(np.sqrt(weights)[:, None] * signs)
             estimate += np.mean(np.square(products), axis=1)
-        self._objective.work.passes += 0.5 * _PROBES
+        self._objective.work.passes += 0.5 * probes
         estimate += form.ridge
         if any(h is None for h in self._curvatures):  # observations have no curvature of their own
             some = np.sort(rng.choice(self.size, min(8, self.size), replace=False))

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnboundedError,
 )
-from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost
+from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost, products_cost
 from sparsemodel.numerics.support.units import support_units
 
 DIRECT_LIMIT = 1500
@@ -203,7 +203,9 @@ def _hessian_cost(objective: Objective, unknowns: int) -> float:
     form = objective.form
     if not isinstance(form, SparseRegression):
         return 0.0
-    return gram_cost(sum(term.design.shape[0] for term in form.terms), unknowns)
+    designs = [term.design for term in form.terms]
+    rows = sum(design.shape[0] for design in designs)
+    return gram_cost(rows, unknowns) + products_cost(designs, 2.0 * unknowns)
 
 
 def _triangular(factor: FloatArray) -> Callable[[FloatArray], FloatArray]:

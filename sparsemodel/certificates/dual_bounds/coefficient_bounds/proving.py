@@ -60,7 +60,7 @@ def _gap_without(
     form: SparseRegression, x: FloatArray, at_point: Primal, deadline: float | None
 ) -> float:
     """Return about the relative gap at the root without a box."""
-    if not extractable(form):
+    if not extractable(form, deadline):
         return _relaxed(form, x, at_point.upper, deadline)
     norms = tuple(column_norms(t.design) for t in form.terms)
     found = search(

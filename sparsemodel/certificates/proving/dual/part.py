@@ -44,6 +44,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
 )
 from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.budget import Budget, eigenvalue_cost, gram_cost, products_cost
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _SHRINK = 0.7
@@ -51,6 +52,10 @@ _SHRINK = 0.7
 
 _AGAIN = 0.9
 """The same where every node is a problem of its own anyway."""
+
+_READINGS = 4.0
+"""How often curvature is read: here, and where the bound at the root is evaluated from its
+witness, once the search has used up its share of the time."""
 
 
 def objections(form: SparseRegression) -> tuple[str, ...]:
@@ -172,6 +177,8 @@ class DualPart(NodeBounder):
 
     def _alone(self, node: Node, start: FloatArray, aim: Aim) -> Relaxed | None:
         """Solve a node as a problem of its own, and return what that says about this part."""
+        if Budget(aim.deadline).over():
+            return None  # the first steps alone take a dozen products
         alone = self if np.all(node.status == UNDECIDED) else self._reduced(node.status)
         x = start if alone is self else self._world.start(node.start)[alone._coordinates]
         found = relax(alone._form, x, report=_goal(node, aim), deadline=aim.deadline)
@@ -230,6 +237,8 @@ class DualPart(NodeBounder):
         form = self._form
         simple = applies(form) and form.box is None and form.sparsity.groups is None
         if not simple or form.matrix or form.sparsity.size > LIMIT or not self.units.size:
+            return
+        if self._matrix is None and not Budget(aim.deadline).fits(_reading_cost(form)):
             return
         if not squares_hold(form):
             return
@@ -333,6 +342,14 @@ class DualPart(NodeBounder):
         except UnboundedError:
             return None
         return point.x if np.isfinite(point.value) else None
+
+
+def _reading_cost(form: SparseRegression) -> float:
+    """Return the cost of the curvature in the data, as often as a proof reads it."""
+    designs, p = [term.design for term in form.terms], form.sparsity.size
+    rows = sum(design.shape[0] for design in designs)
+    once = gram_cost(rows, p) + products_cost(designs, rows + 2.0 * p)
+    return _READINGS * (once + eigenvalue_cost(p))
 
 
 def _goal(node: Node, aim: Aim) -> Any:
