@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -31,6 +31,26 @@ class StageEnd:
     """Why it was not run; empty when it was."""
 
 
+class ShortProof(Protocol):
+    """What a short proof came to, in the coordinates of the unreduced form."""
+
+    @property
+    def x(self) -> FloatArray:
+        """Return the best point."""
+
+    @property
+    def upper(self) -> float:
+        """Return its objective, rounded up."""
+
+    @property
+    def bound(self) -> float:
+        """Return what no objective is below."""
+
+    @property
+    def closed(self) -> bool:
+        """Return whether the point is proved globally optimal."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
@@ -50,6 +70,10 @@ class Outcome:
     """Dual points worth trying as bounds, a loss gradient per term each."""
     stages: tuple[StageEnd, ...] = ()
     """What each stage did."""
+    bound: float = -np.inf
+    """What a short proof says no objective is below."""
+    optimal: bool = False
+    """Whether a short proof found the point globally optimal."""
 
 
 @final
@@ -73,6 +97,10 @@ class RunOptions:
     """Called after each stage, run or skipped."""
     enclosure: Enclosure | None = None
     """What proves bounds; without it none ends the plan."""
+    proof: Callable[[FloatArray], ShortProof | None] | None = None
+    """Tries a short proof from a point of the unreduced form; None for no proof."""
+    proved_last: bool = False
+    """Whether the proof is also tried where no backend asked for it."""
 
     def listener(self) -> Callable[[Iteration], bool] | None:
         """Return what a backend calls after each iteration, None where nobody listens."""

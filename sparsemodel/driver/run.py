@@ -12,13 +12,14 @@ from sparsemodel.compiler import Plan, Reduced, Stage
 from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
 from sparsemodel.driver.judging import better, check_contract, stands_out
-from sparsemodel.driver.outcome import Outcome, RunOptions, StageEnd
+from sparsemodel.driver.outcome import Outcome, RunOptions, ShortProof, StageEnd
 from sparsemodel.interfaces import (
     BackendContractError,
     Context,
     FloatArray,
     Form,
     Limits,
+    Point,
     Result,
     Stop,
     Work,
@@ -34,6 +35,7 @@ from sparsemodel.numerics import (
 )
 from sparsemodel.numerics.budget import ending_by
 
+_ROUNDING = 1e-12
 _SAME = 1e-8
 """Relative difference up to which two starts have come to the same objective."""
 
@@ -87,6 +89,8 @@ class _Run:
         self._ends: list[StageEnd] = []
         self._notes: list[str] = []
         self._duals: list[tuple[FloatArray, ...]] = []
+        self._proof: ShortProof | None = None
+        self._proofs = 0
 
     def run_stages(self) -> None:
         """Run the stages in order, until one of them leaves nothing to do."""
@@ -140,6 +144,7 @@ class _Run:
             rng=np.random.default_rng(options.seed),
             start=self._first if source is None else source.point.x,
             on_iterate=options.listener(),
+            proof=None if options.proof is None else self._prove,
         )
         result = stage.backend.solve(objective, context)
         check_contract(stage.label, result, objective)
@@ -169,6 +174,19 @@ class _Run:
         if result.stop.requested:
             self._best = replace(self._best, stop=result.stop)
 
+    def _prove(self, point: Point) -> tuple[Point, bool]:
+        """Return the best point that a short proof meets, and whether it is proved optimal."""
+        self._proofs += 1
+        prove, objective, reduced = self._options.proof, self._objective, self._reduced
+        if prove is None or not point.support.size:
+            return point, False
+        found = prove(restored(self._form, reduced, objective, point)[0])
+        if found is None:
+            return point, False
+        self._proof = found
+        following = objective.point_from(reduced.carry(found.x))
+        return following if following.value < point.value else point, found.closed
+
     def _report(self, end: StageEnd) -> None:
         self._ends.append(end)
         if self._options.on_stage is not None:
@@ -193,6 +211,8 @@ class _Run:
         """Return the best point, debiased and evaluated on the unreduced form."""
         best, objective, reduced = self._found(), self._objective, self._reduced
         point = debiased_point(objective, self._restricted, best)
+        if self._options.proved_last and not self._proofs and not best.stop.requested:
+            point, _ = self._prove(point)
         if isinstance(objective, RegressionObjective):
             check_range(objective, point)
             check_attained(objective, point)
@@ -202,6 +222,7 @@ class _Run:
                     restored_dual(self._form, reduced, objective, objective.bounds.point)
                 )
         x, value = restored(self._form, reduced, objective, point)
+        proof = self._proof
         return Outcome(
             x=x,
             value=value,
@@ -214,7 +235,14 @@ class _Run:
             notes=tuple(self._notes),
             duals=tuple(self._duals),
             stages=tuple(self._ends),
+            bound=-np.inf if proof is None else min(proof.bound, value),
+            optimal=proof is not None and proof.closed and value <= _up(proof.upper),
         )
+
+
+def _up(value: float) -> float:
+    """Return a value with what another evaluation of it may differ by."""
+    return value + _ROUNDING * abs(value)
 
 
 __all__ = ["run"]

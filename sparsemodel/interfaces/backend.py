@@ -105,6 +105,9 @@ class Context:
     """A feasible start in the objective's coordinates; None means zero."""
     on_iterate: Callable[[Iteration], bool] | None = None
     """Returns True to end the run."""
+    proof: Callable[[Point], tuple[Point, bool]] | None = None
+    """Tries to prove briefly that no other support is better: returns the best point met and
+    whether that is proved. None where a search goes on without."""
 
 
 @final

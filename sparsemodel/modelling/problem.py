@@ -172,7 +172,9 @@ class Problem:
             Where to begin: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None begins at zero.
         effort
-            How long a search goes on in vain; ``"high"`` also runs searches that take long.
+            How long a search goes on in vain; ``"high"`` also runs searches that take long, and
+            tries a short proof for small squared losses. ``"medium"`` tries a shorter one in place
+            of further searches where the compiled code of proofs is in memory.
         seed
             Seed of the backends that draw random numbers.
         time_limit
@@ -212,7 +214,10 @@ class Problem:
         )
         known = compiled.analysed
         plan = self.plan(backend, options.time_limit, effort)
-        options = replace(options, start=first, enclosure=enclosure)
+        proof = compiled.short_proof(effort) if backend is None else None
+        options = replace(
+            options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
+        )
         self._outcome, self._solution = solved(
             compiled, plan, options, verbose=verbose, began=began, known=known
         )
@@ -308,7 +313,7 @@ class Problem:
 
     @property
     def status(self) -> str:
-        """Return ``"not solved"``, ``"solved"`` or ``"stopped early"``."""
+        """Return ``"not solved"``, or the status of the last solution."""
         return "not solved" if self._solution is None else self._solution.status
 
     @numerical_failures("Certifying")

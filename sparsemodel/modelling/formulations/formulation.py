@@ -11,7 +11,7 @@ import numpy as np
 from sparsemodel.compiler import Effort, Reduced
 from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
-from sparsemodel.driver import Outcome
+from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import (
     BoolArray,
     CertificateError,
@@ -120,6 +120,10 @@ class CompiledProblem(ABC):
     def free_bound(self, outcome: Outcome) -> float:
         """Return the best lower bound that came with a run; ``-inf`` where there is none."""
         return -np.inf
+
+    def short_proof(self, effort: Effort) -> Callable[[FloatArray], ShortProof | None] | None:
+        """Return what tries a proof within a solve; None where none would be short."""
+        return None
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """Return what is worth knowing about an outcome beside what the backends noted."""

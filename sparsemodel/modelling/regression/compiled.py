@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from sparsemodel.compiler import (
     canonicalize,
     reduce_form,
 )
-from sparsemodel.driver import Outcome
+from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import BoolArray, FloatArray, Role, SparseRegression
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.regression.proving import searched
@@ -39,6 +41,9 @@ from sparsemodel.selection import (
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
     from sparsemodel.certificates.theory import Theory
+
+_KERNELS: Final = "sparsemodel.certificates.proving.gram.warm"
+"""Once this is loaded, nodes of proofs cost nothing but themselves."""
 
 
 @final
@@ -105,6 +110,15 @@ class Compiled(CompiledProblem):
         for term in self.form.terms:  # a bound rests on products with the adjoint
             check_adjoint(term.design)
         return free_bound(self.form, outcome.duals).value
+
+    def short_proof(self, effort: Effort) -> Callable[[FloatArray], ShortProof | None] | None:
+        """Return what tries a branch and bound; None where its code would have to be loaded."""
+        patient = effort == "high"
+        if effort == "low" or not (patient or _KERNELS in sys.modules):
+            return None
+        from sparsemodel.certificates.short_proof import short_proof
+
+        return partial(short_proof, self.form, patient=patient)
 
     def certify(
         self, outcome: Outcome, backend: str, *, time_limit: float | None = None

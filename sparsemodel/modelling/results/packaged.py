@@ -54,17 +54,23 @@ def packaged(
     return Solution(
         **answer._asdict(),
         value=outcome.value,
-        status="solved" if stop is Stop.CONVERGED else "stopped early",
+        status=_status(outcome),
         stop=stop,
         backend=" + ".join(ran or [stage.label for stage in plan.stages]),
         iterations=outcome.iterations,
         history=outcome.history,
         timings=timings,
         passes=outcome.passes + analysed,
-        bound=compiled.free_bound(outcome),
+        bound=max(compiled.free_bound(outcome), outcome.bound),
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
     )
+
+
+def _status(outcome: Outcome) -> str:
+    if outcome.stop is not Stop.CONVERGED:
+        return "stopped early"
+    return "optimal (proved)" if outcome.optimal else "solved"
 
 
 def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound: float) -> Solution:

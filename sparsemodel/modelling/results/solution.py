@@ -17,15 +17,17 @@ from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, 
 class Solution:
     """The point that was found, how it was found, and what is known about it.
 
-    ``status`` says whether the run came to its end; how good the point is, only a certificate
-    says (:meth:`Problem.certify`). ``bound`` is a valid lower bound on the optimum that came
-    with the run, ``-inf`` where there is none (it needs a ridge or a loss bounded below).
+    ``status`` says whether the run came to its end, and whether a proof came with it; what can be
+    checked again is a certificate (:meth:`Problem.certify`, :meth:`Problem.prove`). ``bound`` is a
+    valid lower bound on the optimum that came with the run, ``-inf`` where there is none (it needs
+    a ridge or a loss bounded below).
     """
 
     value: float
     """Objective at the solution."""
     status: str
-    """``"solved"`` or ``"stopped early"``."""
+    """``"solved"`` or ``"stopped early"``; ``"optimal (proved)"`` where a short branch and bound
+    closed, to the gap at which a certificate says "globally optimal"."""
     stop: Stop
     backend: str
     iterations: int

@@ -199,7 +199,7 @@ def _of_solution(problem: Problem, s: Solution, ruling: Ruling) -> Answer:
     ruling.faults += solution_rules(s)
     ruling.faults += support_faults(problem, values, s)
     ruling.judged.append("support")
-    return Answer(values, s.value, {"solution.bound": s.bound}, stopped=s.status != "solved")
+    return Answer(values, s.value, {"solution.bound": s.bound}, stopped=s.status == "stopped early")
 
 
 def _of_point(problem: Problem, p: PathSolution, ruling: Ruling) -> Answer:

@@ -18,6 +18,8 @@ NATS = 1e-9
 _EXACT = 2.0**-40
 """Share of the objective at zero up to which a fit can be zero up to rounding, for any loss."""
 
+PROVED = "optimal (proved)"
+"""The status of a solution that a short proof found optimal."""
 _LAST = 1e-9
 """Relative difference of a number that is stated and the same number worked out."""
 
@@ -35,8 +37,10 @@ def solution_rules(solution: Solution) -> list[str]:
     if not solution.bound < math.inf:
         faults.append(f"the bound is {solution.bound!r}")
     ended = solution.stop.name == "CONVERGED"
-    if solution.status != ("solved" if ended else "stopped early"):
+    if solution.status not in (("solved", PROVED) if ended else ("stopped early",)):
         faults.append(f"the status is {solution.status!r} and the stop {solution.stop.name}")
+    if solution.status == PROVED and not relative_gap_of(solution.value, solution.bound) <= 1e-6:
+        faults.append(f"it is called proved with a bound of {solution.bound!r}")
     if math.isfinite(solution.bound) and not close(
         solution.gap, solution.value - solution.bound, abs(solution.value)
     ):

@@ -1,0 +1,142 @@
+"""A solve that ends with a short proof says so, is right, and pays for no compiling."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import short_proof as short
+from sparsemodel.certificates.proving.gram import warm
+from sparsemodel.certificates.short_proof import short_proof
+from sparsemodel.modelling.regression import compiled
+
+P, K = 14, 3
+
+
+@pytest.fixture(autouse=True)
+def loaded() -> None:
+    assert warm.solve_node.signatures  # the code of nodes is in memory
+
+
+def posed(kind: str = "plain", seed: int = 0) -> sm.Problem:
+    """Return a problem whose support does not stand out, with too many supports to try all."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    common = rng.standard_normal((n, 1))
+    A = (common + 0.5 * rng.standard_normal((n, P))).astype(np.float64)
+    b = A[:, :K] @ [1.0, -1.0, 0.7] + rng.standard_normal(n)
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    weights = np.linspace(0.1, 2.0, n) if kind == "weights" else None
+    if kind == "single":
+        A = A.astype(np.float32)
+    if kind == "large":
+        A, b = A * 1e50, b * 1e70
+    if kind == "far":
+        b = b + 100.0
+    prediction = A @ w + c if kind in ("intercept", "far") else A @ w
+    constraints: list[Any] = [sm.card(w) <= K]
+    if kind == "box":
+        constraints += [w >= 0.0, w <= 0.4]
+    ridge = 1e98 if kind == "large" else 1e-2
+    return sm.Problem(
+        sm.minimize(sm.squared_loss(prediction, b, weights=weights) + sm.ridge(w, ridge)),
+        *constraints,
+    )
+
+
+def least(problem: sm.Problem) -> float:
+    return float(problem.solve("exhaustive").value)
+
+
+KINDS = ("plain", "intercept", "far", "weights", "single", "large", "box")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_proved_optimum_is_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    for seed in range(2):
+        problem = posed(kind, seed)
+        found = problem.solve(effort="high")
+        best = least(problem)
+        assert found.status == "optimal (proved)"
+        assert found.value == pytest.approx(best, rel=1e-6)
+        assert found.bound <= best
+        assert found.gap <= 1e-6 * abs(found.value)
+
+
+def test_a_proof_takes_the_place_of_perturbations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    problem = posed()
+    searched = problem.solve("exchange")
+    proved = problem.solve()
+    assert proved.status == "optimal (proved)"
+    assert searched.status == problem.solve(effort="low").status == "solved"
+    assert proved.iterations < searched.iterations
+    monkeypatch.setattr(compiled, "_KERNELS", "no such module")
+    assert problem.solve().status == "solved"  # nothing is loaded for it
+
+
+def test_what_was_enumerated_is_proved_when_asked_for() -> None:
+    found = posed().solve(effort="high")
+    assert found.backend == "exhaustive"
+    assert found.status == "optimal (proved)"
+
+
+def test_nothing_is_compiled_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short, "_compiled", lambda: False)
+    assert posed().solve(effort="high").status == "solved"
+
+
+def test_a_better_point_is_found_on_the_way() -> None:
+    problem = posed()
+    form = problem.form
+    values = {
+        chosen: problem.solve(start=start(chosen), backend="iht", max_iter=1).value
+        for chosen in list(combinations(range(P), K))[::60]
+    }
+    poor = start(max(values, key=lambda chosen: values[chosen]))
+    found = short_proof(form, poor, patient=True)
+    assert found is not None
+    assert found.closed
+    assert found.upper == pytest.approx(least(problem), rel=1e-6)
+    assert found.bound <= found.upper
+
+
+def start(chosen: tuple[int, ...]) -> np.ndarray:
+    x = np.zeros(P)
+    x[list(chosen)] = 0.1
+    return x
+
+
+def test_proofs_that_would_be_long_are_not_begun() -> None:
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((20, 40)), rng.standard_normal(20)
+    w = sm.Variable(40, name="w")
+    wide = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= K)
+    assert short_proof(wide.form, np.zeros(40), patient=True) is None
+    logistic = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, np.sign(b))), sm.card(w) <= K)
+    assert short_proof(logistic.form, np.zeros(40), patient=True) is None
+    problem = posed()
+    weak = sm.Problem(problem.goal, sm.card(problem.variables[0]) <= K)
+    found = short_proof(weak.form, weak.solve().values["w"])
+    assert found is not None
+    assert found.bound <= found.upper
+
+
+def test_a_proof_that_is_left_open_is_not_called_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short, "_QUICK", (2e7, 1))
+    rng = np.random.default_rng(2)
+    A = (
+        rng.standard_normal((200, 50))
+        @ np.linalg.cholesky(0.95 ** np.abs(np.subtract.outer(np.arange(50), np.arange(50)))).T
+    )
+    w = sm.Variable(50, name="w")
+    b = A[:, ::10] @ [1.0, -1.0, 1.0, -1.0, 1.0] + 3.0 * rng.standard_normal(200)
+    goal = sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-3)
+    found = sm.Problem(sm.minimize(goal), sm.card(w) <= 5).solve()
+    assert found.status == "solved"
+    assert 0.0 < found.bound < found.value
