@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         trace,
     )
     from sparsemodel.registry import available_backends, available_losses
+    from sparsemodel.threads import config
 
 __all__ = [
     "BackendContractError",
@@ -98,6 +99,7 @@ __all__ = [
     "available_losses",
     "backends",
     "card",
+    "config",
     "cox_loss",
     "custom_loss",
     "datasets",
@@ -126,7 +128,7 @@ __all__ = [
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _MODULES = ("backends", "datasets")
-_ROOMS = ("interfaces", "designs", "registry", "modelling")
+_ROOMS = ("interfaces", "designs", "registry", "threads", "modelling")
 
 
 def __getattr__(name: str) -> Any:

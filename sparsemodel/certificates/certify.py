@@ -21,10 +21,12 @@ from sparsemodel.certificates.statements.derived import derive
 from sparsemodel.certificates.statements.objective_interval import Primal, primal
 from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
+from sparsemodel.threads import small_work
 
 _KEPT_PROGRESS = 200
 
 
+@small_work()
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def certify(
     form: SparseRegression,

@@ -40,11 +40,13 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.threads import small_work
 
 _RELATIVE = 1e-9
 """How far two computations of the same quantity may differ, as another machine rounds otherwise."""
 
 
+@small_work()
 @np.errstate(all="ignore")
 def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.threads import large_work
 
 BLOCK_BYTES = 2**26
 """Bytes of the file that are looked at together (64 MB): large against a seek, small in memory."""
@@ -83,33 +84,35 @@ class ChunkedDesign(Design):
     # ---- products ----------------------------------------------------------------------------
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        n, p = self.shape
-        v = self._vector(x)
-        out = np.zeros((n, *x.shape[1:]))
-        if self._by_columns:
-            used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-            if 2 * used.size < p:  # a sparse vector reads the columns it needs
-                for some, block in self._gathered(used):
-                    out += block @ x[some]
+        with large_work(reads=self._a.size):
+            n, p = self.shape
+            v = self._vector(x)
+            out = np.zeros((n, *x.shape[1:]))
+            if self._by_columns:
+                used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+                if 2 * used.size < p:  # a sparse vector reads the columns it needs
+                    for some, block in self._gathered(used):
+                        out += block @ x[some]
+                    return out
+                for columns, block in self._blocks():
+                    out += block @ v[columns]
                 return out
-            for columns, block in self._blocks():
-                out += block @ v[columns]
+            for rows, block in self._blocks():
+                out[rows] = block @ v
             return out
-        for rows, block in self._blocks():
-            out[rows] = block @ v
-        return out
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
-        v = self._vector(r)
-        out = np.zeros((self.shape[1], *r.shape[1:]))
-        if self._by_columns:
-            for columns, block in self._blocks():
-                out[columns] = block.T @ v
+        with large_work(reads=self._a.size):
+            v = self._vector(r)
+            out = np.zeros((self.shape[1], *r.shape[1:]))
+            if self._by_columns:
+                for columns, block in self._blocks():
+                    out[columns] = block.T @ v
+                return out
+            for rows, block in self._blocks():
+                # The other order of the factors is twice as fast on rows for several vectors.
+                out += (v[rows].T @ block).T if v.ndim == 2 else block.T @ v[rows]
             return out
-        for rows, block in self._blocks():
-            # The other order of the factors is twice as fast on rows for several vectors.
-            out += (v[rows].T @ block).T if v.ndim == 2 else block.T @ v[rows]
-        return out
 
     # ---- parts -------------------------------------------------------------------------------
 
@@ -174,12 +177,13 @@ class ChunkedDesign(Design):
         return out
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
-        p = self.shape[1]
-        out = np.zeros((p, p))
-        size = max(1, self._block_bytes // (8 * p))
-        for rows, block in self.row_blocks(size):
-            out += block.T @ (block if h is None else h[rows, None] * block)
-        return out
+        with large_work(operations=2.0 * self._a.size * self.shape[1]):
+            p = self.shape[1]
+            out = np.zeros((p, p))
+            size = max(1, self._block_bytes // (8 * p))
+            for rows, block in self.row_blocks(size):
+                out += block.T @ (block if h is None else h[rows, None] * block)
+            return out
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         if self._by_columns:

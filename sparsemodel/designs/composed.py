@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+from sparsemodel.threads import large_work
 
 _SPARSE = 0.2
 """Share of nonzero entries up to which centred columns lose no digits to their means."""
@@ -302,7 +303,8 @@ class TransformedDesign(Design):
         if self._means is not None and not _stored_sparse(self._design):
             # A'HA - mm' would cancel where a mean is large; the restricted columns are few.
             array = self.to_array()
-            return np.asarray(array.T @ (array if h is None else h[:, None] * array))
+            with large_work(operations=2.0 * array.size * array.shape[1]):
+                return np.asarray(array.T @ (array if h is None else h[:, None] * array))
         out = self._design.gram(h)
         if self._means is not None:
             # Mostly zeros: what cancels is a fraction of the order of the density.

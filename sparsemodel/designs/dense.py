@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, NormBound
+from sparsemodel.threads import large_work
 
 _BLOCK_BYTES = 2**22
 """Rows are processed in blocks of about this size, so that a block stays in cache."""
@@ -65,7 +66,8 @@ class DenseDesign(Design):
         return f"dense {self._a.dtype.name} {n} x {p} ({order} order)"
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        return np.asarray(self._a @ x.astype(self._a.dtype, copy=False), dtype=np.float64)
+        with large_work(reads=self._a.size):
+            return np.asarray(self._a @ x.astype(self._a.dtype, copy=False), dtype=np.float64)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
         v = r.astype(self._a.dtype, copy=False)
@@ -74,7 +76,8 @@ class DenseDesign(Design):
         self._whole = True
         # Several vectors on a row-major array: the other order of the factors is twice as fast.
         turned = v.ndim == 2 and self._a.flags.c_contiguous
-        return np.asarray((v.T @ self._a).T if turned else self._a.T @ v, dtype=np.float64)
+        with large_work(reads=self._a.size):
+            return np.asarray((v.T @ self._a).T if turned else self._a.T @ v, dtype=np.float64)
 
     def _few(self, weights: FloatArray) -> IntArray | None:
         """Return the rows of nonzero weight where they are few and rows are cheap to read.
@@ -151,15 +154,16 @@ class DenseDesign(Design):
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         a = self._a.astype(np.float64, copy=False)
-        if h is None:
-            return np.asarray(a.T @ a)
-        if np.all(h >= 0.0):
-            significant = self._significant(a, h)
-            if significant is not None:
-                return significant
-            scaled = np.sqrt(h)[:, None] * a  # one symmetric product (syrk) in place of a gemm
-            return np.asarray(scaled.T @ scaled)
-        return np.asarray(a.T @ (h[:, None] * a))
+        with large_work(operations=2.0 * a.size * a.shape[1]):
+            if h is None:
+                return np.asarray(a.T @ a)
+            if np.all(h >= 0.0):
+                significant = self._significant(a, h)
+                if significant is not None:
+                    return significant
+                scaled = np.sqrt(h)[:, None] * a  # one symmetric product (syrk) in place of a gemm
+                return np.asarray(scaled.T @ scaled)
+            return np.asarray(a.T @ (h[:, None] * a))
 
     @staticmethod
     def _significant(a: FloatArray, h: FloatArray) -> FloatArray | None:

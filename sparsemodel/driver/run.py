@@ -34,12 +34,14 @@ from sparsemodel.numerics import (
     satisfied,
 )
 from sparsemodel.numerics.budget import ending_by
+from sparsemodel.threads import small_work
 
 _ROUNDING = 1e-12
 _SAME = 1e-8
 """Relative difference up to which two starts have come to the same objective."""
 
 
+@small_work()
 @np.errstate(all="ignore")  # the result shows what overflowed
 def run(form: Form, reduced: Reduced, plan: Plan, options: RunOptions | None = None) -> Outcome:
     """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``."""

@@ -27,7 +27,7 @@ from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.regression.limits import largest_of
-from sparsemodel.modelling.results.failures import numerical_failures
+from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.packaged import solved
 from sparsemodel.modelling.results.path import Path, checked_ks
 from sparsemodel.modelling.results.proving import enclosure, prove
@@ -35,6 +35,7 @@ from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import run_options, time_limit_of, within
+from sparsemodel.threads import small_work
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -130,6 +131,7 @@ class Problem:
 
     # ---- planning ----------------------------------------------------------------------------
 
+    @small_work()
     def plan(
         self,
         backend: str | Backend | None = None,
@@ -141,13 +143,14 @@ class Problem:
         facts, reduced = compiled.analysis()
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
+    @small_work()
     def explain(self, backend: str | Backend | None = None) -> str:
         """Return in words what the compiler saw, what it will run, and why not the others."""
         return str(self.plan(backend))
 
     # ---- solving -----------------------------------------------------------------------------
 
-    @numerical_failures("Solving")
+    @answering("Solving")
     def solve(
         self,
         backend: str | Backend | None = None,
@@ -227,7 +230,7 @@ class Problem:
 
     # ---- along k -----------------------------------------------------------------------------
 
-    @numerical_failures("Following the path")
+    @answering("Following the path")
     def path(
         self,
         k: Any,
@@ -316,7 +319,7 @@ class Problem:
         """Return ``"not solved"``, or the status of the last solution."""
         return "not solved" if self._solution is None else self._solution.status
 
-    @numerical_failures("Certifying")
+    @answering("Certifying")
     def certify(self, *, time_limit: float | None = None) -> Certificate:
         """Return a checkable statement of how good the solution is; solves first if needed.
 
@@ -334,7 +337,7 @@ class Problem:
             )
             return found
 
-    @numerical_failures("Computing the constants")
+    @answering("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.
 
@@ -350,7 +353,7 @@ class Problem:
         with within(time_limit):
             return self._compiled().theory(self._solved()[0])
 
-    @numerical_failures("Proving")
+    @answering("Proving")
     def prove(
         self,
         *,

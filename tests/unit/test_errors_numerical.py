@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.modelling.results.failures import numerical_failures
+from sparsemodel.modelling.results.failures import answering
 
 RNG = np.random.default_rng(0)
 
@@ -76,9 +76,9 @@ def test_errors_of_the_users_functions_pass_as_they_are(error: Exception) -> Non
 
 def test_numerical_failures_become_errors_about_the_data() -> None:
     said = r"Solving failed in floating point .LinAlgError"
-    with pytest.raises(sm.DataError, match=said), numerical_failures("Solving"):
+    with pytest.raises(sm.DataError, match=said), answering("Solving"):
         np.linalg.cholesky(-np.eye(2))
-    with pytest.raises(ValueError, match="other") as caught, numerical_failures("Solving"):
+    with pytest.raises(ValueError, match="other") as caught, answering("Solving"):
         raise ValueError("other")
     assert not isinstance(caught.value, sm.SparseModelError)
 

@@ -21,6 +21,8 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
+from sparsemodel.numerics.budget import gram_cost
+from sparsemodel.threads import large_work
 
 Image = tuple[FloatArray, ...]
 """What is linear in ``x`` and costs a product: predictions, or ``Q x``."""
@@ -76,10 +78,11 @@ class _Matrix(Model):
         self._q = q
 
     def product(self, u: FloatArray) -> FloatArray:
-        on = np.flatnonzero(u)
-        if 4 * on.size < u.size:
-            return np.asarray(self._q[:, on] @ u[on])
-        return np.asarray(self._q @ u)
+        with large_work(reads=self._q.size):
+            on = np.flatnonzero(u)
+            if 4 * on.size < u.size:
+                return np.asarray(self._q[:, on] @ u[on])
+            return np.asarray(self._q @ u)
 
     def gram(self, active: IntArray) -> FloatArray:
         return np.ascontiguousarray(self._q[np.ix_(active, active)])
@@ -136,11 +139,12 @@ class QuadraticSmooth(Smooth):
         self.quadratic = True
 
     def image(self, x: FloatArray) -> Image:
-        zeros = np.count_nonzero(x) if x.ndim == 1 else x.size
-        if 4 * zeros < x.size:
-            on = np.flatnonzero(x)
-            return (self._q[:, on] @ x[on],)
-        return (self._q @ x,)
+        with large_work(reads=self._q.size):
+            zeros = np.count_nonzero(x) if x.ndim == 1 else x.size
+            if 4 * zeros < x.size:
+                on = np.flatnonzero(x)
+                return (self._q[:, on] @ x[on],)
+            return (self._q @ x,)
 
     def value(self, x: FloatArray, image: Image) -> float:
         return float(np.vdot(x, 0.5 * image[0] - self._g)) + self._constant
@@ -152,15 +156,16 @@ class QuadraticSmooth(Smooth):
         return _Matrix(self._q) if x.ndim == 1 else None
 
     def curvature_guess(self) -> float:
-        v = np.asarray(np.random.default_rng(0).standard_normal(self._q.shape[0]))
-        largest = 0.0
-        for _ in range(8):
-            norm = float(np.linalg.norm(v))
-            if norm == 0.0:
-                break
-            v = np.asarray(self._q @ (v / norm))
-            largest = float(np.linalg.norm(v))
-        return 1.05 * largest
+        with large_work(reads=self._q.size):
+            v = np.asarray(np.random.default_rng(0).standard_normal(self._q.shape[0]))
+            largest = 0.0
+            for _ in range(8):
+                norm = float(np.linalg.norm(v))
+                if norm == 0.0:
+                    break
+                v = np.asarray(self._q @ (v / norm))
+                largest = float(np.linalg.norm(v))
+            return 1.05 * largest
 
 
 @final
@@ -282,14 +287,15 @@ def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[
     Returns the matrix, the vector and the constant of what is left on ``keep``, and the pieces
     ``(solve_h, solve_g)`` with ``x_out = solve_g - solve_h x_keep``.
     """
-    kept = h[np.ix_(keep, keep)]
-    if not out.size:
-        return kept, g[keep], np.zeros(1), np.zeros((0, keep.size)), g[:0]
-    cross = h[np.ix_(out, keep)]
-    factor = cho_factor(h[np.ix_(out, out)], lower=True)
-    solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
-    constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
-    return kept - cross.T @ solve_h, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g
+    with large_work(operations=gram_cost(out.size, keep.size)):
+        kept = h[np.ix_(keep, keep)]
+        if not out.size:
+            return kept, g[keep], np.zeros(1), np.zeros((0, keep.size)), g[:0]
+        cross = h[np.ix_(out, keep)]
+        factor = cho_factor(h[np.ix_(out, out)], lower=True)
+        solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
+        constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
+        return kept - cross.T @ solve_h, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g
 
 
 def _sum(arrays: list[FloatArray]) -> FloatArray:

@@ -17,7 +17,8 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
-from sparsemodel.numerics.budget import Budget, inverse_cost
+from sparsemodel.numerics.budget import Budget, gram_cost, inverse_cost
+from sparsemodel.threads import large_work
 
 LIMIT = 6000
 """Columns up to which the Gram matrix is formed."""
@@ -75,7 +76,8 @@ class Squares:
             if self._columns:
                 rows[common] = self._columns[i][before]
             rows[~common] = design.restrict(index[~common]).to_array().T
-            block = rows @ (rows[~common] * c).T
+            with large_work(operations=gram_cost(design.shape[0], index.size)):
+                block = rows @ (rows[~common] * c).T
             out[:, ~common] += block
             columns.append(rows)
         out[np.ix_(~common, common)] = out[np.ix_(common, ~common)].T

@@ -1,4 +1,4 @@
-"""Numerical failures of NumPy and SciPy, told as errors about the data."""
+"""What surrounds every answer: threads, and numerical failures as errors about the data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import TracebackType
 import numpy as np
 
 from sparsemodel.interfaces import DataError, SparseModelError
+from sparsemodel.threads import small_work
 
 _OURS = frozenset({"sparsemodel", "sparsemodel_backends", "numpy", "scipy", "numba"})
 _NUMERICAL = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError, FloatingPointError)
@@ -18,8 +19,10 @@ _NOT_FINITE = ("infs or nans", "not finite", "nan or inf")
 
 
 @contextmanager
-def numerical_failures(what: str) -> Iterator[None]:
-    """Raise a DataError for what floating point could not do; errors of users' functions pass.
+def answering(what: str) -> Iterator[None]:
+    """Keep small work to one thread; raise a DataError for what floating point could not do.
+
+    Errors of users' functions pass.
 
     Raises
     ------
@@ -27,7 +30,8 @@ def numerical_failures(what: str) -> Iterator[None]:
         With what to do about it.
     """
     try:
-        with np.errstate(all="ignore"):  # what overflows is told from the result
+        # What overflows is told from the result.
+        with small_work(), np.errstate(all="ignore"):
             yield
     except SparseModelError:
         raise
@@ -58,4 +62,4 @@ def _is_users(traceback: TracebackType | None) -> bool:
     return False
 
 
-__all__ = ["numerical_failures"]
+__all__ = ["answering"]

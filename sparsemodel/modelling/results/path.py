@@ -29,6 +29,7 @@ from sparsemodel.selection import (
     cross_validate,
     selection_frequencies,
 )
+from sparsemodel.threads import small_work
 
 
 @final
@@ -105,6 +106,7 @@ class Path:
     def _repr_html_(self) -> str:
         return as_notebook(path_document(self.k.tolist(), self.objective.tolist(), self.support))
 
+    @small_work()
     def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
         """Return the solution that minimises an information criterion.
 
@@ -134,6 +136,7 @@ class Path:
         self._warn_at_the_end(place, criterion, most)
         return self._chosen(place, criterion, scores)
 
+    @small_work()
     def cross_validate(
         self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
     ) -> PathSolution:
@@ -165,6 +168,7 @@ class Path:
             seed=seed,
         )
 
+    @small_work()
     def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
         """Return how often each coordinate is chosen for each k on random halves of the data.
 

@@ -7,7 +7,9 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
+from sparsemodel.numerics.budget import cholesky_cost
 from sparsemodel.numerics.objectives.regression import RegressionObjective
+from sparsemodel.threads import large_work
 
 _DEPENDENT = 1e-11
 """A column is dependent when what the others leave of its square norm is below this fraction."""
@@ -64,7 +66,8 @@ class SupportFactor:
         if not np.all(d > 0.0):
             return False
         try:
-            factor = cholesky(hessian / d[:, None] / d, check_finite=False)
+            with large_work(operations=cholesky_cost(support.size)):
+                factor = cholesky(hessian / d[:, None] / d, check_finite=False)
         except LinAlgError:
             return False
         if np.min(np.diag(factor), initial=np.inf) ** 2 <= _DEPENDENT:

@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost, products_cost
 from sparsemodel.numerics.support.units import support_units
+from sparsemodel.threads import large_work
 
 DIRECT_LIMIT = 1500
 """Unknowns up to which the Hessian is formed and factored; conjugate gradients above.
@@ -224,28 +225,29 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     Cholesky after scaling to a unit diagonal; where that breaks down, an eigendecomposition
     with the null space dropped.
     """
-    diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
-    d = np.where(diagonal > 0.0, diagonal, 1.0)
-    scaled = hessian / d[:, None]
-    scaled /= d
-    if np.all(diagonal > 0.0):
-        try:
-            factor = np.asarray(np.linalg.cholesky(scaled), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            pass
-        else:
-            if np.diag(factor).min(initial=np.inf) > 1e-7:  # condition below 1e14
-                inner = _triangular(factor)
-                return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
-    if not np.all(np.isfinite(scaled)):
-        raise UnboundedError(
-            "The curvature of the loss overflowed: the coefficients grow without bound. "
-            "Add a ridge term, sm.ridge(w, 1e-3) for instance."
-        )
-    eigenvalues, vectors = np.linalg.eigh(scaled)
-    keep = eigenvalues > 1e-13 * max(eigenvalues[-1], 1e-300) * len(d)
-    basis, inverse = vectors[:, keep], 1.0 / eigenvalues[keep]
-    return lambda b: ((basis @ (inverse * (basis.T @ (b.ravel() / d)))) / d).reshape(b.shape)
+    with large_work(operations=cholesky_cost(len(hessian))):
+        diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+        d = np.where(diagonal > 0.0, diagonal, 1.0)
+        scaled = hessian / d[:, None]
+        scaled /= d
+        if np.all(diagonal > 0.0):
+            try:
+                factor = np.asarray(np.linalg.cholesky(scaled), dtype=np.float64)
+            except np.linalg.LinAlgError:
+                pass
+            else:
+                if np.diag(factor).min(initial=np.inf) > 1e-7:  # condition below 1e14
+                    inner = _triangular(factor)
+                    return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
+        if not np.all(np.isfinite(scaled)):
+            raise UnboundedError(
+                "The curvature of the loss overflowed: the coefficients grow without bound. "
+                "Add a ridge term, sm.ridge(w, 1e-3) for instance."
+            )
+        eigenvalues, vectors = np.linalg.eigh(scaled)
+        keep = eigenvalues > 1e-13 * max(eigenvalues[-1], 1e-300) * len(d)
+        basis, inverse = vectors[:, keep], 1.0 / eigenvalues[keep]
+        return lambda b: ((basis @ (inverse * (basis.T @ (b.ravel() / d)))) / d).reshape(b.shape)
 
 
 def conjugate_gradients(

@@ -16,11 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import eigenvalue_cost
+from sparsemodel.threads import large_work
 
 
 def eigenvalues(matrix: FloatArray) -> FloatArray:
     """Return the eigenvalues of a symmetric matrix in ascending order."""
-    return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+    with large_work(operations=eigenvalue_cost(len(matrix))):
+        return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
 
 
 def optimal_eigenvalues(
