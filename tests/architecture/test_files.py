@@ -30,8 +30,8 @@ def python_files() -> list[Path]:
     return [path for path in text_files() if path.suffix == ".py"]
 
 
-LONGER = {"backends/sparsemodel_backends/nhtp.py"}
-"""Kernels that are one idea all the same: up to 500 lines."""
+LONGER = {"backends/sparsemodel_backends/nhtp.py", "sparsemodel/modelling/problem.py"}
+"""Kernels and facades that are one idea all the same: up to 500 lines."""
 
 
 def test_no_file_is_longer_than_400_lines() -> None:
