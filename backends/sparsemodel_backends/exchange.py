@@ -93,9 +93,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     than 0.7. Perturbations read next to no data, and some are searched side by side. With many
     columns those that promise most are priced, and all of them before the search ends.
 
-    Other losses, groups and constraints: the same prices from the second-order model at the
-    minimiser (with blocks for groups, steps held by bounds), then the best ``candidates`` are
-    minimised on their support and the first that lowers the objective is kept.
+    Other losses, groups, constraints and several limits: the same prices from the second-order
+    model at the minimiser (with blocks for groups, steps held by bounds), then the best
+    ``candidates`` are minimised on their support and the first that lowers the objective is kept.
     """
 
     rounds: int = 500
@@ -113,7 +113,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
     prior: ClassVar[Prior | None] = Prior(close=0.85, excess=0.005)
     capabilities: ClassVar[Capabilities] = Capabilities(
-        facets=(TwiceDifferentiable,), box=True, region=True, price=True
+        facets=(TwiceDifferentiable,), box=True, region=True, price=True, limits=True
     )
 
     def __post_init__(self) -> None:
@@ -179,8 +179,9 @@ class Exchange(IterativeBackend[ExchangeState]):
 
 
 def _exact(objective: Objective) -> bool:
-    """Return whether single coordinates, without constraints, have a common constant Hessian."""
-    return _single(objective) and has_common_hessian(objective)
+    """Return whether single coordinates, under one limit, have a common constant Hessian."""
+    free = not objective.cardinality.limits
+    return free and _single(objective) and has_common_hessian(objective)
 
 
 def _single(objective: Objective) -> bool:

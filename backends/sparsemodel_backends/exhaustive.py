@@ -69,7 +69,7 @@ class Exhaustive(Backend):
     )
     roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
-        smooth=False, price=True, box=True, region=True
+        smooth=False, price=True, box=True, region=True, limits=True
     )
 
     def __post_init__(self) -> None:
@@ -201,7 +201,9 @@ def _supports(form: Form) -> Iterator[IntArray]:
     sparsity = form.cardinality
     for size in _sizes(form):
         for units in combinations(range(sparsity.units), size):
-            yield sparsity.coordinates(np.array(units, dtype=np.intp))
+            chosen = np.array(units, dtype=np.intp)
+            if not sparsity.limits or sparsity.within(chosen):
+                yield sparsity.coordinates(chosen)
 
 
 def _sizes(form: Form) -> range:

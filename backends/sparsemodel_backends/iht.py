@@ -78,7 +78,9 @@ class IHT(IterativeBackend[IHTState]):
     )
     purpose: ClassVar[str] = "plain gradient steps give a cheap first support"
     published: ClassVar[Mapping[str, Any] | None] = {"step_size": 1.0, "tol": 0.0}
-    capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        facets=(TwiceDifferentiable,), box=True, limits=True
+    )
 
     def theorems(self) -> tuple[Theorem, ...]:
         return (THEOREM_2B, THEOREM_06)

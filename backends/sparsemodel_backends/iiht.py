@@ -72,7 +72,7 @@ class IIHT(IterativeBackend[IIHTState]):
         "f falls in every step and every limit is a fixed point of the projected gradient step "
         "when f has a Lipschitz gradient (Pan et al. 2017)"
     )
-    capabilities: ClassVar[Capabilities] = Capabilities(box=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(box=True, limits=True)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.beta < 1.0:

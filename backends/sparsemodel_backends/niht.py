@@ -75,7 +75,9 @@ class NIHT(IterativeBackend[NIHTState]):
         "sets of k columns are independent (Blumensath and Davies 2010, Theorem 3)"
     )
     published: ClassVar[Mapping[str, Any] | None] = {"tol": 0.0}
-    capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        facets=(TwiceDifferentiable,), box=True, limits=True
+    )
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.c < 1.0:

@@ -55,6 +55,10 @@ def violations(problem: Problem, x: Any) -> list[str]:
     units = np.unique(problem.unit[nonzero & (problem.unit >= 0)]).size
     if units > problem.budget:
         out.append(f"{units} counted units are nonzero, of at most {problem.budget}")
+    chosen = np.unique(problem.unit[nonzero & (problem.unit >= 0)])
+    for among, most in problem.limits:
+        if np.isin(chosen, among).sum() > most:
+            out.append(f"more than {most} of a set of units are nonzero")
     for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
         slack = FEASIBLE * (1.0 + np.where(np.isfinite(ends), np.abs(ends), 0.0))
         if np.any(side * (x - ends) < -slack):

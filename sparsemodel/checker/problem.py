@@ -54,6 +54,8 @@ class Problem:
     squares: bool
     """Whether all losses are squares or linear."""
     words: list[str] = field(default_factory=list)
+    limits: list[tuple[Any, int]] = field(default_factory=list)
+    """Sets of units with the number of them that may be nonzero, beside ``budget``."""
     columns: dict[int, str] = field(default_factory=dict)
     """What the reader's files call the columns, where they do."""
 
@@ -107,8 +109,9 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     unit = _units(held, p, free)
     low, high, boxed = _box(held, shape)
     groups = None if held["groups"] is None else unit.astype(np.float64)
+    limits = _limits(held, int(unit.max(initial=-1)) + 1)
     box = array_hash(low) + ":" + array_hash(high) if boxed else "none"
-    _compare(facts, ridge, free, unit, groups, box)
+    _compare(facts, ridge, free, unit, groups, box, limits)
     forced = int(facts["forced"])
     k, price = int(facts["k"]), real(facts["price"])
     constant = real(facts["constant"])
@@ -117,6 +120,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     if not (0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf):
         raise Refuted("one of 'problem.k', 'forced', 'price', 'constant' makes no sense.")
     words += _said(ridge, free, unit, low, high, k, forced, price, constant, groups is not None)
+    words += [f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits]
     squares = all(t.loss.name in ("squared_loss", "linear_term") for t in terms)
     return Problem(
         terms,
@@ -132,8 +136,17 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         exact,
         squares,
         words,
+        limits,
         columns,
     )
+
+
+def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
+    """Return the limits on sets of units."""
+    found = [(index(one["units"], units), int(one["most"])) for one in held.get("limits", [])]
+    if any(most < 0 for _, most in found):
+        raise Refuted("a limit is negative.")
+    return found
 
 
 def _units(held: dict[str, Any], p: int, free: Any) -> Any:
@@ -164,7 +177,13 @@ def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, bool]:
 
 
 def _compare(
-    facts: dict[str, Any], ridge: Any, free: Any, unit: Any, groups: Any, box: str
+    facts: dict[str, Any],
+    ridge: Any,
+    free: Any,
+    unit: Any,
+    groups: Any,
+    box: str,
+    limits: list[tuple[Any, int]],
 ) -> None:
     """Compare what the file says of the problem with what its numbers say."""
     counted = ridge[unit >= 0]
@@ -173,7 +192,10 @@ def _compare(
         (
             "structure",
             facts["structure"],
-            array_hash(free.astype(np.float64)) + ":" + array_hash(groups),
+            array_hash(free.astype(np.float64))
+            + ":"
+            + array_hash(groups)
+            + "".join(f":{array_hash(s.astype(np.float64))}<={most}" for s, most in limits),
         ),
         ("box", facts["box"], box),
         ("units", facts["units"], int(unit.max(initial=-1)) + 1),

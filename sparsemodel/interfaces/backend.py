@@ -61,6 +61,8 @@ class Capabilities:
     whose points have the value ``inf`` where the support admits none."""
     price: bool = False
     """Accepts a price per unit of support in the objective."""
+    limits: bool = False
+    """Keeps limits on parts of the units (:attr:`Cardinality.limits`), beside ``k``."""
     max_coordinates: int | None = None
 
 
@@ -336,6 +338,8 @@ def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
         reasons.append("cannot count groups")
     if sparsity.price > 0.0 and not can.price:
         reasons.append("cannot put a price on the cardinality in the objective")
+    if sparsity.limits and not can.limits:
+        reasons.append("cannot keep limits on parts of what is counted")
     if len(form.shape) > 1 and not can.matrix:
         reasons.append("cannot solve for a matrix variable")
     if can.max_coordinates is not None and sparsity.size > can.max_coordinates:

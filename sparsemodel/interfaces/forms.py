@@ -53,6 +53,27 @@ class Term:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """Sets of units without a common one, each with a limit of its own."""
+
+    sets: IntArray
+    """The set ``0 .. S-1`` of each unit, ``-1`` for units in none of them."""
+    most: IntArray
+    """How many units of each set may be nonzero, shape ``(S,)``."""
+
+    def counts(self, units: IntArray) -> IntArray:
+        """Return how many of ``units`` are in each set."""
+        sets = self.sets[units]
+        return np.bincount(sets[sets >= 0], minlength=self.most.size)
+
+    def full(self, units: IntArray) -> BoolArray:
+        """Return which units are in a set that ``units`` have filled, shape ``(units,)``."""
+        filled = np.append(self.counts(units) >= self.most, False)  # the last stands for no set
+        return np.asarray(filled[self.sets])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Cardinality:
     """At most ``k`` units may be nonzero, of which :attr:`budget` are left to choose.
 
@@ -61,6 +82,10 @@ class Cardinality:
     features) do not touch ``k``. Those that were counted and that their bounds keep away from zero
     are ``forced``: they use up a part of ``k``. A backend chooses at most ``budget`` of the
     ``units`` that are neither. ``price`` adds ``price`` for each of those that is nonzero.
+
+    ``limits`` hold beside ``k``: sets of units are disjoint or one within the other (a laminar
+    family), so that supports are the independent sets of a matroid, and ``k`` is its rank. What
+    knows ``k`` alone relaxes the problem: its bounds are valid, its supports need not be.
     """
 
     size: int
@@ -76,6 +101,42 @@ class Cardinality:
     """Sorted indices of those free coordinates that are part of ``k``."""
     forced_units: int = 0
     """How many units the forced coordinates make up."""
+    limits: tuple[Layer, ...] = ()
+    """Limits on parts of the units, inner sets before those that contain them."""
+
+    def within(self, units: IntArray) -> bool:
+        """Return whether distinct ``units`` may be nonzero together."""
+        return units.size <= self.budget and all(
+            bool(np.all(layer.counts(units) <= layer.most)) for layer in self.limits
+        )
+
+    def limited_sets(self) -> list[tuple[IntArray, int]]:
+        """Return the sets of :attr:`limits`, sorted units with their limit, inner sets first."""
+        found: list[tuple[IntArray, int]] = []
+        for layer in self.limits:
+            order = np.argsort(layer.sets, kind="stable")
+            ends = np.searchsorted(layer.sets[order], np.arange(layer.most.size + 1))
+            found += [
+                (order[begin:end], most)
+                for begin, end, most in zip(ends[:-1], ends[1:], layer.most.tolist(), strict=True)
+            ]
+        return found
+
+    def room(self, units: IntArray) -> BoolArray:
+        """Return which single units may join ``units``, shape ``(units,)``."""
+        mask = np.full(self.units, units.size < self.budget)
+        for layer in self.limits:
+            mask &= ~layer.full(units)
+        mask[units] = False
+        return mask
+
+    def exchangeable(self, units: IntArray) -> BoolArray:
+        """Return which units may replace each of ``units``, shape ``(len(units), units)``."""
+        mask = np.ones((units.size, self.units), dtype=bool)
+        for layer in self.limits:
+            mask &= ~layer.full(units) | (layer.sets[units][:, None] == layer.sets)
+        mask[:, units] = False
+        return mask
 
     @property
     def budget(self) -> int:
@@ -223,4 +284,4 @@ def coordinate_scores(x: FloatArray) -> FloatArray:
     return np.square(x) if x.ndim == 1 else np.einsum("ij,ij->i", x, x)
 
 
-__all__ = ["Box", "Cardinality", "Form", "SparseRegression", "Term", "coordinate_scores"]
+__all__ = ["Box", "Cardinality", "Form", "Layer", "SparseRegression", "Term", "coordinate_scores"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.expressions.affine import Affine
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price
 from sparsemodel.modelling.expressions.parameters import Parameter, parameters_in
@@ -154,6 +154,8 @@ def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> I
         if isinstance(expression, Affine):
             yield expression
     for constraint in constraints:
+        if isinstance(constraint, CardinalityConstraint):
+            yield from (part.expression for part in constraint.counted)
         expression = getattr(constraint, "expression", None)
         if isinstance(expression, Affine):
             yield expression

@@ -47,6 +47,7 @@ from sparsemodel.numerics.objectives.quadratic_model import quadratic_model
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins, rowwise
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
 from sparsemodel.numerics.support.hard_threshold import (
+    best_units,
     expansion_factor,
     hard_threshold,
     select,
@@ -79,6 +80,7 @@ __all__ = [
     "SupportFactor",
     "Swap",
     "batch_count",
+    "best_units",
     "cheap_columns",
     "check_attained",
     "check_bounded",

@@ -13,6 +13,7 @@ from sparsemodel.compiler.canonical.declaration import (
     Block,
     BoundSpec,
     CardSpec,
+    CountedSpec,
     Declaration,
     LossSpec,
     RidgeSpec,
@@ -24,11 +25,12 @@ from sparsemodel.losses import SquaredLoss
 N, P = 8, 4
 A = np.random.default_rng(0).standard_normal((N, P))
 Y = A[:, 0] + 1.0
+EVERY = (CountedSpec(0),)
 LOSS = LossSpec(SquaredLoss(), (Block(0, None, DenseDesign(A)),), None, Y, None, "mean")
 
 
 def declared(**changes) -> Declaration:
-    plain = Declaration((VariableSpec("w", (P,)),), (LOSS,), cards=(CardSpec(0, None, 2),))
+    plain = Declaration((VariableSpec("w", (P,)),), (LOSS,), cards=(CardSpec(EVERY, 2),))
     return replace(plain, **changes)
 
 
@@ -52,15 +54,15 @@ def test_what_is_declared_twice_holds_twice():
         box = form_of(bounds=tuple(BoundSpec(0, None, *pair) for pair in limits)).box
         np.testing.assert_array_equal(box.lower, np.full(P, -2.0))
         np.testing.assert_array_equal(box.upper, np.full(P, 4.0))
-        cards = tuple(CardSpec(0, None, k, price=c) for k, c in ((3, 0.0), (2, 0.0), (None, 1.5)))
-        sparsity = form_of(cards=(*cards[::order], CardSpec(0, None, None, price=2.0))).sparsity
+        cards = tuple(CardSpec(EVERY, k, price=c) for k, c in ((3, 0.0), (2, 0.0), (None, 1.5)))
+        sparsity = form_of(cards=(*cards[::order], CardSpec(EVERY, None, price=2.0))).sparsity
         assert (sparsity.k, sparsity.price) == (2, 3.5)
     ridge = form_of(ridges=(RidgeSpec(0, None, 1.0), RidgeSpec(0, np.array([1]), 2.0))).ridge
     np.testing.assert_array_equal(ridge, [1.0, 3.0, 1.0, 1.0])
 
 
 def test_a_constant_stays_and_forced_units_are_paid_for():
-    priced = CardSpec(0, None, 3, price=0.5)
+    priced = CardSpec(EVERY, 3, price=0.5)
     low = np.array([1.0, -np.inf, -np.inf, -np.inf])
     high = np.array([np.inf, np.inf, -2.0, np.inf])
     form = form_of(constant=7.0, cards=(priced,), bounds=(BoundSpec(0, None, low, high),))
@@ -86,7 +88,7 @@ def test_equal_bounds_fix_a_coordinate():
 
 
 def test_what_is_not_counted_is_free():
-    form = form_of(cards=(CardSpec(0, np.array([0, 2, 3]), 2),))
+    form = form_of(cards=(CardSpec((CountedSpec(0, np.array([0, 2, 3])),), 2),))
     np.testing.assert_array_equal(form.sparsity.free, [1])
 
 

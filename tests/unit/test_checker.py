@@ -23,8 +23,7 @@ from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.files import load
 
 ROOT = Path(__file__).parents[2]
-RNG = np.random.default_rng(3)
-N, P = 20, 6
+RNG, N, P = np.random.default_rng(3), 20, 6
 A = RNG.standard_normal((N, P))
 A[:, 1] += 0.5 * A[:, 0]
 B = A[:, 0] - 2.0 * A[:, 3] + 0.7 * RNG.standard_normal(N)
@@ -92,6 +91,9 @@ PROBLEMS: dict[str, Callable[[], tuple[sm.Problem, dict[str, np.ndarray]]]] = {
         sm.squared_loss, B, more=lambda w: [sm.card(w, groups=[0, 0, 1, 1, 2, 2]) <= 2]
     ),
     "always in": lambda: declared(sm.squared_loss, B, c=True, more=lambda w: [sm.card(w[2:]) <= 2]),
+    "parts": lambda: declared(
+        sm.squared_loss, B, more=lambda w: [sm.card(w) <= 3, sm.card(w[:4]) <= 2]
+    ),
     "forced": lambda: declared(sm.squared_loss, B, more=lambda w: [sm.card(w) <= 3, w[2] >= 0.1]),
     "curvature": lambda: declared(sm.squared_loss, WIDE_B, matrix=WIDE, k=4),
     "no ridge": lambda: declared(sm.squared_loss, WIDE_B, matrix=WIDE, ridge=0.0, c=True, k=3),

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.comparisons import Bound, Constraint, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import (
+    Bound,
+    CardinalityConstraint,
+    Constraint,
+    LinearConstraint,
+)
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemodel.certificates.files.codec import encode
 from sparsemodel.certificates.files.packing import pack
-from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, SparseRegression
 from sparsemodel.interfaces.precision import SparsePrecision
 
 
@@ -40,11 +40,17 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         "ridge": _array(form.ridge),
         "free": _index(form.sparsity.free),
         "groups": None if groups is None else [int(g) for g in groups],
+        **({"limits": _limits(form.sparsity)} if form.sparsity.limits else {}),
         "lower": _array(lower),
         "upper": _array(upper),
     }
     out: dict[str, Any] = encode(found)
     return out
+
+
+def _limits(sparsity: Cardinality) -> list[dict[str, Any]]:
+    """Return the sets of units with their limits, inner ones first."""
+    return [{"units": _index(units), "most": most} for units, most in sparsity.limited_sets()]
 
 
 def edges_of(form: SparsePrecision) -> dict[str, Any]:

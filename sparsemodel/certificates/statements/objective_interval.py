@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, value_error
-from sparsemodel.interfaces import FloatArray, IntArray, Loss, SparseRegression, Term
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Loss, SparseRegression, Term
 
 FEASIBLE = 1e-9
 """Violation of bounds and convex constraints, relative to their size, that counts as rounding."""
@@ -124,6 +124,7 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
     if units > form.sparsity.budget:
         nonzero = units + form.sparsity.forced_units
         found.append(f"{nonzero} units are nonzero and k is {form.sparsity.k}")
+    found += _over_limits(form.sparsity, x)
     if form.box is not None:
         low, high = form.box.lower, form.box.upper
         slack = [FEASIBLE * (1.0 + np.where(np.isfinite(b), np.abs(b), 0.0)) for b in (low, high)]
@@ -138,6 +139,19 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
         if not outside <= FEASIBLE:
             found.append(f"{form.region.describe()}: violated by {outside:.1e} of its size")
     return tuple(found)
+
+
+def _over_limits(sparsity: Cardinality, x: FloatArray) -> list[str]:
+    """Return which limits on parts of the units are broken."""
+    if not sparsity.limits:
+        return []
+    active = sparsity.active_units(x)
+    return [
+        f"{count} units of a set are nonzero, of which at most {most} may be"
+        for layer in sparsity.limits
+        for count, most in zip(layer.counts(active).tolist(), layer.most.tolist(), strict=True)
+        if count > most
+    ]
 
 
 def feasible_upper(form: SparseRegression, x: FloatArray) -> float:

@@ -83,6 +83,10 @@ class ProblemFacts:
         forced = self.forced or 0
         limit = f"at most {self.k} of {self.units + forced} {units} nonzero"
         parts.append(limit + (f" ({forced} of them by their bounds)" if forced else ""))
+        further = len((self.numbers or {}).get("limits", ()))
+        if further:
+            sets = "another set" if further == 1 else f"{further} further sets"
+            parts.append(f"with a limit on {sets} of them (the bound does without)")
         if self.price > 0.0:
             parts.append(f"each costs {number(self.price, 4)}")
         free = self.free if self.grouped else self.free - forced
@@ -134,6 +138,8 @@ def describe(form: SparseRegression) -> ProblemFacts:
     counted = form.ridge[sparsity.counted]
     groups = None if sparsity.groups is None else sparsity.groups.astype(np.float64)
     structure = array_hash(sparsity.free.astype(np.float64)) + ":" + array_hash(groups)
+    for units, most in sparsity.limited_sets():
+        structure += f":{array_hash(units.astype(np.float64))}<={most}"
     box = (
         "none"
         if form.box is None

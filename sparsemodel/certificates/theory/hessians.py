@@ -25,6 +25,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("the variable is a matrix")
     if form.sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
+    if form.sparsity.limits:
+        out.append("there are limits on parts of what is counted")
     if form.sparsity.price > 0.0:
         out.append("the cardinality has a price in the objective")
     if form.box is not None or form.region is not None:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsemodel.compiler.canonical.blocks import stacked
+from sparsemodel.compiler.canonical.counting import cardinality_of
 from sparsemodel.compiler.canonical.declaration import Block, Declaration, LossSpec
 from sparsemodel.compiler.canonical.fixed_in import without_forced
 from sparsemodel.compiler.canonical.layout import Layout, lay_out
 from sparsemodel.compiler.canonical.regions import region_of
 from sparsemodel.interfaces import (
     Box,
-    Cardinality,
     FloatArray,
     InfeasibleError,
     ModelError,
@@ -44,7 +44,7 @@ def canonicalize(
                 "stands for into the loss, or leave it out."
             )
     box = _box(declaration, layout)
-    sparsity, forced = without_forced(_cardinality(declaration, layout), box, layout)
+    sparsity, forced = without_forced(cardinality_of(declaration, layout), box, layout)
     form = SparseRegression(
         terms=terms,
         ridge=_ridge(declaration, layout),
@@ -123,50 +123,6 @@ def _ridge(declaration: Declaration, layout: Layout) -> FloatArray:
             )
         ridge[index] += spec.weight
     return ridge
-
-
-def _cardinality(declaration: Declaration, layout: Layout) -> Cardinality:
-    everything = np.arange(layout.size)
-    if not declaration.cards:
-        return Cardinality(layout.size, 0, free=everything)
-    if (
-        len({(c.variable, None if c.rows is None else c.rows.tobytes()) for c in declaration.cards})
-        > 1
-    ):
-        raise ModelError(
-            "A problem has one count: several limits or prices on different variables or slices "
-            "cannot be declared. One limit for all of them can: stack them into one variable, "
-            "`np.hstack([A, B]) @ w` for `A @ u + B @ v`."
-        )
-    limits = [c.k for c in declaration.cards if c.k is not None]
-    price = sum(c.price for c in declaration.cards)
-    groupings = [c.groups for c in declaration.cards]
-    if any(g is not None for g in groupings) and (
-        len({None if g is None else g.tobytes() for g in groupings}) > 1
-    ):
-        raise ModelError("Two cardinality terms on one variable must count the same groups.")
-    first = declaration.cards[0]
-    label = declaration.variables[first.variable].label
-    if layout.is_row(first.variable):
-        raise ModelError(f"{label} is an intercept row of a matrix problem and cannot be counted.")
-    counted = layout.rows(first.variable, first.rows)
-    outside = np.ones(layout.size, dtype=bool)  # a set difference would sort or hash them all
-    outside[counted] = False
-    free = np.flatnonzero(outside)
-    groups = None
-    units = counted.size
-    if first.groups is not None:
-        groups = np.full(layout.size, -1, dtype=np.intp)
-        groups[counted] = first.groups
-        units = int(first.groups.max()) + 1
-    k = min(limits) if limits else units
-    if k > units:
-        what = "groups" if groups is not None else "entries"
-        raise ModelError(
-            f"card({label}) <= {k}, but {label} has only {units} {what} to count. "
-            f"Use k <= {units}, or leave the constraint out."
-        )
-    return Cardinality(layout.size, k, free=free, groups=groups, price=price)
 
 
 def _box(declaration: Declaration, layout: Layout) -> Box | None:

@@ -62,13 +62,21 @@ class RidgeSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class CardSpec:
-    """``card(variable[rows]) <= k``, or ``price * card(variable[rows])`` in the objective."""
+class CountedSpec:
+    """The entries (rows) ``variable[rows]``; those with one label of ``groups`` count once."""
 
     variable: int
-    rows: IntArray | None
-    k: int | None
+    rows: IntArray | None = None
     groups: IntArray | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CardSpec:
+    """At most ``k`` of all that is counted, or ``price`` for each of it in the objective."""
+
+    counted: tuple[CountedSpec, ...]
+    k: int | None
     price: float = 0.0
 
 
@@ -124,6 +132,7 @@ __all__ = [
     "Block",
     "BoundSpec",
     "CardSpec",
+    "CountedSpec",
     "Declaration",
     "LinearSpec",
     "LossSpec",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.compiler.canonical.layout import Layout
-from sparsemodel.interfaces import Box, Cardinality, InfeasibleError
+from sparsemodel.interfaces import Box, Cardinality, InfeasibleError, IntArray, Layer
 
 
 def without_forced(
@@ -35,6 +35,7 @@ def without_forced(
             f"The bounds keep {units.size} entries away from zero ({name} is the first), and at "
             f"most {sparsity.k} may be nonzero."
         )
+    limits = _limits_left(sparsity, units)
     free = sparsity.coordinates(units)
     groups = sparsity.groups
     if groups is not None:
@@ -45,8 +46,25 @@ def without_forced(
         groups[mask] = codes
     forced = np.setdiff1d(free, sparsity.free, assume_unique=True)
     number = int(units.size)
-    with_them = replace(sparsity, free=free, groups=groups, forced=forced, forced_units=number)
+    with_them = replace(
+        sparsity, free=free, groups=groups, forced=forced, forced_units=number, limits=limits
+    )
     return with_them, number
+
+
+def _limits_left(sparsity: Cardinality, forced: IntArray) -> tuple[Layer, ...]:
+    """Return what limits on parts leave to the units that are not ``forced``."""
+    left = []
+    for layer in sparsity.limits:
+        most = layer.most - layer.counts(forced)
+        if np.any(most < 0):
+            s = int(np.argmin(most))
+            raise InfeasibleError(
+                f"The bounds keep {layer.counts(forced)[s]} entries of a set away from zero, of "
+                f"which at most {layer.most[s]} may be nonzero."
+            )
+        left.append(Layer(np.delete(layer.sets, forced), most))
+    return tuple(left)
 
 
 __all__ = ["without_forced"]

@@ -6,9 +6,12 @@ from functools import singledispatch
 
 import numpy as np
 
-from sparsemodel.interfaces import Access, Form, SparseRegression
+from sparsemodel.interfaces import Access, Cardinality, Form, SparseRegression
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
+
+_SHOWN = 4
+"""Limits on parts of what is counted that a line lists."""
 
 
 @singledispatch
@@ -43,10 +46,18 @@ def _(form: SparseRegression) -> str:
         text += f" + {sparsity.price:g} for each of the {units} that are not zero"
     if sparsity.budget < sparsity.units or sparsity.price == 0.0:
         text += f", at most {sparsity.k} of {sparsity.units + forced} {units} nonzero"
+    text += _parts(sparsity)
     text += f" ({forced} of them by their bounds)" if forced else ""
     text += f", {free} more always in" if free else ""
     text += ", within bounds" if form.box is not None else ""
     return text + (f", under {form.region.describe()}" if form.region is not None else "")
+
+
+def _parts(sparsity: Cardinality) -> str:
+    """Return the limits on parts of the units: the first few, and how many there are."""
+    shown = [f"{most} of {units.size}" for units, most in sparsity.limited_sets()]
+    more = f" and {len(shown) - _SHOWN} more parts" if len(shown) > _SHOWN else ""
+    return f", at most {', '.join(shown[:_SHOWN])}{more} in parts" if shown else ""
 
 
 @singledispatch

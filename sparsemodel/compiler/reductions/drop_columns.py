@@ -20,7 +20,8 @@ class DropColumns(Reduction):
 
     A zero column cannot lower the objective. A copy of another column cannot either, where
     neither has a ridge (with one, sharing a coefficient between the copies would be cheaper).
-    Counted units must keep a coordinate each, so only ungrouped problems lose columns.
+    Counted units must keep a coordinate each, so only ungrouped problems lose columns, and only
+    where there is one limit.
     """
 
     def __init__(self, keep: IntArray, size: int, reason: str) -> None:
@@ -68,8 +69,11 @@ class DropColumns(Reduction):
 def droppable(form: SparseRegression) -> np.ndarray:
     """Return the mask of coordinates that may be fixed at zero if their column is useless."""
     mask = form.sparsity.counted
-    if form.sparsity.groups is not None or form.region is not None:
-        mask[:] = False  # a group keeps its coordinates; a constraint may need any of them
+    sparsity = form.sparsity
+    if sparsity.groups is not None or sparsity.limits or form.region is not None:
+        # A group keeps its coordinates; a constraint may need any of them, and where there are
+        # limits on parts, a copy may stand where the column itself may not.
+        mask[:] = False
     if form.box is not None:
         low, high = form.box.lower, form.box.upper
         inside = (low <= 0.0) & (high >= 0.0)

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 import numpy as np
 
 from sparsemodel.interfaces import IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Counted, at_most
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
-from sparsemodel.modelling.expressions.objective_terms import Objective, Price, counted
+from sparsemodel.modelling.expressions.objective_terms import Objective, Price
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
-from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_number
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class CardinalityConstraint(Constraint):
-    """``card(expression, groups) <= k``."""
-
-    expression: Affine
-    groups: IntArray | None
-    k: int | Quantity
-
-    def __repr__(self) -> str:
-        return f"card({counted(self.expression, self.groups)}) <= {self.k!r}"
+from sparsemodel.modelling.expressions.values import array_of, real_number
 
 
 @final
@@ -99,15 +85,13 @@ class card(Symbolic):
         self.expression = affine
         self.groups = None if groups is None else _group_codes(groups, shape[0])
 
+    @property
+    def _counted(self) -> tuple[Counted]:
+        return (Counted(self.expression, self.groups),)
+
     def __le__(self, k: Any) -> CardinalityConstraint | EdgeCount:
-        k = taken(k)
-        if not isinstance(k, Quantity):
-            k = cardinality_bound(k)
-        elif k.shape:
-            raise ModelError(f"The k of card(...) <= k is one number, and {k!r} has several.")
-        if self._edges:
-            return EdgeCount(self.expression, k)
-        return CardinalityConstraint(self.expression, self.groups, k)
+        limit = at_most(self._counted, k)
+        return EdgeCount(self.expression, limit.k) if self._edges else limit
 
     def __lt__(self, k: Any) -> NoReturn:
         raise ModelError("Write `card(w) <= k`; for card(w) < k that is `card(w) <= k - 1`.")
@@ -127,7 +111,7 @@ class card(Symbolic):
         """Return a price of one on each nonzero."""
         if self._edges:
             raise ModelError("A price on edges is not supported; write card(offdiag(X)) <= 2 * k.")
-        return Price(self.expression, self.groups, 1.0).as_terms()
+        return Price(self._counted[0], 1.0).as_terms()
 
     def __mul__(self, gamma: Any) -> Price:
         if self._edges:
@@ -135,7 +119,7 @@ class card(Symbolic):
         gamma = taken(gamma)
         if not isinstance(gamma, Quantity):
             gamma = real_number(gamma, where="The price of card", minimum=0.0)
-        return Price(self.expression, self.groups, gamma)
+        return Price(self._counted[0], gamma)
 
     __rmul__ = __mul__
 
@@ -155,7 +139,7 @@ class card(Symbolic):
     def __repr__(self) -> str:
         if self._edges:
             return f"card(offdiag({self.expression}))"
-        return f"card({counted(self.expression, self.groups)})"
+        return repr(self._counted[0])
 
 
 def _group_codes(groups: Any, size: int) -> IntArray:
@@ -172,4 +156,4 @@ def _group_codes(groups: Any, size: int) -> IntArray:
     return np.unique(array, return_inverse=True)[1].reshape(-1)
 
 
-__all__ = ["CardinalityConstraint", "card"]
+__all__ = ["card"]

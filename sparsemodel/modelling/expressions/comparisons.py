@@ -1,4 +1,4 @@
-"""Comparisons and the constraints they make: bounds on entries and linear relations."""
+"""Comparisons and the constraints they make: counts, bounds on entries, linear relations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.interfaces import DataError, FloatArray, ModelError
+from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
-from sparsemodel.modelling.expressions.values import array_of, real_array
+from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
 
 if TYPE_CHECKING:
     from sparsemodel.modelling.expressions.affine import Affine, AffineLike
@@ -52,6 +52,43 @@ class LinearConstraint(Constraint):
 
     def __repr__(self) -> str:
         return f"{self.expression} {self.relation} 0"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What is counted of an expression: its entries (rows, of a matrix), or groups of them."""
+
+    expression: Affine
+    groups: IntArray | None = None
+    """A label for each entry (row); those with one label count together, once."""
+
+    def __repr__(self) -> str:
+        rows = len(self.expression.value_shape()) == 2 and self.groups is None
+        groups = ", groups" if self.groups is not None else ", axis=1" if rows else ""
+        return f"card({self.expression}{groups})"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CardinalityConstraint(Constraint):
+    """``card(u) + card(v) + ... <= k``, of one summand most often."""
+
+    counted: tuple[Counted, ...]
+    k: int | Quantity
+
+    def __repr__(self) -> str:
+        return f"{' + '.join(map(repr, self.counted))} <= {self.k!r}"
+
+
+def at_most(counted: tuple[Counted, ...], k: Any) -> CardinalityConstraint:
+    """Return the constraint that at most ``k`` of all that is counted are nonzero."""
+    k = taken(k)
+    if not isinstance(k, Quantity):
+        k = cardinality_bound(k)
+    elif k.shape:
+        raise ModelError(f"The k of card(...) <= k is one number, and {k!r} has several.")
+    return CardinalityConstraint(counted, k)
 
 
 def compare(left: AffineLike, relation: Literal["<=", ">=", "=="], right: Any) -> Constraint:
@@ -108,4 +145,13 @@ def limit_text(limit: Any, pick: Any) -> str:
     return repr(limit) if isinstance(limit, Quantity) else f"{pick(limit):g}"
 
 
-__all__ = ["Bound", "Constraint", "LinearConstraint", "compare", "limit_text"]
+__all__ = [
+    "Bound",
+    "CardinalityConstraint",
+    "Constraint",
+    "Counted",
+    "LinearConstraint",
+    "at_most",
+    "compare",
+    "limit_text",
+]

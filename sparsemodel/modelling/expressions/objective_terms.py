@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, NoReturn, TypeAlias, final
 
 import numpy as np
 
 from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.comparisons import (
+    CardinalityConstraint,
+    Counted,
+    at_most,
+)
 from sparsemodel.modelling.expressions.foreign import objective_as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
@@ -88,17 +93,18 @@ class ObjectiveLike(Symbolic, ABC):
 
     def __le__(self, other: Any) -> Any:
         if all(isinstance(term, Price) for term in self.as_terms().terms):
-            raise ModelError(
-                f"A bound on {self!r} is not understood: a limit holds for the count of one "
-                "variable. Stack the variables into one, and write sm.card(w) <= k."
-            )
+            return _limit_on(self.as_terms(), other)
         raise ModelError(
             f"A bound on {self!r} is not understood; put the loss into sm.minimize(...)."
         )
 
-    __lt__ = __le__
-    __ge__ = __le__
-    __gt__ = __le__
+    def __ge__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            f"A lower bound on {self!r} is not understood; put the term into sm.minimize(...)."
+        )
+
+    __lt__ = __ge__
+    __gt__ = __ge__
 
 
 class FormTerm(ObjectiveLike):
@@ -197,9 +203,13 @@ class Ridge(ObjectiveLike):
 class Price(ObjectiveLike):
     """``gamma * card(expression)`` in the objective."""
 
-    expression: Affine
-    groups: Any
+    counted: Counted
     gamma: float | Quantity
+
+    @property
+    def expression(self) -> Affine:
+        """Return what is counted."""
+        return self.counted.expression
 
     def as_terms(self) -> Objective:
         return Objective((self,))
@@ -209,13 +219,19 @@ class Price(ObjectiveLike):
         return replace(self, gamma=_times(factor, self.gamma))
 
     def __repr__(self) -> str:
-        return f"{_factor(self.gamma)}card({counted(self.expression, self.groups)})"
+        return f"{_factor(self.gamma)}{self.counted!r}"
 
 
-def counted(expression: Affine, groups: Any) -> str:
-    """Return what ``card`` counts, as it is written."""
-    rows = len(expression.value_shape()) == 2 and groups is None
-    return f"{expression}{', groups' if groups is not None else ', axis=1' if rows else ''}"
+def _limit_on(counts: Objective, k: Any) -> CardinalityConstraint:
+    """Return ``card(u) + card(v) <= k``."""
+    prices = [term for term in counts.terms if isinstance(term, Price)]
+    if counts.constant or any(not isinstance(p.gamma, float) or p.gamma != 1.0 for p in prices):
+        raise ModelError(
+            f"{counts!r} <= k: counts are added with a factor of one, `sm.card(u) + sm.card(v) <= "
+            "k`. A budget with a cost for each feature cannot be declared; let card count those "
+            "that cost about the same, each set with a limit of its own."
+        )
+    return at_most(tuple(price.counted for price in prices), k)
 
 
 def linear_term(expression: AffineLike) -> LossTerm:
@@ -250,6 +266,5 @@ __all__ = [
     "Price",
     "Reduction",
     "Ridge",
-    "counted",
     "linear_term",
 ]

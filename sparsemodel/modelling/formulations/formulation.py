@@ -87,13 +87,19 @@ class CompiledProblem(ABC):
         return self.form.cardinality.counted
 
     def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
-        """Return counted coordinates as indices within their variable, and their names."""
-        counted = np.flatnonzero(self.counted)
-        first = int(counted[0]) if counted.size else 0
-        owner = max((start for start in self.layout.starts if start <= first), default=0)
-        if not any(spec.names is not None for spec in self.layout.variables):
-            return chosen - owner, None
-        return chosen - owner, tuple(self.layout.name(j) for j in chosen.tolist())
+        """Return counted coordinates as indices within their variable, and their names.
+
+        Where several variables are counted, indices go on from one to the next, and all have names.
+        """
+        starts = np.array([*self.layout.starts, self.form.cardinality.size])
+        owners = np.unique(_owners(starts, np.flatnonzero(self.counted)))
+        heights = np.diff(starts)[owners]
+        shift = starts[owners] - (np.cumsum(heights) - heights)
+        indices = chosen - shift[np.searchsorted(owners, _owners(starts, chosen))]
+        named = any(spec.names is not None for spec in self.layout.variables)
+        if owners.size < 2 and not named:
+            return indices, None
+        return indices, tuple(self.layout.name(j) for j in chosen.tolist())
 
     @property
     def nodes(self) -> tuple[str, ...] | None:
@@ -179,6 +185,11 @@ class CompiledProblem(ABC):
     def observed(self) -> Observed:
         """Return the observations, for what leaves some of them out."""
         raise ModelError(f"No observations can be left out of {self.form.kind}.")
+
+
+def _owners(starts: IntArray, coordinates: IntArray) -> IntArray:
+    """Return the variable of each coordinate."""
+    return np.searchsorted(starts, coordinates, side="right") - 1
 
 
 class Formulation(ABC):

@@ -21,7 +21,7 @@ from sparsemodel.compiler import (
     reduce_form,
 )
 from sparsemodel.driver import Outcome, ShortProof
-from sparsemodel.interfaces import BoolArray, FloatArray, Role, SparseRegression
+from sparsemodel.interfaces import BoolArray, FloatArray, ModelError, Role, SparseRegression
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.regression.proving import searched
 from sparsemodel.modelling.regression.restricted import restricted
@@ -95,7 +95,8 @@ class Compiled(CompiledProblem):
         """
         mask = np.zeros(self.layout.size, dtype=bool)
         for card in self.declaration.cards:
-            mask[self.layout.rows(card.variable, card.rows)] = True
+            for part in card.counted:
+                mask[self.layout.rows(part.variable, part.rows)] = True
         if not self.declaration.cards:
             for i, spec in enumerate(self.layout.variables):
                 if spec.shape and not self.layout.is_row(i):
@@ -179,6 +180,11 @@ class Compiled(CompiledProblem):
         return restricted(self.form, self.layout, self.counted, support)
 
     def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
+        if self.form.sparsity.limits:
+            raise ModelError(
+                "A path follows one limit on all that is counted, and this problem has limits on "
+                "parts of it; set the parameter's value and solve for each k."
+            )
         facts, reduced = self.analysis()
         found = solve_path(self.form, reduced, ks, sweeps=sweeps)
         return searched_further(found, reduced, facts, effort=effort)

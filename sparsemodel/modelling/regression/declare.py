@@ -17,8 +17,12 @@ from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.modelling.expressions.affine import Piece
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.comparisons import Bound, Constraint, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import (
+    Bound,
+    CardinalityConstraint,
+    Constraint,
+    LinearConstraint,
+)
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve

@@ -7,11 +7,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparsemodel.compiler import Block, BoundSpec, CardSpec, LinearSpec, NormSpec
+from sparsemodel.compiler import Block, BoundSpec, CardSpec, CountedSpec, LinearSpec, NormSpec
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Piece
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import (
+    Bound,
+    CardinalityConstraint,
+    Counted,
+    LinearConstraint,
+)
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
@@ -23,17 +27,20 @@ Numbers: TypeAlias = dict[int, int]
 
 def card_spec(constraint: CardinalityConstraint, number: Numbers) -> CardSpec:
     """Return ``card(...) <= k``."""
-    piece = constraint.expression.pieces[0]
     k = cardinality_bound(resolve(constraint.k, "The k of card(...) <= k"))
-    return CardSpec(number[id(piece.variable)], piece.rows, k, constraint.groups)
+    return CardSpec(tuple(_counted(part, number) for part in constraint.counted), k)
 
 
 def price_spec(term: Price, number: Numbers) -> CardSpec:
     """Return ``gamma * card(...)``."""
-    piece = term.expression.pieces[0]
     value = as_float(resolve(term.gamma, "The price of card"))
     gamma = real_number(value, where="The price of card", minimum=0.0)
-    return CardSpec(number[id(piece.variable)], piece.rows, None, term.groups, gamma)
+    return CardSpec((_counted(term.counted, number),), None, gamma)
+
+
+def _counted(part: Counted, number: Numbers) -> CountedSpec:
+    piece = part.expression.pieces[0]
+    return CountedSpec(number[id(piece.variable)], piece.rows, part.groups)
 
 
 def bound_spec(constraint: Bound, number: Numbers) -> BoundSpec:

@@ -8,8 +8,7 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.declared import Reading, quantities
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
 

@@ -37,10 +37,12 @@ def _coordinates(layout: Layout, counted: IntArray, support: Any) -> Any:
         return np.unique([names[str(name)] for name in given])
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise ModelError("A support is a list of indices or of names, such as solution.support.")
-    first = int(counted[0]) if counted.size else 0
-    owner = max((start for start in layout.starts if start <= first), default=0)
-    chosen = np.unique(given.astype(np.intp)) + owner
-    if not np.all(np.isin(chosen, counted)):
+    own = [layout.rows(i) for i in range(len(layout.variables))]
+    places = np.concatenate([rows for rows in own if np.isin(rows, counted).any()] or [counted])
+    indices = np.unique(given.astype(np.intp))
+    known = indices[(indices >= 0) & (indices < places.size)]
+    chosen = places[known]
+    if known.size < indices.size or not np.all(np.isin(chosen, counted)):
         raise ModelError("The support names entries that are not counted, or out of range.")
     return chosen
 

@@ -112,10 +112,12 @@ class ExchangeModels:
         """Return a search over the supports of the model at ``point``, begun at its support.
 
         Over those of at most ``most`` coordinates. None where the model is not that of single
-        coordinates without constraints.
+        coordinates without constraints or limits on parts of them.
         """
         form = self._objective.form
-        if form.constrained or self._index is not None or not self.renewed_one(point):
+        if form.constrained or self._index is not None or form.cardinality.limits:
+            return None
+        if not self.renewed_one(point):
             return None
         model = _search(self._rows[0], point, self._objective.gradient(point), None)
         sparsity = self._objective.cardinality

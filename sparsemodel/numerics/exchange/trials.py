@@ -145,14 +145,20 @@ class ExchangeTrials:
             base = point
         gains = self._models.insertions(base)
         gains[units] = 0.0
-        best = top_k(gains, _PROMISING)
-        best = best[gains[best] > 0.0]
-        if not best.size:
-            return point
-        chances = gains[best] / gains[best].sum()
-        many = min(gone.size, int(np.count_nonzero(chances)))
-        drawn = rng.choice(best, many, replace=False, p=chances)
-        return self._minimised(np.concatenate([kept, drawn]), base)
+        drawn: IntArray = kept
+        for left in range(gone.size, 0, -1):
+            gains[~sparsity.room(drawn)] = 0.0
+            best = top_k(gains, _PROMISING)
+            best = best[gains[best] > 0.0]
+            if not best.size:
+                break
+            chances = gains[best] / gains[best].sum()
+            many = 1 if sparsity.limits else min(left, int(np.count_nonzero(chances)))
+            chosen = rng.choice(best, many, replace=False, p=chances)
+            drawn = np.concatenate([drawn, chosen])
+            if not sparsity.limits:
+                break
+        return point if drawn is kept else self._minimised(drawn, base)
 
     def better(self, new: Point, old: Point) -> bool:
         """Return whether one point is better than another by more than rounding."""
@@ -194,6 +200,8 @@ class ExchangeTrials:
         if not active.size:
             return None
         units, costs, gains = self._models.exchanges(point)
+        if sparsity.limits:
+            gains[~sparsity.exchangeable(units)] = -np.inf
         if sparsity.price > 0.0:
             cheapest = int(np.argmin(costs))
             if costs[cheapest] < sparsity.price:
@@ -215,15 +223,26 @@ class ExchangeTrials:
     def _filled(self, point: Point, active: IntArray, room: int) -> Point | None:
         price = self._objective.cardinality.price
         gains = self._models.insertions(point)
-        gains[active] = 0.0
+        gains[~self._objective.cardinality.room(active)] = 0.0
         block = max(1, room // 3) if price == 0.0 else 1
         for chosen in self._fillings(gains, block, price):
             if self._over():
                 return None
-            trial = self._minimised(np.concatenate([active, chosen]), point)
+            trial = self._minimised(self._allowed(active, chosen), point)
             if self.better(trial, point):
                 return trial
         return None
+
+    def _allowed(self, active: IntArray, chosen: IntArray) -> IntArray:
+        """Return ``active`` with the first of the ``chosen`` that may stand beside it."""
+        sparsity = self._objective.cardinality
+        together = np.concatenate([active, chosen])
+        if sparsity.within(together):
+            return together
+        for unit in chosen:
+            if sparsity.room(active)[unit]:
+                active = np.append(active, unit)
+        return active
 
     def _fillings(self, gains: FloatArray, block: int, price: float) -> list[IntArray]:
         best = top_k(gains, max(block, self._candidates))

@@ -58,8 +58,36 @@ def select_scores(
     cardinality: Cardinality, scores: FloatArray, *, k: int | None = None
 ) -> IntArray:
     """Return the support of the ``k`` units with the largest sums of coordinate ``scores``."""
-    units = top_k(cardinality.unit_scores(scores), cardinality.budget if k is None else k)
-    return cardinality.coordinates(units)
+    return cardinality.coordinates(best_units(cardinality, cardinality.unit_scores(scores), k=k))
+
+
+def best_units(cardinality: Cardinality, scores: FloatArray, *, k: int | None = None) -> IntArray:
+    """Return the sorted units with the largest sum of nonnegative ``scores`` that are allowed.
+
+    At most ``k`` of them (``cardinality.budget`` by default). With limits on parts of the units,
+    the best of every inner set are what sets that contain it choose from: the greedy algorithm,
+    exact for sets that are disjoint or nested. O(p), and a sort of the units that have a limit.
+    """
+    k = cardinality.budget if k is None else k
+    left = np.arange(scores.size)
+    for layer in cardinality.limits:
+        left = left[_best_of_each(layer.sets[left], layer.most, scores[left])]
+    if left.size == scores.size:
+        return top_k(scores, k)
+    return left[top_k(scores[left], k)]
+
+
+def _best_of_each(sets: IntArray, most: IntArray, scores: FloatArray) -> IntArray:
+    """Return the sorted positions of the ``most[s]`` largest scores of each set ``s``.
+
+    Positions in no set (``-1``) stay.
+    """
+    order = np.lexsort((-scores, sets))  # stable: ties go to the lower index
+    sets = sets[order]
+    first = np.searchsorted(sets, sets)  # where the set of each begins
+    rank = np.arange(sets.size) - first
+    kept = (sets < 0) | (rank < most[sets])
+    return np.sort(order[kept])
 
 
 def hard_threshold(x: FloatArray, k: int) -> FloatArray:
@@ -93,4 +121,4 @@ def expansion_factor(size: int, k: int, sparsity: int) -> float:
     return float(np.sqrt(1.0 + (rho + np.sqrt((4.0 + rho) * rho)) / 2.0))
 
 
-__all__ = ["expansion_factor", "hard_threshold", "select", "select_scores", "top_k"]
+__all__ = ["best_units", "expansion_factor", "hard_threshold", "select", "select_scores", "top_k"]

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import (
+    Bound,
+    CardinalityConstraint,
+    LinearConstraint,
+)
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable

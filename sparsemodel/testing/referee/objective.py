@@ -11,6 +11,7 @@ import numpy as np
 from sparsemodel.interfaces import Design
 from sparsemodel.losses import CoxLoss, GammaLoss, MultinomialLoss, PoissonLoss
 from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.comparisons import Counted
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import NegativeLogDet, Trace
@@ -171,21 +172,30 @@ def _ridge(term: Ridge, variables: tuple[Variable, ...], values: Values) -> Any:
 
 
 def count(term: Any, values: Values) -> int:
-    """Return the nonzero entries, rows or groups of what a cardinality is about."""
-    piece = term.expression.pieces[0]
+    """Return the nonzero entries, rows or groups of what a price or a limit is about."""
+    return sum(_count(part, values) for part in parts_of(term))
+
+
+def parts_of(term: Any) -> tuple[Counted, ...]:
+    """Return what a price or a limit counts."""
+    return term.counted if isinstance(term.counted, tuple) else (term.counted,)
+
+
+def _count(part: Counted, values: Values) -> int:
+    piece = part.expression.pieces[0]
     x = np.asarray(values[id(piece.variable)])
     x = x if piece.rows is None else x[piece.rows]
     nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
-    if term.groups is not None:
-        return len(set(np.asarray(term.groups)[nonzero].tolist()))
+    if part.groups is not None:
+        return len(set(np.asarray(part.groups)[nonzero].tolist()))
     return int(np.count_nonzero(nonzero))
 
 
 def counted(terms: Iterator[Any]) -> dict[int, set[int]]:
     """Return the counted entries (rows) of each variable, by its identity."""
     found: dict[int, set[int]] = {}
-    for term in terms:
-        piece = term.expression.pieces[0]
+    for part in (part for term in terms for part in parts_of(term)):
+        piece = part.expression.pieces[0]
         rows = range(piece.variable.shape[0]) if piece.rows is None else piece.rows.tolist()
         found.setdefault(id(piece.variable), set()).update(rows)
     return found

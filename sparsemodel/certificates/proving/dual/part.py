@@ -64,6 +64,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
     if unknown:
         out.append(f"the conjugate of {', '.join(unknown)} is not known")
+    if form.sparsity.limits:
+        out.append("there are limits on parts of what is counted, and branching knows one limit")
     if np.any(forced_units(form.sparsity, form.box)):
         out.append("bounds keep counted coordinates away from zero")
     reason = objection(form, form.ridge)

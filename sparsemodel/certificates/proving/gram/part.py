@@ -41,6 +41,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     other = {t.loss.name for t in form.terms if not t.traits.gram}
     if other:
         out.append(f"{', '.join(sorted(other))} is no squared loss or linear term")
+    if sparsity.limits:
+        out.append("there are limits on parts of what is counted")
     if form.matrix:
         out.append("the variable is a matrix")
     if sparsity.groups is not None:

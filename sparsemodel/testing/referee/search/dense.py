@@ -13,8 +13,12 @@ from sparsemodel.interfaces import DataFit, FloatArray, IntArray
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, Piece
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
-from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import (
+    Bound,
+    CardinalityConstraint,
+    Counted,
+    LinearConstraint,
+)
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
@@ -58,6 +62,8 @@ class Dense:
     """The counted units, as places in ``z``."""
     limit: int
     """How many of them may be nonzero."""
+    parts: tuple[tuple[frozenset[int], int], ...]
+    """Further limits: which units, and how many of them may be nonzero."""
     free: IntArray
     """Places that are not counted."""
     constraints: tuple[Any, ...]
@@ -116,9 +122,11 @@ class Dense:
     def supports(self, most: int) -> Iterator[IntArray]:
         """Yield the places that may be nonzero together, for at most ``most`` supports."""
         largest = min(self.limit, len(self.units))
-        sizes = range(largest + 1) if self.prices else (largest,)
+        sizes = range(largest + 1) if self.prices or self.parts else (largest,)
         every = chain.from_iterable(combinations(range(len(self.units)), size) for size in sizes)
         for chosen in islice(every, most):
+            if any(len(among.intersection(chosen)) > allowed for among, allowed in self.parts):
+                continue
             parts = [self.free, *(self.units[i] for i in chosen)]
             yield np.unique(np.concatenate(parts)).astype(np.intp)
 
@@ -128,7 +136,7 @@ class Dense:
         from math import comb
 
         largest = min(self.limit, len(self.units))
-        sizes = range(largest + 1) if self.prices else (largest,)
+        sizes = range(largest + 1) if self.prices or self.parts else (largest,)
         return float(sum(comb(len(self.units), size) for size in sizes))
 
 
@@ -161,10 +169,10 @@ def make_dense(
         elif isinstance(term, Ridge):
             ridge += _ridge(term, variables, starts, width)
         elif isinstance(term, Price):
-            prices.append((float(present(term.gamma)), _units(term, starts, basis)))
+            prices.append((float(present(term.gamma)), _units(term.counted, starts, basis)))
         else:
             raise Unjudged("matrix terms are enumerated elsewhere")
-    units, limit, others = _limits(constraints, starts, basis, k)
+    units, limit, parts, others = _limits(constraints, starts, basis, k)
     if prices and not units:
         units, limit = prices[0][1], len(prices[0][1])
     free = np.setdiff1d(np.arange(basis.shape[1]), np.concatenate([*units, np.empty(0)]))
@@ -177,6 +185,7 @@ def make_dense(
         tuple(prices),
         units,
         limit,
+        parts,
         free.astype(np.intp),
         others,
     )
@@ -254,9 +263,9 @@ def _ridge(
     return out
 
 
-def _units(term: Any, starts: dict[int, Any], basis: FloatArray) -> tuple[IntArray, ...]:
-    place = _places(term.expression.pieces[0], starts)
-    rows = np.arange(len(place)) if term.groups is None else np.asarray(term.groups)
+def _units(part: Counted, starts: dict[int, Any], basis: FloatArray) -> tuple[IntArray, ...]:
+    place = _places(part.expression.pieces[0], starts)
+    rows = np.arange(len(place)) if part.groups is None else np.asarray(part.groups)
     found = []
     for label in np.unique(rows):
         entries = np.atleast_1d(place[rows == label]).ravel()
@@ -266,27 +275,34 @@ def _units(term: Any, starts: dict[int, Any], basis: FloatArray) -> tuple[IntArr
 
 def _limits(
     constraints: tuple[Any, ...], starts: dict[int, Any], basis: FloatArray, k: int | None
-) -> tuple[tuple[IntArray, ...], int, tuple[Any, ...]]:
-    units: tuple[IntArray, ...] = ()
-    limit, others, owner = 0, [], None
+) -> tuple[tuple[IntArray, ...], int, tuple[tuple[frozenset[int], int], ...], tuple[Any, ...]]:
+    """Return units and limit, further limits on some of the units, and the other constraints."""
+    limits: list[tuple[tuple[IntArray, ...], int]] = []
+    others: list[Any] = []
     for constraint in constraints:
-        if isinstance(constraint, (CardinalityConstraint, EdgeCount)):
-            if owner is not None:
-                raise Unjudged("several cardinalities: its optimum is not looked for")
-            owner = constraint
-            if isinstance(constraint, CardinalityConstraint):
-                units = _units(constraint, starts, basis)
-                limit = int(present(constraint.k)) if k is None else k
-            else:
-                place = starts[id(constraint.expression.pieces[0].variable)]
-                pairs = place[np.triu_indices(len(place), 1)]
-                units = tuple(np.flatnonzero(basis[j]) for j in pairs)
-                limit = int(present(constraint.limit)) // 2 if k is None else k
+        if isinstance(constraint, CardinalityConstraint):
+            found = tuple(u for part in constraint.counted for u in _units(part, starts, basis))
+            limits.append((found, int(present(constraint.k)) if k is None else k))
+        elif isinstance(constraint, EdgeCount):
+            place = starts[id(constraint.expression.pieces[0].variable)]
+            pairs = place[np.triu_indices(len(place), 1)]
+            edges = tuple(np.flatnonzero(basis[j]) for j in pairs)
+            limits.append((edges, int(present(constraint.limit)) // 2 if k is None else k))
         elif isinstance(constraint, (Bound, LinearConstraint, NormConstraint)):
             others.append(constraint)
         elif isinstance(constraint, EdgePattern) or type(constraint).__name__:
             raise Unjudged(f"its optimum is not looked for under {type(constraint).__name__}")
-    return units, limit, tuple(others)
+    if len(limits) < 2:
+        return (*(limits[0] if limits else ((), 0)), (), tuple(others))
+    every = {tuple(unit): unit for units, _ in limits for unit in units}
+    if sum(map(len, every)) > len({place for unit in every for place in unit}):
+        raise Unjudged("units that overlap: its optimum is not looked for")
+    number = {key: i for i, key in enumerate(every)}
+    parts = tuple(
+        (frozenset(number[tuple(unit)] for unit in units), allowed) for units, allowed in limits
+    )
+    most = min(len(every), sum(allowed for _, allowed in parts))
+    return tuple(every.values()), most, parts, tuple(others)
 
 
 __all__ = ["ENTRIES", "Dense", "Rows", "make_dense"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.modelling.expressions.cardinality import CardinalityConstraint
+from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution

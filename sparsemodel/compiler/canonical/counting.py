@@ -1,0 +1,181 @@
+"""What a declaration counts, and the limits on it, as units of the canonical form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.compiler.canonical.declaration import CardSpec, CountedSpec, Declaration
+from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.interfaces import Cardinality, IntArray, Layer, ModelError
+from sparsemodel.numerics import best_units
+
+
+def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
+    """Return the constraint on the support.
+
+    Raises
+    ------
+    ModelError
+        When limits overlap without one set being part of the other, when entries are counted in
+        two ways, or when prices stand on parts of what is counted.
+    """
+    if not declaration.cards:
+        return Cardinality(layout.size, 0, free=np.arange(layout.size))
+    units = _Units(declaration, layout)
+    limits = [(units.of(card), card.k) for card in declaration.cards if card.k is not None]
+    price = _price(declaration, units)
+    for chosen, k in limits:
+        if k > chosen.size:
+            label, what = units.described
+            raise ModelError(
+                f"card({label}) <= {k}, but {label} has only {chosen.size} {what} to count. "
+                f"Use k <= {chosen.size}, or leave the constraint out."
+            )
+    layers = _layers(limits, units)
+    k = _rank(layers, units.number)
+    whole = [limit for chosen, limit in limits if chosen.size == units.number]
+    return Cardinality(
+        layout.size,
+        min([k, *whole]),
+        free=units.free,
+        groups=units.groups,
+        price=price,
+        limits=layers,
+    )
+
+
+def _price(declaration: Declaration, units: _Units) -> float:
+    """Return the price of every unit, which is the same for all."""
+    prices = np.zeros(units.number)
+    for card in declaration.cards:
+        if card.price:
+            prices[units.of(card)] += card.price
+    least, largest = prices.min(initial=np.inf), prices.max(initial=0.0)
+    if least < largest:
+        raise ModelError(
+            "A price holds for all that is counted, and here it is "
+            f"{least:g} for some and {largest:g} for others. Write one price for all of it, "
+            "`gamma * (sm.card(u) + sm.card(v))`, or a limit on each part in place of prices."
+        )
+    return float(largest)
+
+
+class _Units:
+    """The units that all cardinalities of a declaration count, numbered by their coordinates."""
+
+    def __init__(self, declaration: Declaration, layout: Layout) -> None:
+        self._layout, self._declaration = layout, declaration
+        unit = np.full(layout.size, -1, dtype=np.intp)
+        following, grouped = 0, False
+        for card in declaration.cards:
+            for part in card.counted:
+                grouped = grouped or part.groups is not None
+                following = self._enter(part, unit, following)
+        self.free: IntArray = np.flatnonzero(unit < 0)
+        self.number = following
+        if not grouped:  # units are numbered as their coordinates are
+            unit[unit >= 0] = np.arange(following)
+        self._unit: IntArray = unit
+        self.groups: IntArray | None = unit if grouped else None
+
+    def _enter(self, part: CountedSpec, unit: IntArray, following: int) -> int:
+        """Number the units of a part that are new; those known must be the same."""
+        coordinates, labels = self._labelled(part)
+        known = unit[coordinates]
+        fresh = known < 0
+        if fresh.all():
+            unit[coordinates] = following + labels
+            return following + int(labels.max(initial=-1)) + 1
+        # One unit has one label, and one label one unit, over all coordinates of both.
+        pairs = np.unique(np.stack([labels[~fresh], known[~fresh]]), axis=1)
+        touched = np.isin(labels, pairs[0])
+        sizes = np.bincount(unit[unit >= 0])[pairs[1]]
+        if (
+            np.unique(pairs[0]).size < pairs.shape[1]
+            or np.unique(pairs[1]).size < pairs.shape[1]
+            or np.any(fresh & touched)
+            or not np.array_equal(sizes, np.bincount(labels)[pairs[0]])
+        ):
+            label = self._declaration.variables[part.variable].label
+            raise ModelError(
+                f"Two cardinalities count {label} in different ways: its entries are units in one "
+                "and groups of them in another (or other groups). Count the same groups in both; "
+                "a limit on groups beside one on entries cannot be declared."
+            )
+        codes = np.unique(labels[fresh], return_inverse=True)[1].reshape(-1)
+        unit[coordinates[fresh]] = following + codes
+        return following + int(codes.max(initial=-1)) + 1
+
+    def _labelled(self, part: CountedSpec) -> tuple[IntArray, IntArray]:
+        layout = self._layout
+        if layout.is_row(part.variable):
+            label = self._declaration.variables[part.variable].label
+            raise ModelError(
+                f"{label} is an intercept row of a matrix problem and cannot be counted."
+            )
+        coordinates = layout.rows(part.variable, part.rows)
+        groups = part.groups
+        return coordinates, np.arange(coordinates.size) if groups is None else groups
+
+    def of(self, card: CardSpec) -> IntArray:
+        """Return the sorted units that a cardinality counts."""
+        if len(self._declaration.cards) == 1:
+            return np.arange(self.number)
+        parts = [self._unit[self._labelled(part)[0]] for part in card.counted]
+        return np.unique(np.concatenate(parts))
+
+    @property
+    def described(self) -> tuple[str, str]:
+        """Return what is counted first, and what it consists of, in words."""
+        first = self._declaration.cards[0].counted[0]
+        label = self._declaration.variables[first.variable].label
+        return label, "entries" if self.groups is None else "groups"
+
+
+def _layers(limits: list[tuple[IntArray, int]], units: _Units) -> tuple[Layer, ...]:
+    """Return the limits on parts of the units, inner sets first.
+
+    A set stands in the first layer above those of all sets within it.
+    """
+    parts = [(chosen, k) for chosen, k in limits if k < chosen.size < units.number]
+    parts.sort(key=lambda part: (part[0].size, part[1]))
+    sets: list[IntArray] = []
+    most: list[list[int]] = []
+    sizes: list[list[int]] = []
+    for chosen, k in parts:
+        height, repeats = 0, False
+        for level, labels in enumerate(sets):
+            inside = labels[chosen]
+            inner = np.unique(inside[inside >= 0])
+            if not inner.size:
+                continue
+            covered = np.count_nonzero(inside >= 0)
+            if sum(sizes[level][i] for i in inner) > covered:
+                raise ModelError(
+                    "Two limits count sets that overlap without one being part of the other, "
+                    "such as rows and columns of a matrix. Limits on disjoint sets and on sets "
+                    "within others can be declared; of these leave one out."
+                )
+            height = level + 1
+            repeats = inner.size == 1 and covered == chosen.size == sizes[level][inner[0]]
+        if repeats:
+            continue  # the same set with a smaller limit is there
+        if height == len(sets):
+            sets.append(np.full(units.number, -1, dtype=np.intp))
+            most.append([])
+            sizes.append([])
+        sets[height][chosen] = len(most[height])
+        most[height].append(k)
+        sizes[height].append(chosen.size)
+    return tuple(
+        Layer(labels, np.array(numbers)) for labels, numbers in zip(sets, most, strict=True)
+    )
+
+
+def _rank(layers: tuple[Layer, ...], number: int) -> int:
+    """Return how many units may be nonzero together under limits on parts of them."""
+    free = Cardinality(number, number, limits=layers)
+    return int(best_units(free, np.zeros(number)).size)
+
+
+__all__ = ["cardinality_of"]
