@@ -48,7 +48,7 @@ def main() -> int:
     peers = machine.peer_versions(arguments.peers)
     with tempfile.TemporaryDirectory(prefix="benchmarks-", dir=arguments.data_folder) as folder:
         for number, (family, threads) in enumerate(tasks, start=1):
-            label = f"[{number}/{len(tasks)}] {family}, {threads} thread{'s' * (threads > 1)}"
+            label = f"[{number}/{len(tasks)}] {family}, threads: {threads or 'as they are'}"
             print(f"{label} ...", flush=True)
             clock = time.perf_counter()
             result = _spawn(family, threads, arguments, Path(folder))
@@ -73,8 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         "--threads",
         type=int,
         nargs="+",
-        default=[1, os.cpu_count() or 1],
-        help="of BLAS: 1 and all cores without; beyond 1 only where they matter, unless named",
+        default=[1, 0],
+        help="of BLAS: 1 and 0 without, 0 for what it takes by itself, beside 1 where they matter",
     )
     parser.add_argument("--peers", type=Path, help="interpreter of the peers' environment")
     parser.add_argument(
@@ -92,7 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _spawn(family: str, threads: int, arguments: argparse.Namespace, folder: Path) -> dict:  # type: ignore[type-arg]
     """Return what the family's own process reports, or why there is nothing."""
-    environment = dict(os.environ) | {name: str(threads) for name in _THREADS}
+    environment = {name: value for name, value in os.environ.items() if name not in _THREADS}
+    environment |= {name: str(threads) for name in _THREADS if threads}
     command = [sys.executable, "-m", "benchmarks", family, "--worker"]
     command += ["--repeats", str(arguments.repeats), "--gigabytes", str(arguments.gigabytes)]
     command += ["--data-folder", str(folder)]

@@ -31,7 +31,7 @@ def describe() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "versions": versions,
-        "threads": os.environ.get("OPENBLAS_NUM_THREADS", "not set"),
+        "threads": os.environ.get("OPENBLAS_NUM_THREADS", "0"),
         "load": [round(v, 1) for v in os.getloadavg()],
     }
 

@@ -61,10 +61,9 @@ def _machine(machine: Row) -> str:
 
 
 def _circumstances(machine: Row) -> str:
-    return (
-        f"OPENBLAS_NUM_THREADS={machine['threads']}; {machine['date']}; "
-        f"load average {machine['load'][0]} at the start."
-    )
+    given = machine["threads"] != "0"  # 0: not set
+    threads = f"OPENBLAS_NUM_THREADS={machine['threads']}" if given else "threads: as they are"
+    return f"{threads}; {machine['date']}; load average {machine['load'][0]} at the start."
 
 
 def _table(rows: list[Row], threads: str) -> list[str]:
@@ -83,7 +82,7 @@ def _table(rows: list[Row], threads: str) -> list[str]:
             _number(_ratio(row, rows)),
             _number(row["passes"]),
             _number(row["peak_mb"]),
-            threads,
+            threads if threads != "0" else "as they are",
             _number(row["timing"]["repeats"] or None),
             row["notes"],
         ]

@@ -16,10 +16,10 @@ from typing import Any, final
 
 from sparsemodel.interfaces import ModelError
 
-_READ = 2.0**20
-"""Numbers that a product reads from which threads are worth waking: about a millisecond."""
+_READ = 2.0**22
+"""Numbers that a product reads from which threads are worth waking: some milliseconds."""
 
-_DONE = 2.0**25
+_DONE = 2.0**28
 """The same for operations of a matrix product or a factorisation."""
 
 _NOTHING: AbstractContextManager[None] = nullcontext()

@@ -16,9 +16,10 @@ NAMES = (
     "single_precision",
     "precision_matrices",
     "limits",
+    "threads",
 )
 """In the order of the report. Each name is a module of this package."""
 
-THREADED = ("compressed_sensing", "logistic", "single_precision")
-"""Those where BLAS has most of the work: run again with all cores. Sparse products and cosine
-transforms use one thread."""
+THREADED = ("compressed_sensing", "logistic", "single_precision", "threads")
+"""Those where BLAS has most of the work: run again with the environment as it is. Sparse products
+and cosine transforms use one thread."""
