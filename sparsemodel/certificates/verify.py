@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT, named
 from sparsemodel.certificates.dual_bounds.witness import evaluate
@@ -32,7 +32,6 @@ from sparsemodel.certificates.statements.comparison import Verification, require
 from sparsemodel.certificates.statements.derived import Statement, derive
 from sparsemodel.certificates.statements.objective_interval import Primal, primal
 from sparsemodel.certificates.statements.problem_facts import describe
-from sparsemodel.certificates.statements.stationarity import TOLERANCE
 from sparsemodel.interfaces import (
     CertificateError,
     DataError,
@@ -173,10 +172,9 @@ def _verify(
 
 
 def _value_matches(c: Certificate, at_point: Primal) -> None:
-    tolerance = 2.0 * at_point.allowance + 1e-300
-    same = c.value == at_point.value or abs(c.value - at_point.value) <= tolerance
+    reach = TWICE * at_point.allowance
+    same = c.value == at_point.value or abs(c.value - at_point.value) <= reach
     require(same, "value", c.value, at_point.value)
-    reach = 2.0 * tolerance + 1e-15 * abs(at_point.value)
     same = c.upper == at_point.upper or abs(c.upper - at_point.upper) <= reach
     require(same and c.upper >= at_point.value, "upper", c.upper, at_point.upper)
 
@@ -305,10 +303,10 @@ def _names_match(c: Certificate, form: SparseRegression, names: Sequence[str] | 
 
 
 def _stationarity_matches(c: Certificate, found: Statement) -> None:
-    one, two, size = c.stationarity, found.stationarity, found.gradient_size
+    one, two = c.stationarity, found.stationarity
     require(one.smooth == two.smooth, "stationarity.smooth", one.smooth, two.smooth)
     # Gradients that vanish are rounding noise; what they are relative to is known.
-    noise = {"residual": 1e-3 * TOLERANCE, "largest": 1e-3 * TOLERANCE * size}
+    noise = dict(zip(("residual", "largest"), found.gradient_noise, strict=True))
     for name in ("residual", "smallest", "largest", "threshold"):
         stored, value = getattr(one, name), getattr(two, name)
         same = _close(stored, value) or abs(stored - value) <= noise.get(name, 0.0)

@@ -78,7 +78,9 @@ def constant_part(problem: Problem) -> float:
 def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     """Return the gradient's size on the support and off it, and what the point's size is beside it.
 
-    On the support it is relative to the gradient where only the free coordinates are as they are.
+    On the support it is relative to the gradient where only the free coordinates are as they are,
+    both with slopes that have nothing in common with the columns of coordinates that nothing holds;
+    of those the sums of the slopes count, relative to their size.
     """
     if not all(t.loss.smooth for t in problem.terms):
         nan = math.nan
@@ -92,7 +94,8 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
         }
     reference = np.zeros(problem.shape)
     reference[problem.free] = x[problem.free]
-    g, g_free = _gradient(problem, x), _gradient(problem, reference)
+    loose = _loose(problem)
+    (g, left, noise), (g_free, _, _) = (_gradient(problem, v, loose) for v in (x, reference))
     size = math.sqrt(_squares(g_free).max(initial=0.0))
     if all(t.loss.name in ("squared_loss", "linear_term") for t in problem.terms):
         size = max(size, float(np.abs(g - g_free).max(initial=0.0)))
@@ -100,7 +103,7 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     active[problem.unit[np.flatnonzero(_nonzero(x))]] = True
     active[-1] = True
     held = ((x <= problem.lower) & (g > 0.0)) | ((x >= problem.upper) & (g < 0.0))
-    on = float(np.abs(np.where(held, 0.0, g)[active[problem.unit]]).max(initial=0.0))
+    on = float(np.abs(np.where(held, 0.0, g)[active[problem.unit]]).max(initial=0.0)) - noise
     sums = [np.bincount(problem.unit + 1, _squares(v), problem.units + 1)[1:] for v in (g, x)]
     slopes, sizes = np.sqrt(sums[0]), np.sqrt(sums[1])
     largest = float(slopes[~active[:-1]].max(initial=0.0))
@@ -113,22 +116,56 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     without = lowest <= 0.0 or problem.bounded or middle(problem.price) > 0.0
     return {
         "smooth": True,
-        "residual": on / size if size > 0.0 else 0.0,
+        "residual": max(on / size if size > 0.0 else 0.0, left, 0.0),
         "smallest": smallest,
         "largest": largest,
         "step": smallest / largest if largest > 0.0 else math.inf,
         "threshold": math.inf if without else 1.0 / lowest,
-        "size": size,
+        "noise": {
+            "residual": 1e-9 + (2.0 * noise / size if size > 0.0 else 0.0),
+            "largest": 1e-9 * size + 2.0 * noise,
+        },
     }
 
 
-def _gradient(problem: Problem, x: Any) -> Any:
+def _loose(problem: Problem) -> Any:
+    """Return the free coordinates with neither ridge nor bounds."""
+    open_ends = np.isneginf(problem.lower) & np.isposinf(problem.upper)
+    open_ends = open_ends if open_ends.ndim == 1 else open_ends.any(axis=1)
+    ridge = np.broadcast_to(middle(problem.ridge), problem.shape[:1])
+    return np.array([j for j in problem.free if open_ends[j] and ridge[j] == 0.0], dtype=int)
+
+
+def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float]:
+    """Return the gradient with the ``loose`` fitted, what is left of theirs, and its rounding."""
     ridge = middle(problem.ridge)
     out = (ridge if x.ndim == 1 else ridge[:, None]) * x
+    slopes, weights, columns = [], [], []
     for t in problem.terms:
-        slopes = t.loss.slope(middle(predictions(problem, t, x)), t.y)
-        out = out + t.matrix.T @ (middle(t.c) * slopes.T).T
-    return out
+        c = np.broadcast_to(middle(t.c), t.y.shape[:1])
+        slopes.append((c * t.loss.slope(middle(predictions(problem, t, x)), t.y).T).T)
+        weights.append(np.sqrt(c))
+        columns.append(np.asarray(t.matrix[:, loose], dtype=float))
+    left = 0.0
+    if loose.size:
+        F, r, w = np.concatenate(columns), np.concatenate(slopes), np.concatenate(weights)
+        sizes = np.linalg.norm(F, axis=0)
+        F = F / np.where(sizes > 0.0, sizes, 1.0)
+        whole = float(np.linalg.norm(r))
+        left = float(np.abs(F.T @ r).max(initial=0.0)) / whole if whole > 0.0 else 0.0
+        Q, spread, _ = np.linalg.svd(w[:, None] * F, full_matrices=False)
+        Q = Q[:, spread > 1e-13 * spread.max(initial=0.0)]
+        rest = (r.T / np.where(w > 0.0, w, 1.0)).T
+        rest = rest - Q @ (Q.T @ rest)
+        r = (w * (rest - Q @ (Q.T @ rest)).T).T
+        slopes = np.split(r, np.cumsum([s.shape[0] for s in slopes])[:-1])
+    noise = np.zeros(out.shape)
+    for t, r in zip(problem.terms, slopes, strict=True):
+        out = out + t.matrix.T @ r
+        reach = np.sqrt(_squares(np.asarray(t.matrix, dtype=float).T))
+        noise += np.multiply.outer(reach, 1.2e-16 * (r.shape[0] + 16) * np.linalg.norm(r, axis=0))
+    out[loose] = noise[loose] = 0.0
+    return out, left, float(noise.max(initial=0.0))
 
 
 def _squares(v: Any) -> Any:

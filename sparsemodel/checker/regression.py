@@ -194,7 +194,7 @@ def _first_order(
     stated = body["stationarity"]
     if stated["smooth"] is not facts["smooth"]:
         raise Refuted("line 'stationarity.smooth' is not so.")
-    noise = {"residual": 1e-9, "largest": 1e-9 * facts.get("size", 0.0)}
+    noise = facts.get("noise", {})
     for name in ("residual", "smallest", "largest", "threshold"):
         one, two = real(stated[name]), facts[name]
         if not (near(one, two, abs(two)) or abs(one - two) <= noise.get(name, 0.0)):

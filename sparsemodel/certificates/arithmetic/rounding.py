@@ -24,6 +24,10 @@ CAUTION = 4.0
 another order or on another machine, differ by twice the allowance at most; so that a check that
 subtracts it once never proves less than the search claimed."""
 
+TWICE = 2.02
+"""Rounding allowances by which two computations of the same objective may differ: each is within
+its own of the exact one, and the allowances themselves are within a hundredth of each other."""
+
 _OPERATIONS = 32.0
 """Rounding errors, in units of the magnitude of its terms, that one evaluation of a loss or a
 conjugate may commit: a few elementary operations and one or two library functions of a few ulp."""
@@ -82,6 +86,7 @@ def conjugate_error(
 __all__ = [
     "CAUTION",
     "TINY",
+    "TWICE",
     "U",
     "add_down",
     "add_up",

@@ -50,8 +50,9 @@ class Statement:
     constant: float
     """What the objective adds whatever the coefficients are."""
     stationarity: Stationarity
-    gradient_size: float
-    """What the gradients of ``stationarity`` are measured by."""
+    gradient_noise: tuple[float, float]
+    """How far the gradients of ``stationarity`` may be off elsewhere: the relative one on the
+    support, and the largest off it."""
     zero: bool
     """Whether the objective is zero up to rounding."""
     assumptions: tuple[Assumption, ...]
@@ -119,7 +120,7 @@ def derive(
         # Impossible for convex losses with right conjugates: one of the two was broken.
         assumptions.append(Assumption(_contradiction(form), True, False))
         bound = Bound(-math.inf, math.inf, bound.method, CONTRADICTION)
-    facts, size = first_order(
+    facts, noise = first_order(
         form, x, extraction=_proved(form, witness, bound, searched), at_zero=at_zero
     )
     null = null_value(form)
@@ -130,7 +131,7 @@ def derive(
         null_value=null,
         constant=constant_part(form),
         stationarity=facts,
-        gradient_size=size,
+        gradient_noise=noise,
         zero=zero,
         assumptions=tuple(assumptions),
     )

@@ -10,16 +10,24 @@ JMLR 2021, section 2). With a ridge :math:`\lambda` a point that is :math:`1/\la
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.products import adjoint, predictions
+from sparsemodel.certificates.arithmetic.products import (
+    adjoint,
+    adjoint_error,
+    column_norms,
+    predictions,
+)
+from sparsemodel.certificates.dual_bounds.unpenalised import free_columns, unbounded_coordinates
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.documents.numbers import number
 from sparsemodel.interfaces import (
     FloatArray,
+    IntArray,
     SparseRegression,
     coordinate_scores,
 )
@@ -42,8 +50,9 @@ class Stationarity:
     """Whether the losses have a gradient everywhere; nothing else is meaningful otherwise."""
     residual: float
     """Largest gradient on the support (bounds respected), relative to that where the counted
-    coordinates are zero and the others as they are: an offset that an intercept absorbs does not
-    make it smaller."""
+    coordinates are zero and the others as they are, both of losses that an intercept and its like
+    have been fitted to: offsets of the target or of columns do not make it smaller. For an
+    intercept itself, the sum of the slopes relative to what their sizes allow."""
     smallest: float
     """Smallest size of a unit of the support; infinite when fewer than ``k`` are used."""
     largest: float
@@ -89,14 +98,76 @@ class Stationarity:
 
 def gradient(form: SparseRegression, x: FloatArray) -> FloatArray:
     """Return the gradient of the objective, in float64."""
-    support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     out = np.array(form.ridge * x if x.ndim == 1 else form.ridge[:, None] * x)
+    for term, slopes in zip(form.terms, _slopes(form, x), strict=True):
+        out += adjoint(term.design, slopes)
+    return out
+
+
+def _slopes(form: SparseRegression, x: FloatArray) -> list[FloatArray]:
+    """Return the gradient of every term in its predictions."""
+    support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    out = []
     for term in form.terms:
         u, _ = predictions(term.design, x, support)
         if term.offset is not None:
             u = u + term.offset
-        out += adjoint(term.design, term.loss.gradient(u, term.target, term.weights))
+        out.append(term.loss.gradient(u, term.target, term.weights))
     return out
+
+
+@final
+class _FreeColumns:
+    """The columns of coordinates that fit whatever they can: neither counted, nor held."""
+
+    def __init__(self, form: SparseRegression, index: IntArray) -> None:
+        self._form, self.index = form, index
+        columns = free_columns(form, index)
+        squares = sum(np.sum(np.square(c), axis=0) for c in columns)
+        self._sizes = np.sqrt(np.where(np.asarray(squares) > 0.0, squares, 1.0))
+        self._columns = [c / self._sizes for c in columns]
+        self._roots = [np.sqrt(term.weights) for term in form.terms]
+
+    def gradient(self, x: FloatArray) -> tuple[FloatArray, float, float]:
+        r"""Return the gradient once these coordinates are fitted, to first order, and what is left.
+
+        With slopes :math:`r` in the predictions and weights :math:`c` of the observations,
+        :math:`r - C F (F^T C F)^+ F^T r` is orthogonal to the columns :math:`F`, so that offsets
+        drop out. What is left of :math:`F^T r` itself is relative to
+        :math:`\|F_j\| \|r\|`. The last number bounds the rounding errors of the gradient.
+        """
+        form, slopes = self._form, _slopes(self._form, x)
+        ridge = form.ridge if x.ndim == 1 else form.ridge[:, None]
+        left = 0.0
+        if self.index.size:
+            total = sum(c.T @ r for c, r in zip(self._columns, slopes, strict=True))
+            size = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
+            left = float(np.abs(total).max(initial=0.0)) / size if size > 0.0 else 0.0
+            slopes = self._orthogonal(slopes)
+        out, noise = np.array(ridge * x), np.zeros(x.shape)
+        for term, r in zip(form.terms, slopes, strict=True):
+            out += adjoint(term.design, r)
+            noise += adjoint_error(column_norms(term.design), term.design.shape[0], r)
+        out[self.index] = noise[self.index] = 0.0
+        return out, left, float(noise.max(initial=0.0))
+
+    def _orthogonal(self, slopes: list[FloatArray]) -> list[FloatArray]:
+        def shaped(c: FloatArray, r: FloatArray) -> FloatArray:
+            return c if r.ndim == 1 else c[:, None]
+
+        rooted = np.concatenate(
+            [c * root[:, None] for c, root in zip(self._columns, self._roots, strict=True)]
+        )
+        scaled = np.concatenate(
+            [
+                np.divide(r, shaped(root, r), out=np.zeros(r.shape), where=shaped(root, r) > 0.0)
+                for r, root in zip(slopes, self._roots, strict=True)
+            ]
+        )
+        for _ in range(2):  # what rounding left the first time
+            scaled = scaled - rooted @ np.linalg.lstsq(rooted, scaled, rcond=1e-13)[0]
+        parts = np.split(scaled, np.cumsum([r.shape[0] for r in slopes])[:-1])
+        return [shaped(root, part) * part for root, part in zip(self._roots, parts, strict=True)]
 
 
 def stationarity(
@@ -116,19 +187,22 @@ def first_order(
     *,
     extraction: FloatArray | None = None,
     at_zero: bool = False,
-) -> tuple[Stationarity, float]:
-    """Return the facts, and the size of a gradient that they are measured by.
+) -> tuple[Stationarity, tuple[float, float]]:
+    """Return the facts, and how far other computations of ``residual`` and ``largest`` may be off.
 
     ``at_zero`` measures by the gradient where all coordinates are zero, as files of the first
     version do.
     """
     if not form.traits.smooth:
-        return Stationarity(False, np.nan, np.nan, np.nan, np.inf), 0.0
+        return Stationarity(False, np.nan, np.nan, np.nan, np.inf), (0.0, 0.0)
     sparsity = form.sparsity
-    reference = np.zeros(form.shape)
-    if not at_zero:
+    reference, loose = np.zeros(form.shape), unbounded_coordinates(form)
+    if at_zero:
+        loose = loose[:0]
+    else:
         reference[sparsity.free] = x[sparsity.free]
-    g, scale = gradient(form, x), gradient(form, reference)
+    fitted = _FreeColumns(form, loose)
+    (g, left, noise), (scale, _, _) = fitted.gradient(x), fitted.gradient(reference)
     active = np.zeros(sparsity.units, dtype=bool)
     active[sparsity.active_units(x)] = True
     inside = np.zeros(sparsity.size, dtype=bool)
@@ -138,8 +212,8 @@ def first_order(
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scale).max(initial=0.0)))
-    on = float(np.abs(moving[inside]).max(initial=0.0))
-    residual = on / size if size > 0.0 else 0.0
+    on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - noise)
+    residual = max(on / size if size > 0.0 else 0.0, left)
     slopes = np.sqrt(sparsity.unit_scores(coordinate_scores(g)))
     sizes = np.sqrt(sparsity.unit_scores(coordinate_scores(x)))
     largest = float(slopes[~active].max(initial=0.0))
@@ -147,7 +221,9 @@ def first_order(
     smallest = float(sizes[active].min(initial=np.inf)) if full else 0.0
     if not full and largest <= TOLERANCE * size:
         smallest = np.inf  # unused units would not be used: the constraint is not active
-    return Stationarity(True, residual, smallest, largest, _threshold(form, extraction)), size
+    facts = Stationarity(True, residual, smallest, largest, _threshold(form, extraction))
+    near = 1e-3 * TOLERANCE
+    return facts, (near + (2.0 * noise / size if size > 0.0 else 0.0), near * size + 2.0 * noise)
 
 
 def _projected(form: SparseRegression, x: FloatArray, g: FloatArray) -> FloatArray:

@@ -93,7 +93,7 @@ class HessianRows:
         self.exact = True
         self._free = objective.cardinality.free
         self._eliminate(self._whole_diagonal(places))
-        if self.size <= min(_WHOLE, 10 * places + _LIKELY) and self.size > places:
+        if self.exact and places < self.size <= min(_WHOLE, 10 * places + _LIKELY):
             self._form(np.arange(self.size))
 
     # ---- what is asked for -------------------------------------------------------------------
