@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -109,3 +110,26 @@ def test_curvature_is_not_taken_from_a_singular_matrix():
     assert deceived > 20
     honest = squared(np.eye(2), [1.0, 1.0], 1, 0.0)
     assert verified(honest, Extraction(np.full(2, 0.99)))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, -1e7, 1e9])
+def test_offsets_of_columns_make_nothing_stationary(offset):
+    rng = np.random.default_rng(1)
+    X = np.round(rng.standard_normal((30, 3)) * 64) / 64
+    y = X @ [2.0, -1.0, 0.0] + np.round(rng.standard_normal(30) * 64) / 64
+    A = np.column_stack([X + offset, np.ones(30)])  # exact
+    form = squared(A, y, 2, 0.0)
+    form = replace(form, sparsity=Cardinality(4, 2, free=np.array([3])))
+    centred = X - X.mean(axis=0)
+    w = np.linalg.lstsq(centred[:, :2], y - y.mean(), rcond=None)[0]
+    for factor, right in ((1.0, True), (1.001, False), (0.9, False)):
+        x = np.array([*(factor * w), 0.0, 0.0])
+        x[3] = np.mean(y - A[:, :3] @ x[:3])
+        found = stationarity(form, x)
+        assert found.stationary == right
+        if not right:  # as if the data had been centred
+            wanted = np.abs(centred.T @ (centred @ x[:3] - y + y.mean()))[:2].max()
+            size = np.abs(centred.T @ (y - y.mean())).max()
+            assert found.residual == pytest.approx(wanted / size, rel=0.1)
+    x[3] += 0.1  # an intercept that is not the best one
+    assert not stationarity(form, x).stationary

@@ -16,7 +16,7 @@ def chain(p: int = 8, n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 
 def declared(S: np.ndarray, k: int, *more):
     omega = sm.Variable(S.shape, symmetric=True, name="Omega")
-    goal = sm.minimize(-sm.log_det(omega) + sm.trace(S @ omega))
+    goal = sm.minimize(sm.trace(S @ omega) - sm.log_det(omega))
     return omega, sm.Problem(goal, [sm.card(sm.offdiag(omega)) <= 2 * k, *more])
 
 

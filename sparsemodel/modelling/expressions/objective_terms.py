@@ -83,6 +83,10 @@ class ObjectiveLike(Symbolic, ABC):
             raise ModelError("The difference of two terms is not convex.")
         if isinstance(other, AffineLike):
             return self + linear_term(-other)
+        if isinstance(other, Symbolic) and not isinstance(other, Quantity):
+            if hasattr(other, "__rsub__"):
+                return NotImplemented  # a concave function: the other side knows how
+            raise ModelError(f"{other!r} cannot be subtracted from an objective.")
         return self + -real_number(other, where="A constant")
 
     def __rsub__(self, other: Any) -> Objective:

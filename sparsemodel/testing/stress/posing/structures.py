@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -60,34 +61,61 @@ def cvxpy() -> Any:
 
 
 def symmetric_matrices(court: Court) -> None:
-    """Pose squared losses of a symmetric variable, with patterns and eigenvalue bounds."""
+    """Pose likelihoods, and in one of four problems squares, of a symmetric variable.
+
+    With patterns and eigenvalue bounds, which only likelihoods know.
+    """
     rng, p = court.rng, int(court.rng.integers(2, 6))
     omega = sm.Variable((p, p), symmetric=True, name="Omega")
-    t = rng.standard_normal((p + 3, p))
-    y = rng.standard_normal((p + 3, p)) if rng.random() < 0.5 else t @ _symmetric(court, p)
-    lam = pick(court, (0.0, 0.01, 1.0))
+    goal = _squares(court, omega) if rng.random() < 0.25 else _likelihood(court, omega)
     constraints: list[Any] = []
     choice = rng.random()
     if choice < 0.7:
-        limit = 2 * int(rng.integers(0, p))
+        limit = pick(court, (1, 2)) * int(rng.integers(0, p))
         made = court.ask("declare", lambda: sm.card(sm.offdiag(omega)) <= limit)
         constraints += [] if made is None else [made]
-    elif choice < 0.85:
+    elif choice < 0.8:
         made = court.ask("declare", lambda: sm.card(omega, axis=1) <= max(1, p // 2))
         constraints += [] if made is None else [made]
     if rng.random() < 0.4:
-        constraints.append(omega >> pick(court, (0.1, 1.0)))
-    if rng.random() < 0.2:
-        constraints.append(omega << 3.0)
+        constraints.append(omega >> pick(court, (0.1, 1.0, 5.0)))
+    if rng.random() < 0.3:
+        constraints.append(omega << pick(court, (3.0, 10.0)))
     if rng.random() < 0.3:
         constraints.append(sm.forbidden_edges(omega, [(0, 1)]))
-    problem = posed(
-        court,
-        lambda: sm.minimize(sm.squared_loss(t @ omega, y) + sm.ridge(omega, lam)),
-        constraints,
-    )
+    elif rng.random() < 0.3:
+        constraints.append(sm.required_edges(omega, [(0, 1)]))
+    problem = posed(court, goal, constraints)
     if problem is not None:
-        answers(court, problem)
+        answers(court, problem, prove=rng.random() < 0.3)
+
+
+def _squares(court: Court, omega: sm.Variable) -> Callable[[], Any]:
+    """Return squared losses and a ridge."""
+    rng, p = court.rng, omega.shape[0]
+    t = rng.standard_normal((p + 3, p))
+    y = rng.standard_normal((p + 3, p)) if rng.random() < 0.5 else t @ _symmetric(court, p)
+    lam = pick(court, (0.0, 0.01, 1.0))
+    return lambda: sm.minimize(sm.squared_loss(t @ omega, y) + sm.ridge(omega, lam))
+
+
+def _likelihood(court: Court, omega: sm.Variable) -> Callable[[], Any]:
+    """Return a likelihood in one of its spellings: of observations, of moments, of two samples."""
+    rng, p = court.rng, omega.shape[0]
+    n = int(rng.integers(2, 6 * p))
+    x = rng.standard_normal((n, p)) @ rng.standard_normal((p, p))
+    x *= pick(court, (1.0, 1.0, 1e-3, 1e4))
+    s, kind = x.T @ x / n, rng.random()
+    if kind < 0.3:
+        return lambda: sm.minimize(sm.gaussian_nll(omega, data=x))
+    if kind < 0.6:
+        factor, shift = pick(court, (0.5, 1.0, 7.0)), pick(court, (0.0, -3.0))
+        return lambda: sm.minimize(factor * (sm.trace(s @ omega) - sm.log_det(omega)) + shift)
+    if kind < 0.8:
+        return lambda: sm.minimize(
+            -2.0 * sm.log_det(omega) + sm.trace(s @ omega) + 0.5 * sm.trace(np.eye(p) @ omega)
+        )
+    return lambda: sm.minimize(sm.gaussian_nll(omega, s, shrinkage=pick(court, (0.1, 0.9))))
 
 
 def _symmetric(court: Court, p: int) -> FloatArray:
