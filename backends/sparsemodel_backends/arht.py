@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     coordinate_scores,
 )
-from sparsemodel.interfaces.standing import Theorem
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
     GreedySupport,
     RidgedObjective,

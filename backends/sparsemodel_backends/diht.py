@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
-from sparsemodel.interfaces.standing import Role, Theorem
+from sparsemodel.interfaces.self_description import Role, Theorem
 from sparsemodel.numerics import (
     Dual,
     conjugate_slope,

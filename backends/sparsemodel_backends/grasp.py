@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.interfaces.standing import Theorem
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import GreedySupport, support_units, top_k
 from sparsemodel_backends.theorems.tight import THEOREM_07
 

@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.interfaces.standing import Theorem
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
     batch_count,
     drawn_block,

@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.interfaces.standing import Theorem
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import normalised_step, project
 from sparsemodel_backends.theorems.grahtp import THEOREM_2B
 from sparsemodel_backends.theorems.tight import THEOREM_06

@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     coordinate_scores,
 )
-from sparsemodel.interfaces.standing import Theorem
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import conjugate_gradients, mean_curvature, newton_solver, select
 from sparsemodel_backends.theorems import nhtp
 

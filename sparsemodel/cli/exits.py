@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
 
 
 class Exit(IntEnum):
-    """What the shell is told; the values are part of the interface and never change meaning."""
+    """What the shell gets; the values are part of the interface and never change meaning."""
 
     OK = 0
     INTERRUPTED_OUTPUT = 1

@@ -68,7 +68,7 @@ from sparsemodel.interfaces.loss import (
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.objective import LastFactor, Memo, Objective, Point, Work
 from sparsemodel.interfaces.region import Ball, Linear, OneNormBall, Region
-from sparsemodel.interfaces.standing import Prior, Role
+from sparsemodel.interfaces.self_description import Prior, Role
 
 __all__ = [
     "Access",

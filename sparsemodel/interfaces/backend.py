@@ -29,7 +29,7 @@ from sparsemodel.interfaces.loss import (
 )
 from sparsemodel.interfaces.numeric import FloatArray, IntArray
 from sparsemodel.interfaces.objective import Objective, Point
-from sparsemodel.interfaces.standing import Prior, Role, Theorem
+from sparsemodel.interfaces.self_description import Prior, Role, Theorem
 
 
 @final

@@ -33,7 +33,7 @@ class Access(Flag):
 @final
 @dataclass(frozen=True, slots=True)
 class NormBound:
-    """A number standing for a spectral norm, with how it relates to the true value."""
+    """A number in the place of a spectral norm, with how it relates to the true value."""
 
     value: float
     kind: Literal["exact", "upper", "estimate"]

@@ -50,7 +50,7 @@ def real_number(
     """
     value = _checked(value, where, "a real number")
     try:
-        with np.errstate(all="ignore"):  # longer floats that overflow are told from the result
+        with np.errstate(all="ignore"):  # longer floats that overflow show in the result
             number = float(value)
     except OverflowError as overflow:
         raise error(

@@ -325,7 +325,7 @@ class Problem:
 
         Bounds that cost a pass over the data are tried first. Where they leave a gap the
         relaxation is solved: tenths of a second for a thousand rows and columns, seconds for ten
-        thousand columns, longer with kinked losses and without much ridge. Where there are no more
+        thousand columns, longer with nonsmooth losses and without much ridge. Where there are no more
         than 2000 supports, or the backend was ``exhaustive``, a search over the supports goes on
         from there, for a few seconds at most. ``time_limit`` (seconds, None for 60) ends the search
         for a better bound; the best one so far is reported.

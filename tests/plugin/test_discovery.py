@@ -19,7 +19,7 @@ from sparsemodel import registry
 from sparsemodel.cli import main
 from sparsemodel.cli.exits import Exit
 from sparsemodel.interfaces import Prior, Role
-from sparsemodel.interfaces.standing import Guarantee, Theorem
+from sparsemodel.interfaces.self_description import Guarantee, Theorem
 
 PROJECT = Path(__file__).parent / "sparsemodel-stranger"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparsemodel.interfaces.standing import Constants, Setting, levels
+from sparsemodel.interfaces.self_description import Constants, Setting, levels
 from sparsemodel_backends.theorems import arht, diht, grahtp, nhtp, tight
 
 UNKNOWN = (0.0, math.inf)

@@ -11,7 +11,7 @@ from sparsemodel.certificates.theory import theory
 from sparsemodel.certificates.theory.constants import Curvatures, enclose
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
-from sparsemodel.interfaces.standing import Setting
+from sparsemodel.interfaces.self_description import Setting
 from sparsemodel.losses import LogisticLoss, SquaredLoss
 
 LEVELS = (1, 2, 3, 5, 7)

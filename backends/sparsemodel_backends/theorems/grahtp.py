@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sparsemodel.interfaces.standing import (
+from sparsemodel.interfaces.self_description import (
     FAILS,
     HOLDS,
     OPEN,

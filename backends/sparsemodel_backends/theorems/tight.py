@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from sparsemodel.interfaces.standing import (
+from sparsemodel.interfaces.self_description import (
     FAILS,
     HOLDS,
     OPEN,

@@ -93,7 +93,7 @@ class NodeBounder(ABC):
     rounding: float = 0.0
 
     @abstractmethod
-    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+    def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return what the node's start proves as it is, for next to nothing; None for nothing."""
 
     @abstractmethod

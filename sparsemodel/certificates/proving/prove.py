@@ -34,7 +34,7 @@ from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
 from sparsemodel.certificates.proving.records.replay import Checked, checked, tree_bound
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
 from sparsemodel.certificates.proving.records.writing import Recorder
-from sparsemodel.certificates.proving.search import Search, Standing
+from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.proving.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
 from sparsemodel.certificates.statements.exact_fit import exact_fit
@@ -69,7 +69,7 @@ class _Task:
     tree: Any
     """Of an earlier proof; None where there is none."""
     deadline: float | None
-    progress: Callable[[Standing], object] | None
+    progress: Callable[[Snapshot], object] | None
     max_nodes: int | None
 
     def search(self, *, quick: bool) -> Search:
@@ -138,7 +138,7 @@ def prove(
     duals: Sequence[tuple[FloatArray, ...]] = (),
     backend: str = "",
     history: Sequence[Iteration] = (),
-    progress: Callable[[Standing], object] | None = None,
+    progress: Callable[[Snapshot], object] | None = None,
     resume: Certificate | None = None,
     bounds: CoefficientBounds | None = None,
     known: Sequence[Candidate] = (),
@@ -169,7 +169,7 @@ def prove(
     history
         The solver's iterations, for the picture.
     progress
-        Called with each :class:`Standing`; returning True ends the search.
+        Called with each :class:`Snapshot`; returning True ends the search.
     resume
         The certificate of an earlier proof of this problem. Its bounds are evaluated again, the
         parts that it closed stay closed, and the search goes on with the others.

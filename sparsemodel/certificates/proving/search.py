@@ -24,7 +24,7 @@ from sparsemodel.certificates.proving.records.writing import Recorder
 
 @final
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Snapshot:
     """Where a proof stands, for progress reports."""
 
     seconds: float
@@ -48,7 +48,7 @@ class Search:
         *,
         allowed: Callable[[float], float],
         deadline: float | None = None,
-        progress: Callable[[Standing], object] | None = None,
+        progress: Callable[[Snapshot], object] | None = None,
         max_nodes: int | None = None,
     ) -> None:
         """``allowed`` is the gap that may be left for an upper bound.
@@ -70,7 +70,7 @@ class Search:
         self.fixed: int = 0
         self.first: Relaxed | None = None
         """The last relaxation of the whole problem, or of what fixing left of it."""
-        self.history: list[Standing] = []
+        self.history: list[Snapshot] = []
 
     # ---- what is needed, what is proved ------------------------------------------------------
 
@@ -91,10 +91,10 @@ class Search:
         """Return how many parts are not closed."""
         return len(self._open) + self._given_up
 
-    def standing(self) -> Standing:
+    def snapshot(self) -> Snapshot:
         """Return where the proof stands."""
         seconds = time.perf_counter() - self._began
-        return Standing(seconds, self.nodes, self.open, self.incumbent.upper, self.bound)
+        return Snapshot(seconds, self.nodes, self.open, self.incumbent.upper, self.bound)
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Search:
         return self._report() or self._late() or many
 
     def _report(self) -> bool:
-        now = self.standing()
+        now = self.snapshot()
         self.history.append(now)
         stop = self._progress is not None and self._progress(now) is True
         self._stopped = self._stopped or stop
@@ -168,7 +168,7 @@ class Search:
     def _relax(self, node: Node, *, exact: bool = False) -> Proved | None:
         """Solve a node's relaxation and raise its bound by what is proved."""
         aim = Aim(self.cutoff, self.incumbent.upper, self._deadline, exact)
-        found = None if self.nodes else node.part.at_sight(node, aim)
+        found = None if self.nodes else node.part.at_start(node, aim)
         if found is None or not self._closes(node, found):
             found = node.part.relax(node, aim)
         if found is None:
@@ -266,4 +266,4 @@ class Search:
                 self._push(parent.child(own, decision, bound, (number, side)))
 
 
-__all__ = ["Search", "Standing"]
+__all__ = ["Search", "Snapshot"]

@@ -1,7 +1,7 @@
 r"""Whether a fit is exact as far as float64 can tell: the objective is zero up to rounding.
 
 An objective of 1e-30 where the bound is 0 has a relative gap of 100 %, and yet nothing is left to
-gain. It is told from a small objective by its residuals, observation by observation:
+gain. It is distinguished from a small objective by its residuals, observation by observation:
 
 .. math:: |r_i| \le 1024\, \epsilon\, \max(|z_i|, q), \qquad \epsilon = 2^{-52},
 
@@ -68,7 +68,7 @@ def _largest(term: Term, reach: FloatArray) -> FloatArray:
 
 
 def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None:
-    """Return the residuals that rounding explains, term by term; None where it cannot be told."""
+    """Return the residuals that rounding explains, term by term; None where that is not known."""
     if form.sparsity.free.size > _MOST_FREE:
         return None
     aims = [t.target if t.offset is None else t.target - t.offset for t in terms]

@@ -2,6 +2,6 @@
 
 from sparsemodel.certificates.theory.build import theory
 from sparsemodel.certificates.theory.summary import Theory
-from sparsemodel.interfaces.standing import Constants, Guarantee
+from sparsemodel.interfaces.self_description import Constants, Guarantee
 
 __all__ = ["Constants", "Guarantee", "Theory", "theory"]

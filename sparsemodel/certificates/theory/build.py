@@ -16,7 +16,7 @@ from sparsemodel.certificates.theory.hessians import (
 )
 from sparsemodel.certificates.theory.summary import Theory
 from sparsemodel.interfaces import FloatArray, SparseRegression, UnsupportedProblemError
-from sparsemodel.interfaces.standing import Constants, Guarantee, Setting, levels
+from sparsemodel.interfaces.self_description import Constants, Guarantee, Setting, levels
 from sparsemodel.numerics.budget import ending_by
 from sparsemodel.registry import usable_backends
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U, gamma
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.interfaces.standing import Constants
+from sparsemodel.interfaces.self_description import Constants
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, eigenvalue_cost
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from sparsemodel.documents import Document, Facts, Paragraph, Section, Table, as_notebook, as_text
-from sparsemodel.interfaces.standing import Constants, Guarantee
+from sparsemodel.interfaces.self_description import Constants, Guarantee
 
 _SIDES = (
     "M is not below the first of its numbers and m not above the second of its own: supports that "

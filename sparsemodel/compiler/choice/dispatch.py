@@ -8,9 +8,10 @@ from sparsemodel.compiler.choice.effort import Effort, patience
 from sparsemodel.compiler.choice.openings import choose
 from sparsemodel.compiler.choice.precision_openings import choose_precision
 from sparsemodel.compiler.choice.recipes import is_recipe, parse
+from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.plans.plan import Plan
-from sparsemodel.compiler.plans.stage import Others, Rejection, Stage
+from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.compiler.plans.wording import describe, notes_for, restricted_words
 from sparsemodel.compiler.reductions import Reduced
 from sparsemodel.interfaces import (
@@ -55,8 +56,8 @@ def make_plan(
     return Plan(
         problem=describe(form),
         stages=stages,
-        others=Others((lambda: _others(reduced.form, ran)) if backend is None else tuple),
-        told=facts.told(reduced.form, reduced.gradient),
+        others=Deferred((lambda: _others(reduced.form, ran)) if backend is None else tuple),
+        known=facts.read_later(reduced.form, reduced.gradient),
         reductions=tuple(r.describe() for r in reduced.reductions),
         adapters=tuple(dict.fromkeys(words)),
         restricted=restricted_words(reduced.form),

@@ -8,7 +8,8 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from sparsemodel.compiler.facts.fact_sheet import Fact, FactSheet, Told, bytes_words
+from sparsemodel.compiler.deferred import Deferred
+from sparsemodel.compiler.facts.fact_sheet import Fact, FactSheet, bytes_words, in_order
 from sparsemodel.compiler.facts.probes import Guess, Screened
 from sparsemodel.designs import SparseDesign, StackedDesign, TransformedDesign
 from sparsemodel.interfaces import (
@@ -77,20 +78,21 @@ class Facts(FactSheet):
             text = "no ridge on every counted coordinate"
             self.record("strong convexity", "none known", "derived", text)
 
-    def told(self, form: Form, gradient: FloatArray | None) -> Told:
+    def read_later(self, form: Form, gradient: FloatArray | None) -> Deferred[Fact]:
         """Return the facts for a plan of the reduced ``form``; those nobody reads cost nothing."""
         user = self.form
 
-        def rest() -> tuple[Fact, ...]:
+        def everything() -> tuple[Fact, ...]:
             sheet = FactSheet()
             if isinstance(form, SparseRegression):
                 self._for_readers(sheet, user, form, gradient)
             new = [fact for fact in self.recorded if fact.name == "correlation"]
             known = {fact.name for fact in found}
-            return tuple(fact for fact in (*new, *sheet.recorded) if fact.name not in known)
+            rest = (fact for fact in (*new, *sheet.recorded) if fact.name not in known)
+            return in_order((*found, *rest))
 
         found = self.recorded
-        return Told(found, rest)
+        return Deferred(everything)
 
     def _for_readers(
         self,
@@ -175,7 +177,7 @@ class Facts(FactSheet):
 
     def _gradient_of_losses(self) -> FloatArray:
         objective = RegressionObjective(self.form)
-        with np.errstate(all="ignore"):  # what overflows is told from the result
+        with np.errstate(all="ignore"):  # what overflows shows in the result
             return objective.gradient(objective.point_from(np.zeros(self.form.shape)))
 
     def _refuse_nonfinite(self) -> None:
@@ -227,7 +229,7 @@ class Facts(FactSheet):
         self.record("column sizes", text, "measured", "all entries", 0.5)
         return total
 
-    @np.errstate(all="ignore")  # what overflows is told from the result
+    @np.errstate(all="ignore")  # what overflows shows in the result
     def screened(self, form: SparseRegression, gradient: FloatArray) -> Screened:
         """Return the columns with the largest gradients; read once."""
         if self._screened is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Literal, final
 
+from sparsemodel.compiler.deferred import Deferred, known
 from sparsemodel.interfaces import FloatArray, Form
 
 Provenance = Literal["declared", "derived", "measured", "estimated"]
@@ -28,7 +29,7 @@ _ORDER = (
     "conditioning",
     "noise",
 )
-"""First words of names, in the order in which facts are told; others come last."""
+"""First words of names, in the order in which facts are listed; others come last."""
 
 
 @final
@@ -49,36 +50,6 @@ class Fact:
         """Return how it was come by, and what that cost."""
         cost = f", {max(self.passes, 0.001):.2g} passes" if self.passes else ""
         return f"[{self.provenance}: {self.source}{cost}]"
-
-
-@final
-class Told:
-    """The facts of one plan: those that were decided on, and the rest when they are read.
-
-    Pickled and copied with all of them, and without the data they come from.
-    """
-
-    def __init__(
-        self, found: tuple[Fact, ...], rest: Callable[[], tuple[Fact, ...]] | None = None
-    ) -> None:
-        self._found = found
-        self._rest = rest
-
-    @property
-    def facts(self) -> tuple[Fact, ...]:
-        """Return all facts, in the order in which they are told."""
-        if self._rest is not None:
-            self._found, self._rest = (*self._found, *self._rest()), None
-        return tuple(sorted(self._found, key=_place))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Told, (self.facts,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Told) and self.facts == other.facts
-
-    def __hash__(self) -> int:
-        return hash(self.facts)
 
 
 class FactSheet:
@@ -104,9 +75,14 @@ class FactSheet:
         """Keep a fact for ``explain()``."""
         self._recorded[name] = Fact(name, value, provenance, source, passes)
 
-    def told(self, form: Form, gradient: FloatArray | None) -> Told:
+    def read_later(self, form: Form, gradient: FloatArray | None) -> Deferred[Fact]:
         """Return the facts for a plan of the reduced ``form``."""
-        return Told(self.recorded)
+        return known(in_order(self.recorded))
+
+
+def in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts in the order in which they are listed."""
+    return tuple(sorted(facts, key=_place))
 
 
 def _place(fact: Fact) -> int:
@@ -123,4 +99,4 @@ def bytes_words(size: float) -> str:
     return f"{size:.3g} GB"
 
 
-__all__ = ["Fact", "FactSheet", "Provenance", "Told", "bytes_words"]
+__all__ = ["Fact", "FactSheet", "Provenance", "bytes_words", "in_order"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from sparsemodel.compiler.facts.fact_sheet import Fact, Told
+from sparsemodel.compiler.deferred import Deferred
+from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.graph import plan_graph
-from sparsemodel.compiler.plans.stage import Others, Rejection, Stage
+from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
 
 _AFTERWARDS = (
@@ -23,9 +24,9 @@ class Plan:
     problem: str
     """One line: what is minimised over what."""
     stages: tuple[Stage, ...]
-    others: Others
+    others: Deferred[Rejection]
     """The backends that are not used; read them as :attr:`rejected`."""
-    told: Told
+    known: Deferred[Fact]
     """What is known; the rest of it is found when somebody reads :attr:`facts`."""
     reductions: tuple[str, ...]
     restricted: str
@@ -42,7 +43,7 @@ class Plan:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Return what is known of the problem; what no decision needed is found when first read."""
-        return self.told.facts
+        return self.known.found
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:

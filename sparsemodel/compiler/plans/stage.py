@@ -1,10 +1,9 @@
-"""The stages of a plan, and the backends that are none."""
+"""The stages of a plan, and the backends that are not used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Literal, final
 
 from sparsemodel.compiler.adapters import innermost
 from sparsemodel.interfaces import Backend
@@ -49,33 +48,4 @@ class Rejection:
     """Whether it could solve the problem, and another plan is preferred."""
 
 
-@final
-class Others:
-    """The backends that are not used; found when somebody reads them."""
-
-    def __init__(self, find: Callable[[], tuple[Rejection, ...]]) -> None:
-        self._find = find
-        self._found: tuple[Rejection, ...] | None = None
-
-    @property
-    def found(self) -> tuple[Rejection, ...]:
-        """Return them."""
-        if self._found is None:
-            self._found = self._find()
-        return self._found
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _those, (self.found,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Others) and self.found == other.found
-
-    def __hash__(self) -> int:
-        return hash(self.found)
-
-
-def _those(found: tuple[Rejection, ...]) -> Others:
-    return Others(lambda: found)
-
-
-__all__ = ["Others", "Rejection", "Stage"]
+__all__ = ["Rejection", "Stage"]

@@ -1,7 +1,7 @@
 """Affine CVXPY expressions as ours; matrices are held by reference.
 
-Nothing here imports CVXPY: expressions are told by the names of their classes, so that a problem
-without them costs nothing.
+Nothing here imports CVXPY: expressions are recognised by the names of their classes, so that a
+problem without them costs nothing.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Compiled(CompiledProblem):
         form, layout = canonicalize(declaration)
         return cls(declaration, form, layout)
 
-    @np.errstate(all="ignore")  # what overflows is told from the result
+    @np.errstate(all="ignore")  # what overflows shows in the result
     def analysis(self) -> tuple[Facts, Reduced]:
         """Return the facts about the data and the reduced form.
 

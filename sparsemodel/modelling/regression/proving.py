@@ -43,10 +43,10 @@ def searched(
     """
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.proving import bounds_for_proof
     from sparsemodel.certificates.dual_bounds.root import known_candidates
-    from sparsemodel.certificates.proving import Standing
+    from sparsemodel.certificates.proving import Snapshot
     from sparsemodel.certificates.proving import prove as search
 
-    def listen(now: Standing) -> None:
+    def listen(now: Snapshot) -> None:
         show(now.value, now.bound, now.nodes, now.open)
 
     x = outcome.x

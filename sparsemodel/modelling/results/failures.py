@@ -30,14 +30,14 @@ def answering(what: str) -> Iterator[None]:
         With what to do about it.
     """
     try:
-        # What overflows is told from the result.
+        # What overflows shows in the result.
         with small_work(), np.errstate(all="ignore"):
             yield
     except SparseModelError:
         raise
     except (*_NUMERICAL, ValueError) as error:
-        told = isinstance(error, _NUMERICAL) or any(s in str(error).lower() for s in _NOT_FINITE)
-        if not told or _is_users(error.__traceback__):
+        known = isinstance(error, _NUMERICAL) or any(s in str(error).lower() for s in _NOT_FINITE)
+        if not known or _is_users(error.__traceback__):
             raise
         raise DataError(
             f"{what} failed in floating point ({type(error).__name__}: {error}). The data are "

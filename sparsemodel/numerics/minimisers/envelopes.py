@@ -104,7 +104,7 @@ class SmoothTerm(TermEnvelope):
 
 
 @final
-class KinkedTerm(TermEnvelope):
+class NonsmoothTerm(TermEnvelope):
     """A loss with kinks as its smooth approximation around the multiplier ``a``."""
 
     def __init__(self, term: Term, design: Design, v: FloatArray) -> None:
@@ -250,7 +250,7 @@ class RowsEnvelope(ConstraintEnvelope):
 __all__ = [
     "ConstraintEnvelope",
     "Envelope",
-    "KinkedTerm",
+    "NonsmoothTerm",
     "RowsEnvelope",
     "SmoothTerm",
     "TermEnvelope",

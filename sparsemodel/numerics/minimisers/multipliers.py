@@ -35,7 +35,7 @@ from sparsemodel.numerics.minimisers.box_newton import box_newton
 from sparsemodel.numerics.minimisers.envelopes import (
     ConstraintEnvelope,
     Envelope,
-    KinkedTerm,
+    NonsmoothTerm,
     RowsEnvelope,
     SmoothTerm,
     TermEnvelope,
@@ -124,7 +124,7 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
         last = residual
         function.proximal = 0.5 * function.proximal
         if left.over() and (_within(constraints) or _stands(form, support, start)):
-            break  # never without a feasible point: that would be told as infeasible
+            break  # never without a feasible point: that would be reported as infeasible
     point = objective.point(support, v)
     feasible = possible and _within(constraints)
     if not feasible and _stands(form, support, start):
@@ -204,7 +204,7 @@ def _terms(
         if term.traits.has_hessian:
             out.append(SmoothTerm(term, design))
         elif term.traits.smoothable:
-            out.append(KinkedTerm(term, design, v))
+            out.append(NonsmoothTerm(term, design, v))
         else:
             require_steps(form)
     return tuple(out)

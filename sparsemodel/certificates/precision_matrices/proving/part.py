@@ -116,7 +116,7 @@ class GraphPart(NodeBounder):
         """Return the seconds that compiling took."""
         return self._graph.delay
 
-    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+    def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return None: a start costs as much to evaluate as a step."""
         return None
 

@@ -30,7 +30,7 @@ from sparsemodel.certificates.precision_matrices.trivial import null_nats, scale
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import Node
 from sparsemodel.certificates.proving.records.writing import LIMIT, Recorder
-from sparsemodel.certificates.proving.search import Search, Standing
+from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
 
@@ -46,7 +46,7 @@ def prove_precision(
     gap: float = 1e-4,
     time_limit: float | None = 60.0,
     backend: str = "",
-    progress: Callable[[Standing], object] | None = None,
+    progress: Callable[[Snapshot], object] | None = None,
 ) -> PrecisionCertificate:
     """Search graphs until none can be better than the best one by more than ``gap``.
 
@@ -65,7 +65,7 @@ def prove_precision(
     backend
         Who found the matrix.
     progress
-        Called with each :class:`Standing`; returning True ends the search.
+        Called with each :class:`Snapshot`; returning True ends the search.
 
     Returns
     -------
@@ -118,7 +118,7 @@ class _Graph:
         self,
         gap: float,
         deadline: float | None,
-        progress: Callable[[Standing], object] | None,
+        progress: Callable[[Snapshot], object] | None,
     ) -> Search:
         """Return the search from a known matrix."""
         task = self.task
@@ -138,7 +138,7 @@ class _Graph:
         def allowed(upper: float) -> float:
             return 0.98 * gap * max(null - upper, 0.0)
 
-        def report(at: Standing) -> object:
+        def report(at: Snapshot) -> object:
             value, bound = (scaled(self.form, v - task.shift) for v in (at.value, at.bound))
             return None if progress is None else progress(replace(at, value=value, bound=bound))
 

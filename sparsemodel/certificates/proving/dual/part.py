@@ -141,7 +141,7 @@ class DualPart(NodeBounder):
 
     # ---- the relaxation ----------------------------------------------------------------------
 
-    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+    def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return None: a dual point costs a pass over the data."""
         return None
 

@@ -150,7 +150,7 @@ class GramPart(NodeBounder):
         """Return the seconds that compiling took."""
         return self._gram.delay
 
-    def at_sight(self, node: Node, aim: Aim) -> Relaxed | None:
+    def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return what the start itself proves, O(p k)."""
         stage = self._staged(aim.deadline)
         if stage is None:

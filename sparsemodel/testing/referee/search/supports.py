@@ -1,4 +1,4 @@
-"""Supports and coefficients as they are told, against the values they tell of."""
+"""Supports and coefficients as they are reported, against the values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ def support_faults(problem: Problem, values: Values, solution: Solution) -> list
     if is_about_a_graph(problem):
         matrix = next(iter(values.values()))
         nonzero = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
-        told = {(int(i), int(j)) for i, j in solution.indices}
-        # Required edges are not counted, and need not be told.
-        return [f"edges {sorted(told - nonzero)} are told and zero"] if told - nonzero else []
+        reported = {(int(i), int(j)) for i, j in solution.indices}
+        # Required edges are not counted, and need not be reported.
+        return (
+            [f"edges {sorted(reported - nonzero)} are reported and zero"]
+            if reported - nonzero
+            else []
+        )
     faults = []
     mine = _nonzero_counted(problem, values)
     if mine is not None and mine != solution.indices.tolist():
@@ -46,10 +50,10 @@ def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
 
 
 def _is_listed(values: Values, coefficients: Any) -> bool:
-    """Return whether each coefficient that is told is one of the nonzero values."""
+    """Return whether each coefficient that is reported is one of the nonzero values."""
     numbers = np.concatenate([np.ravel(value) for value in values.values()])
-    told = np.concatenate([np.ravel(value) for value in coefficients.values()])
-    return bool(np.all(np.isin(told, numbers)))
+    reported = np.concatenate([np.ravel(value) for value in coefficients.values()])
+    return bool(np.all(np.isin(reported, numbers)))
 
 
 __all__ = ["support_faults"]
