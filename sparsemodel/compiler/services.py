@@ -14,13 +14,20 @@ from sparsemodel.interfaces import (
     FloatArray,
     Form,
     Objective,
+    Point,
     RestrictedSolver,
     SparseRegression,
     UnsupportedProblemError,
     Work,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.numerics import RegressionObjective, minimise_restricted
+from sparsemodel.numerics import (
+    RegressionObjective,
+    check_attained,
+    check_bounded,
+    check_range,
+    minimise_restricted,
+)
 
 
 @singledispatch
@@ -79,4 +86,31 @@ def _(form: SparsePrecision) -> RestrictedSolver:
     return minimise_precision_on_support
 
 
-__all__ = ["objective_of", "restricted_of"]
+@singledispatch
+def check_start(objective: Objective, restricted: RestrictedSolver) -> None:
+    """Raise an error where an objective has no minimum over a support; most have one."""
+
+
+@check_start.register
+def _(objective: RegressionObjective, restricted: RestrictedSolver) -> None:
+    check_bounded(objective, restricted)
+
+
+@singledispatch
+def bounding_point(objective: Objective, last: Point) -> Point | None:
+    """Return the point whose gradient gives the best lower bound of a run that ended at ``last``.
+
+    None where none does. Raises an error where ``last`` shows that there is no minimum.
+    """
+    return None
+
+
+@bounding_point.register
+def _(objective: RegressionObjective, last: Point) -> Point | None:
+    check_range(objective, last)
+    check_attained(objective, last)
+    objective.bound_at(last)
+    return objective.bounds.point
+
+
+__all__ = ["bounding_point", "check_start", "objective_of", "restricted_of"]

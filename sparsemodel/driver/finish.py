@@ -51,13 +51,13 @@ def debiased_point(objective: Objective, restricted: RestrictedSolver, result: R
 
 
 def restored_dual(
-    form: Form, reduced: Reduced, objective: RegressionObjective, at: Point
+    form: Form, reduced: Reduced, objective: Objective, at: Point
 ) -> tuple[FloatArray, ...]:
     """Return the gradients in the predictions at ``at``, those of the unreduced form."""
-    if reduced.keeps_predictions:
-        return objective.prediction_gradients(at)
-    fresh = cast("RegressionObjective", objective_of(form))
-    return fresh.prediction_gradients(fresh.point_from(reduced.restore(at.x)))
+    if not reduced.keeps_predictions:
+        objective = objective_of(form)
+        at = objective.point_from(reduced.restore(at.x))
+    return cast("RegressionObjective", objective).prediction_gradients(at)
 
 
 def restored(

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.compiler import Plan, Reduced, Stage
-from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.compiler.services import bounding_point, check_start, objective_of, restricted_of
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
 from sparsemodel.driver.judging import better, check_contract, stands_out
 from sparsemodel.driver.outcome import Outcome, RunOptions, ShortProof, StageEnd
@@ -25,14 +25,7 @@ from sparsemodel.interfaces import (
     Work,
     priced,
 )
-from sparsemodel.numerics import (
-    Closing,
-    RegressionObjective,
-    check_attained,
-    check_bounded,
-    check_range,
-    satisfied,
-)
+from sparsemodel.numerics import Closing, satisfied
 from sparsemodel.numerics.budget import ending_by
 from sparsemodel.threads import small_work
 
@@ -80,8 +73,7 @@ class _Run:
         self._restricted = restricted_of(reduced.form)
         start = None if options.start is None else reduced.carry(options.start)
         self._first = first_point(self._objective, self._restricted, start)
-        if isinstance(self._objective, RegressionObjective):
-            check_bounded(self._objective, self._restricted)
+        check_start(self._objective, self._restricted)
         self._closing = Closing(self._objective, options.enclosure)
         self._results: list[Result] = []
         self._best: Result | None = None
@@ -215,14 +207,9 @@ class _Run:
         point = debiased_point(objective, self._restricted, best)
         if self._options.proved_last and not self._proofs and not best.stop.requested:
             point, _ = self._prove(point)
-        if isinstance(objective, RegressionObjective):
-            check_range(objective, point)
-            check_attained(objective, point)
-            objective.bound_at(point)
-            if objective.bounds.point is not None:
-                self._duals.append(
-                    restored_dual(self._form, reduced, objective, objective.bounds.point)
-                )
+        bounding = bounding_point(objective, point)
+        if bounding is not None:
+            self._duals.append(restored_dual(self._form, reduced, objective, bounding))
         x, value = restored(self._form, reduced, objective, point)
         proof = self._proof
         return Outcome(

@@ -26,7 +26,7 @@ from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.regression.limits import largest_of
+from sparsemodel.modelling.limits import largest_of
 from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.packaged import solved
 from sparsemodel.modelling.results.path import Path, checked_ks
@@ -325,10 +325,10 @@ class Problem:
 
         Bounds that cost a pass over the data are tried first. Where they leave a gap the
         relaxation is solved: tenths of a second for a thousand rows and columns, seconds for ten
-        thousand columns, longer with nonsmooth losses and without much ridge. Where there are no more
-        than 2000 supports, or the backend was ``exhaustive``, a search over the supports goes on
-        from there, for a few seconds at most. ``time_limit`` (seconds, None for 60) ends the search
-        for a better bound; the best one so far is reported.
+        thousand columns, longer with nonsmooth losses and without much ridge. Where there are no
+        more than 2000 supports, or the backend was ``exhaustive``, a search over the supports goes
+        on from there, for a few seconds at most. ``time_limit`` (seconds, None for 60) ends the
+        search for a better bound; the best one so far is reported.
         """
         with within(time_limit) as limit:
             outcome, solution = self._solved()

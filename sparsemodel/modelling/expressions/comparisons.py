@@ -26,6 +26,11 @@ class Constraint:
             "`0 <= w <= 1` as two constraints: `[w >= 0, w <= 1]`."
         )
 
+    @property
+    def limit_on_units(self) -> tuple[Any, int] | None:
+        """Return the limit on nonzero entries, and how many a unit has; None without such one."""
+        return None
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +81,10 @@ class CardinalityConstraint(Constraint):
 
     counted: tuple[Counted, ...]
     k: int | Quantity
+
+    @property
+    def limit_on_units(self) -> tuple[Any, int]:
+        return self.k, 1
 
     def __repr__(self) -> str:
         return f"{' + '.join(map(repr, self.counted))} <= {self.k!r}"

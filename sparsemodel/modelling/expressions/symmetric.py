@@ -34,6 +34,10 @@ class EdgeCount(Constraint):
     expression: Affine
     limit: int | Quantity
 
+    @property
+    def limit_on_units(self) -> tuple[Any, int]:
+        return self.limit, 2
+
     def __repr__(self) -> str:
         return f"card(offdiag({self.expression})) <= {self.limit!r}"
 

@@ -65,6 +65,8 @@ class CompiledProblem(ABC):
     """Where the variables stand among the form's coordinates."""
     unit: ClassVar[str] = "nonzero coefficients"
     """What ``k`` counts, in words."""
+    counts: ClassVar[str] = "nonzero"
+    """The same behind a number."""
 
     # ---- what is known -----------------------------------------------------------------------
 

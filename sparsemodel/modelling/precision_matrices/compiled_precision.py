@@ -73,6 +73,7 @@ class CompiledPrecision(CompiledProblem):
     bounds: tuple[float | None, float | None] = (None, None)
     """The eigenvalue bounds that were declared; None where the default holds."""
     unit: ClassVar[str] = "edges"
+    counts: ClassVar[str] = "edges"
 
     def facts(self) -> FactSheet:
         return precision_facts(self.form)

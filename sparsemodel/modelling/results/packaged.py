@@ -64,6 +64,7 @@ def packaged(
         bound=max(compiled.free_bound(outcome), outcome.bound),
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
+        counts=compiled.counts,
     )
 
 

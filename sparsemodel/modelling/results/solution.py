@@ -48,6 +48,8 @@ class Solution:
     notes: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
     """Names of the variables behind a precision matrix, if they have any."""
+    counts: str = "nonzero"
+    """What the support has, behind their number."""
 
     @property
     def support(self) -> Any:
@@ -73,7 +75,6 @@ class Solution:
 
     def document(self) -> Document:
         """Return what was found, and how, in words."""
-        unit = "edges" if self.indices.ndim == 2 else "nonzero"
         known = f"{self.bound:.8g}, gap {max(self.gap, 0.0):.3g}"
         none = "none came with the run; problem.certify() says what is known"
         work = f"{self.passes:.3g} passes over the data, {self.timings['total']:.3g} s"
@@ -86,7 +87,7 @@ class Solution:
         ]
         return Document(
             kind="Solution",
-            title=f"{self.status} by {self.backend}, {self.indices.shape[0]} {unit}",
+            title=f"{self.status} by {self.backend}, {self.indices.shape[0]} {self.counts}",
             sections=(
                 Section("", (Facts(rows),), folded=False),
                 Section("Coefficients", (self._bars(),), folded=False),

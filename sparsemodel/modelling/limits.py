@@ -8,9 +8,8 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.declared import Reading, quantities
-from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
+from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
-from sparsemodel.modelling.expressions.symmetric import EdgeCount
 
 
 def largest_of(k: Any, values: Any, reading: Reading) -> float:
@@ -65,24 +64,23 @@ def _depends(parameter: Parameter, k: Parameter) -> bool:
 
 
 def _limit(constraint: Constraint) -> Any:
-    if isinstance(constraint, CardinalityConstraint):
-        return constraint.k
-    return constraint.limit if isinstance(constraint, EdgeCount) else None
+    found = constraint.limit_on_units
+    return None if found is None else found[0]
 
 
 def _is_limit(constraint: Constraint, k: Parameter) -> bool:
     """Return whether a constraint is ``card(w) <= k``, or ``card(offdiag(Omega)) <= 2 * k``."""
-    limit = _limit(constraint)
-    if isinstance(constraint, CardinalityConstraint):
+    limit, entries = constraint.limit_on_units or (None, 0)
+    if entries <= 1:
         return limit is k
     if not isinstance(limit, Quantity) or not any(p is k for p in limit.parameters()):
         return False
     for number in (1.0, 2.0):
         with k.assuming(number):
-            if limit.value is None or float(limit.value) != 2.0 * number:
+            if limit.value is None or float(limit.value) != entries * number:
                 raise ModelError(
-                    f"A path over edges needs card(offdiag(...)) <= 2 * {k!r}, two entries for "
-                    f"each edge, not {constraint!r}."
+                    f"A path over edges needs card(offdiag(...)) <= {entries} * {k!r}, two "
+                    f"entries for each edge, not {constraint!r}."
                 )
     return True
 
