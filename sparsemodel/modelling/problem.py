@@ -26,8 +26,8 @@ from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.limits import largest_of
 from sparsemodel.modelling.results.failures import answering
+from sparsemodel.modelling.results.limits import largest_of
 from sparsemodel.modelling.results.packaged import solved
 from sparsemodel.modelling.results.path import Path, checked_ks
 from sparsemodel.modelling.results.proving import enclosure, prove
