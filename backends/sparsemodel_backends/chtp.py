@@ -81,8 +81,7 @@ class CHTP(IterativeBackend[CHTPState]):
             raise ModelError(f"halvings must be at least 1, not {self.halvings}.")
 
     def init(self, objective: Objective, context: Context) -> CHTPState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         settled = context.restricted(objective, point.support, point)
         return CHTPState(settled if settled.value <= point.value else point)
 

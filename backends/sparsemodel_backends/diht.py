@@ -239,7 +239,7 @@ def bound_note(state: DIHTState) -> tuple[str, ...]:
 def first_state(objective: Objective, context: Context, schedule: str) -> DIHTState:
     """Return the state at ``a = 0``, or at the loss derivatives of a start."""
     form = cast("SparseRegression", objective.form)
-    point = objective.origin() if context.start is None else objective.point_from(context.start)
+    point = context.first_point(objective)
     if context.start is None:
         a: Dual = tuple(np.zeros(term.target.shape) for term in form.terms)
     else:

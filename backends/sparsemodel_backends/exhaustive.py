@@ -89,7 +89,7 @@ class Exhaustive(Backend):
 
     def solve(self, objective: Objective, context: Context) -> Result:
         began = time.perf_counter()
-        start = objective.origin() if context.start is None else objective.point_from(context.start)
+        start = context.first_point(objective)
         best, best_value, tried = start, priced(objective, start), 0
         history: list[Iteration] = []
         stop = Stop.CONVERGED

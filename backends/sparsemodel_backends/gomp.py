@@ -77,7 +77,7 @@ class GOMP(IterativeBackend[GOMPState]):
     def init(self, objective: Objective, context: Context) -> GOMPState:
         sparsity = objective.cardinality
         k = min(sparsity.budget, sparsity.units)
-        start = objective.origin() if context.start is None else objective.point_from(context.start)
+        start = context.first_point(objective)
         if start.support.size == sparsity.free.size:
             start = _with_free(objective, start, context)
         room = k - sparsity.count(start.x)

@@ -117,8 +117,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
             raise ModelError(f"step_size must be positive, not {self.step_size}.")
 
     def init(self, objective: Objective, context: Context) -> GraHTPState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         eta = 0.0
         if self.step_size == "theory":
             level = min(2 * objective.cardinality.budget, objective.cardinality.units)

@@ -180,8 +180,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         return ()
 
     def init(self, objective: Objective, context: Context) -> HTSVRGState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         eta = self.step_size
         if isinstance(eta, str):
             bound = objective.smoothness().value

@@ -90,8 +90,7 @@ class IHT(IterativeBackend[IHTState]):
             raise ModelError(f"step_size must be positive or None, not {self.step_size}.")
 
     def init(self, objective: Objective, context: Context) -> IHTState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         return IHTState(point, self.step_size or 0.0)
 
     def step(self, objective: Objective, state: IHTState, context: Context) -> IHTState:

@@ -81,8 +81,7 @@ class IIHT(IterativeBackend[IIHTState]):
             raise ModelError(f"sigma must be in (0, 1), not {self.sigma}.")
 
     def init(self, objective: Objective, context: Context) -> IIHTState:
-        start = context.start
-        return IIHTState(objective.origin() if start is None else objective.point_from(start))
+        return IIHTState(context.first_point(objective))
 
     def step(self, objective: Objective, state: IIHTState, context: Context) -> IIHTState:
         point = state.point

@@ -170,8 +170,7 @@ class NHTP(IterativeBackend[NHTPState]):
             )
 
     def init(self, objective: Objective, context: Context) -> NHTPState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         g = objective.gradient(point)
         candidates = select(objective.cardinality, g)
         curvature = mean_curvature(objective, point, candidates)
@@ -185,7 +184,7 @@ class NHTP(IterativeBackend[NHTPState]):
             eta=eta * unit,
             unit=unit,
             scale=scale,
-            linear=g if start is None and objective.quadratic else None,
+            linear=g if context.start is None and objective.quadratic else None,
             floor=objective.infimum(),
             origin=point.value,
             best=point,

@@ -89,8 +89,7 @@ class NIHT(IterativeBackend[NIHTState]):
             )
 
     def init(self, objective: Objective, context: Context) -> NIHTState:
-        start = context.start
-        return NIHTState(objective.origin() if start is None else objective.point_from(start))
+        return NIHTState(context.first_point(objective))
 
     def step(self, objective: Objective, state: NIHTState, context: Context) -> NIHTState:
         point = state.point

@@ -78,8 +78,7 @@ class NTGP(IterativeBackend[NTGPState]):
             raise ModelError(f"inner_iter must be at least 1, not {self.inner_iter}.")
 
     def init(self, objective: Objective, context: Context) -> NTGPState:
-        start = context.start
-        return NTGPState(objective.origin() if start is None else objective.point_from(start))
+        return NTGPState(context.first_point(objective))
 
     def step(self, objective: Objective, state: NTGPState, context: Context) -> NTGPState:
         point = state.point

@@ -106,8 +106,7 @@ class PGD(IterativeBackend[PGDState]):
         return ()
 
     def init(self, objective: Objective, context: Context) -> PGDState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         eta = 0.0
         if isinstance(self.step_size, float | int):
             eta = float(self.step_size)

@@ -111,6 +111,10 @@ class Context:
     """Tries to prove briefly that no other support is better: returns the best point met and
     whether that is proved. None where a search goes on without."""
 
+    def first_point(self, objective: Objective) -> Point:
+        """Return the start as a point of ``objective``: zero where there is none."""
+        return objective.origin() if self.start is None else objective.point_from(self.start)
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,8 +255,7 @@ class IterativeBackend(Backend, Generic[State]):
         try:
             state = self.init(objective, context)
         except KeyboardInterrupt:
-            start = context.start
-            first = objective.origin() if start is None else objective.point_from(start)
+            first = context.first_point(objective)
             return Result(point=first, stop=Stop.INTERRUPTED, iterations=0)
         best = self.iterate(state)
         best_value = priced(objective, best)

@@ -94,8 +94,7 @@ def given_start(
 
 def first_point(objective: Objective, context: Context) -> Point:
     """Return the start (the diagonal without one), optimal on its own support."""
-    start = context.start
-    point = objective.origin() if start is None else objective.point_from(start)
+    point = context.first_point(objective)
     fitted = context.restricted(objective, point.support, point)
     return fitted if fitted.value <= point.value else point
 

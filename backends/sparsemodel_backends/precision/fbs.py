@@ -81,8 +81,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
             raise ModelError(f"tol must be positive, not {self.tol}.")
 
     def init(self, objective: Objective, context: Context) -> PrecisionFBSState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         return PrecisionFBSState(point)
 
     def step(

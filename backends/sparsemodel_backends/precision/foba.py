@@ -80,8 +80,7 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
             raise ModelError(f"tol must be positive, not {self.tol}.")
 
     def init(self, objective: Objective, context: Context) -> PrecisionFoBaState:
-        start = context.start
-        point = objective.origin() if start is None else objective.point_from(start)
+        point = context.first_point(objective)
         counted = np.setdiff1d(point.support, objective.cardinality.free, assume_unique=True)
         return PrecisionFoBaState(point, gains=(0.0,) * int(counted.size))
 

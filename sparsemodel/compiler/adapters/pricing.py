@@ -77,7 +77,7 @@ class _Search:
 
     def __init__(self, inner: Backend, objective: Objective, context: Context) -> None:
         self._inner, self._objective, self._context = inner, objective, context
-        start = objective.origin() if context.start is None else objective.point_from(context.start)
+        start = context.first_point(objective)
         self.best = self._settled(start)
         self.best_k = self._count(self.best)
         self.tried: set[int] = {0}

@@ -27,7 +27,7 @@ class Forward(IterativeBackend[Point]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def init(self, objective: Objective, context: Context) -> Point:
-        start = objective.origin() if context.start is None else objective.point_from(context.start)
+        start = context.first_point(objective)
         return context.restricted(objective, start.support, start)
 
     def step(self, objective: Objective, state: Point, context: Context) -> Point:
