@@ -71,7 +71,7 @@ def short_proof(form: SparseRegression, x: FloatArray, *, patient: bool = False)
     from sparsemodel.certificates.proving.incumbent import Incumbent
     from sparsemodel.certificates.proving.node import UNDECIDED, Node
     from sparsemodel.certificates.proving.records.writing import Recorder
-    from sparsemodel.certificates.proving.search import Search, Standing
+    from sparsemodel.certificates.proving.search import Search, Snapshot
 
     root = GramPart.root(form, form)
     incumbent = Incumbent(form.sparsity, x, lambda point: feasible_upper(form, point))
@@ -83,7 +83,7 @@ def short_proof(form: SparseRegression, x: FloatArray, *, patient: bool = False)
         size = min(abs(upper), abs(upper - constant))
         return max(0.5 * OPTIMAL_GAP * size, root.rounding)
 
-    def hopeless(now: Standing) -> bool:
+    def hopeless(now: Snapshot) -> bool:
         return now.nodes > 0 and now.value - now.bound > _HOPELESS * (above - now.value)
 
     search = Search(
