@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
         PrecisionCertificate,
     )
-    from sparsemodel.certificates.precision_matrices.search import certify_precision
+    from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
     from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
     from sparsemodel.certificates.statements.claims import Assumption, Claim
     from sparsemodel.certificates.verify import Verification, verify
@@ -49,7 +49,7 @@ _WHERE = {
     "Verification": "verify",
     "Witness": "statements.certificate",
     "certify": "certify",
-    "certify_precision": "precision_matrices.search",
+    "certify_precision": "precision_matrices.certify_precision",
     "dual_bound": "dual_bounds.bound",
     "enclosure": "dual_bounds.enclosure",
     "free_bound": "dual_bounds.witness",

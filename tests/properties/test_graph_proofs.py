@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.certificates import PrecisionCertificate, verify
+from sparsemodel.certificates.precision_matrices.certify_precision import evaluate_point
 from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import prove_precision
 from sparsemodel.certificates.precision_matrices.proving.record import everything, graph_bound
-from sparsemodel.certificates.precision_matrices.search import evaluate_point
 from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
 from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
 from sparsemodel.interfaces.precision import SparsePrecision

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparsemodel.certificates.precision_matrices.ascent import rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import PrecisionWitness
-from sparsemodel.certificates.precision_matrices.search import (
+from sparsemodel.certificates.precision_matrices.certify_precision import (
     certify_precision,
     evaluate_point,
     restricted_nats,

@@ -17,8 +17,7 @@ from sparsemodel.certificates.precision_matrices.certificate_of_precision import
     PrecisionFacts,
     precision_claims,
 )
-from sparsemodel.certificates.precision_matrices.proving.record import graph_bound
-from sparsemodel.certificates.precision_matrices.search import (
+from sparsemodel.certificates.precision_matrices.certify_precision import (
     RELAXED,
     SEARCHED,
     TRIVIAL,
@@ -27,6 +26,7 @@ from sparsemodel.certificates.precision_matrices.search import (
     restricted_nats,
     witnessed_bound,
 )
+from sparsemodel.certificates.precision_matrices.proving.record import graph_bound
 from sparsemodel.certificates.precision_matrices.trivial import (
     null_value,
     precision_assumptions,

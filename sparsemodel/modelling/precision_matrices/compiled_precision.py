@@ -141,7 +141,7 @@ class CompiledPrecision(CompiledProblem):
 
     def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
         """Return the certificate of an outcome; None allows 5 seconds."""
-        from sparsemodel.certificates.precision_matrices.search import certify_precision
+        from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
 
         limit = 5.0 if time_limit is None else time_limit
         return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)

@@ -23,7 +23,7 @@ from sparsemodel.compiler import (
 from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import BoolArray, FloatArray, ModelError, Role, SparseRegression
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.regression.proving import searched
+from sparsemodel.modelling.regression.proof_of_supports import searched
 from sparsemodel.modelling.regression.restricted import restricted
 from sparsemodel.numerics.budget import budget
 from sparsemodel.registry import usable_backends

@@ -14,17 +14,17 @@ from sparsemodel.certificates.precision_matrices.ascent import Task, rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
     PrecisionCertificate,
 )
+from sparsemodel.certificates.precision_matrices.certify_precision import (
+    Evaluated,
+    certify_precision,
+    evaluate_point,
+    proved_by_search,
+)
 from sparsemodel.certificates.precision_matrices.proving.part import GraphPart
 from sparsemodel.certificates.precision_matrices.proving.record import (
     everything,
     graph_bound,
     status_of,
-)
-from sparsemodel.certificates.precision_matrices.search import (
-    Evaluated,
-    certify_precision,
-    evaluate_point,
-    proved_by_search,
 )
 from sparsemodel.certificates.precision_matrices.trivial import null_nats, scaled
 from sparsemodel.certificates.proving.incumbent import Incumbent
