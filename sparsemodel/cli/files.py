@@ -79,11 +79,6 @@ def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, content: Any, *, overwrite: bool = False) -> None:
-    """Write plain data as JSON."""
-    write_text(path, to_json(content) + "\n", overwrite=overwrite)
-
-
 def to_json(content: Any) -> str:
     """Return plain data as JSON without NaN and infinity, which JSON does not know."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
@@ -121,4 +116,4 @@ def _umask() -> int:
     return mask
 
 
-__all__ = ["check_free", "free_names", "to_json", "write_json", "write_text", "written"]
+__all__ = ["check_free", "free_names", "to_json", "write_text", "written"]

@@ -51,40 +51,31 @@ def save(
         write_text(record, text + "\n", overwrite=overwrite)
 
 
-def is_about_a_graph(file: Path) -> bool:
-    """Return whether a file says that it certifies a precision matrix."""
-    from sparsemodel.certificates import PrecisionCertificate
-    from sparsemodel.certificates.files.json_document import read_text
-
-    try:
-        body = json.loads(read_text(file)[0])
-    except (CertificateError, ValueError, RecursionError):
-        return False  # reading it as a certificate says what is wrong
-    return isinstance(body, dict) and body.get("format") == PrecisionCertificate.FORMAT
-
-
-def recipe_of(file: Path) -> list[str] | None:
-    """Return the options a certificate file was made with; None where it does not say.
+def opened(file: Path) -> tuple[Any, list[str] | None]:
+    """Return the certificate in a file and the options it was made with, None where it lacks them.
 
     Raises
     ------
     CertificateError
-        When what it says is not a list of texts.
+        When the file holds no certificate, or its options are not a list of texts.
     """
+    from sparsemodel.certificates import Certificate, PrecisionCertificate
     from sparsemodel.certificates.files.json_document import read_text
 
+    text, name = read_text(file)
     try:
-        body = json.loads(read_text(file)[0])
-    except CertificateError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise CertificateError(f"{file} is not a certificate in JSON ({error}).") from error
-    options = body.get(KEY) if isinstance(body, dict) else None
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None  # reading it as a certificate says what is wrong
+    about = body if isinstance(body, dict) else {}
+    graph = about.get("format") == PrecisionCertificate.FORMAT
+    kind: Any = PrecisionCertificate if graph else Certificate
+    certificate, options = kind.from_json(text, where=name), about.get(KEY)
     if options is None:
-        return None
+        return certificate, None
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise CertificateError(f"{file}: line '{KEY}' must be a list of options.")
-    return options
+    return certificate, options
 
 
-__all__ = ["is_about_a_graph", "read_recipe", "recipe_of", "save", "with_recipe"]
+__all__ = ["opened", "read_recipe", "save", "with_recipe"]

@@ -51,7 +51,7 @@ def test_it_comes_back_bit_by_bit_and_holds(certified, tmp_path: Path) -> None:
     assert checked.claim is certificate.claim
     assert "restricted_bound" in str(checked)
     assert verify(certificate, problem.form).claim is certificate.claim
-    assert loaded.edge_names()[0] == ("a", "b")
+    assert loaded.edges[0].names == ("a", "b")
 
 
 @pytest.mark.parametrize("ending", ["html", "md", "txt"])

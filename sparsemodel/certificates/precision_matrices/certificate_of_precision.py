@@ -243,10 +243,6 @@ class PrecisionCertificate(SearchedCertificate):
         """Return the partial correlations of the edges."""
         return tuple(edge.partial_correlation for edge in self.edges)
 
-    def edge_names(self) -> list[tuple[str, str]]:
-        """Return the edges as pairs of names, in the order of :attr:`pairs`."""
-        return [(edge.names[0], edge.names[1]) for edge in self.edges]
-
     def misfit(self) -> str:
         """Return how the lines of a file do not fit each other; empty where they do."""
         p = self.problem

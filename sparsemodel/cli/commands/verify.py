@@ -12,7 +12,7 @@ from sparsemodel.cli.exits import Exit, UsageError
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
 from sparsemodel.cli.options import FileOptions, RegressionOptions
-from sparsemodel.cli.recording import is_about_a_graph, read_recipe, recipe_of
+from sparsemodel.cli.recording import opened, read_recipe
 from sparsemodel.interfaces import CertificateError
 
 NAME = "verify"
@@ -47,13 +47,12 @@ class Options:
 
 def run(options: Options) -> int:
     """Verify, and say what was checked."""
-    from sparsemodel.certificates import Certificate
+    from sparsemodel.certificates import PrecisionCertificate
 
-    if is_about_a_graph(options.certificate):
-        return _verify_graph(options)
-    certificate = Certificate.load(options.certificate)
-    recipe = recipe_of(options.certificate) or []
-    line = recipe + recorded(options.problem)
+    certificate, recipe = opened(options.certificate)
+    if isinstance(certificate, PrecisionCertificate):
+        return _verify_graph(certificate, recipe or [], options)
+    line = (recipe or []) + recorded(options.problem)
     chosen = read_recipe(RegressionOptions, line)
     if chosen.k is None:
         raise UsageError(
@@ -67,17 +66,14 @@ def run(options: Options) -> int:
     return _checked(certificate, problem, line, options, names)
 
 
-def _verify_graph(options: Options) -> int:
-    from sparsemodel.certificates import PrecisionCertificate
-
-    certificate = PrecisionCertificate.load(options.certificate)
+def _verify_graph(certificate: Any, recipe: list[str], options: Options) -> int:
     others = replace(options.problem, file=FileOptions())
     if recorded(others):
         raise UsageError(
             f"{', '.join(recorded(others))}: these options declare a regression, and the "
             "certificate is about a precision matrix. Leave them out."
         )
-    line = (recipe_of(options.certificate) or []) + recorded(options.problem.file)
+    line = recipe + recorded(options.problem.file)
     chosen = read_recipe(GraphOptions, line)
     if chosen.model.edges is None:
         raise UsageError(
