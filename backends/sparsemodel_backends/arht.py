@@ -214,7 +214,7 @@ class ARHT(IterativeBackend[ARHTState]):
             if not np.isnan(scores[unit]) and scores[unit] > 0.0:
                 point = support.with_unit(state.start, unit)
                 return replace(state, point=point, start=point)
-        point = support.settle(state.start)
+        point = support.debiased(state.start)
         k = min(sparsity.budget, sparsity.units)
         if k == 0 or k == sparsity.units:
             return replace(state, point=point, filled=True, exhausted=True)

@@ -82,8 +82,8 @@ class CHTP(IterativeBackend[CHTPState]):
 
     def init(self, objective: Objective, context: Context) -> CHTPState:
         point = context.first_point(objective)
-        settled = context.restricted(objective, point.support, point)
-        return CHTPState(settled if settled.value <= point.value else point)
+        debiased = context.restricted(objective, point.support, point)
+        return CHTPState(debiased if debiased.value <= point.value else point)
 
     def step(self, objective: Objective, state: CHTPState, context: Context) -> CHTPState:
         point = state.point

@@ -66,7 +66,7 @@ class DIHTState:
     """The step of every iteration; 0 for steps that decrease."""
     kappa: float = 0.0
     """Curvature that the quadratic part of the dual has had so far."""
-    settled: frozenset[int] = frozenset()
+    minimised: frozenset[int] = frozenset()
     """Hashes of the supports on which ``f`` was minimised."""
     iteration: int = 0
     milestone: float = np.inf
@@ -298,11 +298,11 @@ def advance(
     support, values, least = primal_of(form, q)
     current = objective.point(support, values)
     bound = dual_value(form, a, least)
-    best, settled = _better(objective, current, state.best), state.settled
+    best, minimised = _better(objective, current, state.best), state.minimised
     key = hash(support.tobytes())
-    if key not in settled and _worth(objective, state, support):
+    if key not in minimised and _worth(objective, state, support):
         best = _better(objective, context.restricted(objective, support, best), best)
-        settled = settled | {key}
+        minimised = minimised | {key}
     if restarts and priced(objective, best) < priced(objective, state.best):
         other = project_dual(form, _derivatives(form, best))
         other, other_q = shrunk(form, other, correlations(objective, other))
@@ -324,7 +324,7 @@ def advance(
         best_dual=weighted(form, a) if bound > state.bound else state.best_dual,
         bound=highest,
         gap=gap,
-        settled=settled,
+        minimised=minimised,
         iteration=state.iteration + 1,
         milestone=gap if progress else state.milestone,
         idle=0 if progress else state.idle + 1,

@@ -44,7 +44,7 @@ class ExchangeState:
     point: Point
     search: ExchangeSearch | ExchangeTrials
     rounds: Rounds
-    settled: bool = False
+    at_rest: bool = False
     """Whether no single change of the support was found to improve it."""
     decrease: float = np.inf
     done: bool = False
@@ -137,7 +137,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             )
             share = _DEAR if _single(objective) else _DEARER
             rounds = Rounds(share * self.effort, self.rounds)
-            return ExchangeState(trials.settled(point), trials, rounds)
+            return ExchangeState(trials.debiased(point), trials, rounds)
         sparsity = objective.cardinality
         most = min(sparsity.budget, sparsity.units)
         rows = HessianRows(objective, origin, places=most)
@@ -148,24 +148,24 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
         if isinstance(state.search, ExchangeSearch):
-            point, settled, size = _quadratic(objective, state, state.search, context)
+            point, at_rest, size = _quadratic(objective, state, state.search, context)
         else:
-            point, settled, size = _general(objective, state, state.search, context)
+            point, at_rest, size = _general(objective, state, state.search, context)
         ended = size < 2 or state.rounds.enough or _clear(state.search) or _closed(objective, point)
         proved = state.proved
-        if settled and not ended and not proved and context.proof is not None:
+        if at_rest and not ended and not proved and context.proof is not None:
             proved, found = True, point
             point, ended = context.proof(found)
-            settled = ended or point is found
-            if not settled and isinstance(state.search, ExchangeSearch):
+            at_rest = ended or point is found
+            if not at_rest and isinstance(state.search, ExchangeSearch):
                 state.search.start(np.setdiff1d(point.support, objective.cardinality.free))
-        done = settled and ended
+        done = at_rest and ended
         if done:
             following = context.restricted(objective, point.support, point)
             point = following if following.value <= point.value else point
         decrease = priced(objective, state.point) - priced(objective, point)
         return replace(
-            state, point=point, settled=settled, done=done, decrease=decrease, proved=proved
+            state, point=point, at_rest=at_rest, done=done, decrease=decrease, proved=proved
         )
 
     def iterate(self, state: ExchangeState) -> Point:
@@ -206,12 +206,12 @@ def _quadratic(
 ) -> tuple[Point, bool, int]:
     """Descend, or perturb once the descent has ended."""
     over = context.limits.expired
-    if not state.settled:
+    if not state.at_rest:
         budget = max(1, _WORK // max(1, objective.shape[0] * objective.cardinality.budget))
-        settled = search.descend(budget, over)
+        at_rest = search.descend(budget, over)
         point = _point(objective, search)
         rough = priced(objective, point) > priced(objective, state.point)
-        return state.point if rough else point, settled, search.size
+        return state.point if rough else point, at_rest, search.size
     ends, better = search.perturb(context.rng, over)
     state.rounds.count(ends, better=better)
     if not better:
@@ -239,11 +239,11 @@ def _general(
 ) -> tuple[Point, bool, int]:
     """Make one change, or descend from a perturbed support once no change helps."""
     size = objective.cardinality.count(state.point.x)
-    if not state.settled:
+    if not state.at_rest:
         following = trials.improved(state.point)
         if following is not None:
             return following, False, size
-        return trials.settled(state.point), True, size
+        return trials.debiased(state.point), True, size
     if size < 2:
         return state.point, True, size
     better = trials.round(state.point, context.rng, state.rounds)

@@ -111,7 +111,7 @@ class FoBa(IterativeBackend[FoBaState]):
         gain = point.value - following.value
         first = state.first or gain
         if gain <= self.tol * first:
-            return replace(state, point=support.settle(point), done=True)
+            return replace(state, point=support.debiased(point), done=True)
         gains = [*state.gains, gain]
         while True:  # backward, while it costs less than nu delta+ of this size
             units, costs = support.removal_costs(following)
@@ -125,7 +125,7 @@ class FoBa(IterativeBackend[FoBaState]):
             gains.pop()
         full = len(gains) >= min(sparsity.budget, sparsity.units)
         if full:
-            following = support.settle(following)
+            following = support.debiased(following)
         return FoBaState(following, support, tuple(gains), first, done=full)
 
     def iterate(self, state: FoBaState) -> Point:

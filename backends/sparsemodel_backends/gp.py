@@ -90,12 +90,12 @@ class GP(IterativeBackend[GPState]):
         if room and scores[unit] > 0.0:
             support = sparsity.coordinates(np.union1d(units, [unit]))
         elif room or state.change <= self.tol or not point.support.size:
-            return replace(state, point=state.support.settle(point), done=True)
+            return replace(state, point=state.support.debiased(point), done=True)
         else:
             support = point.support
         following = _descend(objective, point, support)
         if following is None:
-            return replace(state, point=state.support.settle(point), done=True)
+            return replace(state, point=state.support.debiased(point), done=True)
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - point.x))
         return GPState(following, state.support, moved / size if size > 0.0 else moved)

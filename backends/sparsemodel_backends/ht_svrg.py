@@ -51,7 +51,7 @@ class HTSVRGState:
     best: float = np.inf
     worse: int = 0
     """Stages since the best value."""
-    settled: bool = False
+    debiased: bool = False
     """``point`` has been minimised over its support."""
 
 
@@ -207,7 +207,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         kept = following
         if self.relaxation > 1.0:
             kept = objective.point(*project(objective, following.x))
-        known = state.settled and np.array_equal(kept.support, point.support)
+        known = state.debiased and np.array_equal(kept.support, point.support)
         if change <= self.tol or not known:
             point = context.restricted(objective, kept.support, kept)
         improved = point.value < state.best
@@ -218,7 +218,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             change,
             best=min(state.best, point.value),
             worse=0 if improved else state.worse + 1,
-            settled=True,
+            debiased=True,
         )
 
     def _stage(

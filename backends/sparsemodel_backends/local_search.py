@@ -149,10 +149,10 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         else:
             following = self._quadratic(objective, state.point, state.swaps, context, threshold)
         if following is None or not _falls(objective, state.point, following, threshold):
-            settled = context.restricted(objective, state.point.support, state.point)
-            if settled.value > state.point.value:
-                settled = state.point
-            return replace(state, point=settled, decrease=0.0, done=True)
+            debiased = context.restricted(objective, state.point.support, state.point)
+            if debiased.value > state.point.value:
+                debiased = state.point
+            return replace(state, point=debiased, decrease=0.0, done=True)
         decrease = priced(objective, state.point) - priced(objective, following)
         scale = max(state.scale, decrease)
         return replace(state, point=following, scale=scale, decrease=decrease)

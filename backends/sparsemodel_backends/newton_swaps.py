@@ -115,10 +115,10 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
         else:
             following = self._exchanged(objective, point, context, threshold)
         if following is None or not point.value - following.value > threshold:
-            settled = context.restricted(objective, point.support, point)
-            if settled.value > point.value:
-                settled = point
-            return replace(state, point=settled, decrease=0.0, done=True)
+            debiased = context.restricted(objective, point.support, point)
+            if debiased.value > point.value:
+                debiased = point
+            return replace(state, point=debiased, decrease=0.0, done=True)
         decrease = point.value - following.value
         return NewtonSwapsState(following, max(state.scale, decrease), decrease)
 

@@ -68,7 +68,7 @@ class NHTPState:
     """How often ``eta`` was halved."""
     seen: frozenset[tuple[bytes, str]] = frozenset()
     """Iterates with this ``eta``, as supports and values in nine digits."""
-    settled: bool = False
+    ended: bool = False
     """Nothing moves any more, or ``point`` is the minimiser on the best support of a cycle."""
 
 
@@ -195,8 +195,8 @@ class NHTP(IterativeBackend[NHTPState]):
         if state.worse >= self.patience and state.best is not None and not self.literal:
             if state.halved == self.halvings:
                 # A cycle never ends on a minimiser: Newton's method on the best support does.
-                settled = context.restricted(objective, state.best.support, state.best)
-                return self._measure(objective, replace(state, point=settled, settled=True))
+                debiased = context.restricted(objective, state.best.support, state.best)
+                return self._measure(objective, replace(state, point=debiased, ended=True))
             shorter = replace(
                 state,
                 point=state.best,
@@ -223,7 +223,7 @@ class NHTP(IterativeBackend[NHTPState]):
         slope = float(np.vdot(g[support], d)) - float(np.vdot(g[dropped], x_dropped))
         following = self._armijo(objective, point, support, d, slope)
         if following is None and self.literal:
-            return replace(state, settled=True)  # no length descends: rounding
+            return replace(state, ended=True)  # no length descends: rounding
         if following is None:
             # No length descends, so the support is too far from the last one. A plain gradient
             # step onto it (as in the authors' later code) keeps more supports in reach than its
@@ -240,7 +240,7 @@ class NHTP(IterativeBackend[NHTPState]):
         )
         state = self._measure(objective, state)
         if _at_rest(before, state):
-            return replace(state, settled=True)
+            return replace(state, ended=True)
         state = state if self.literal else self._forward(state)
         if state.index % self.update_every == 0:  # the paper's update of eta
             measure = state.equation if self.literal else state.residual
@@ -308,7 +308,7 @@ class NHTP(IterativeBackend[NHTPState]):
     def stopped(self, objective: Objective, state: NHTPState) -> Stop | None:
         if state.residual <= self.tol:
             return Stop.CONVERGED
-        return Stop.STALLED if state.settled else None
+        return Stop.STALLED if state.ended else None
 
 
 def _at_rest(before: NHTPState, now: NHTPState) -> bool:

@@ -94,15 +94,15 @@ class NTGP(IterativeBackend[NTGPState]):
         if following is None:
             following = _gradient_step(objective, point, g, eta)
         if following is None:
-            settled = context.restricted(objective, point.support, point)
-            better = settled if settled.value <= point.value else point
+            debiased = context.restricted(objective, point.support, point)
+            better = debiased if debiased.value <= point.value else point
             return replace(state, point=better, gradient=level, stuck=True)
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - point.x))
         change = moved / size if size > 0.0 else moved
         if change <= self.tol:
-            settled = context.restricted(objective, following.support, following)
-            following = following if settled.value > following.value else settled
+            debiased = context.restricted(objective, following.support, following)
+            following = following if debiased.value > following.value else debiased
         return NTGPState(following, eta, change, level)
 
     def _model(

@@ -104,7 +104,7 @@ class OMP(IterativeBackend[OMPState]):
             return _look(objective, support, support.start(None), state.first)
         following = support.with_unit(state.point, state.unit)
         if _used(objective, following) == _limit(objective):
-            following = support.settle(following)
+            following = support.debiased(following)
         return _look(objective, support, following, state.first)
 
     def iterate(self, state: OMPState) -> Point:

@@ -100,7 +100,7 @@ class OMPR(IterativeBackend[OMPRState]):
         into = int(np.argmax(scores)) if scores.size else -1
         units = support_units(objective.cardinality, point.support)
         if into < 0 or scores[into] == 0.0 or objective.cardinality.budget == 0:
-            return replace(state, point=support.settle(point), score=0.0, done=True)
+            return replace(state, point=support.debiased(point), score=0.0, done=True)
         if units.size < objective.cardinality.budget:
             following = support.with_unit(point, into)
         else:
@@ -108,7 +108,7 @@ class OMPR(IterativeBackend[OMPRState]):
         decrease = point.value - following.value
         scale = max(state.scale, decrease)
         if decrease <= 1e-12 * scale:  # lines 12-13: keep the old point
-            return replace(state, point=support.settle(point), score=scores[into], done=True)
+            return replace(state, point=support.debiased(point), score=scores[into], done=True)
         return OMPRState(following, support, scale, float(scores[into]))
 
     def _removed(self, support: GreedySupport, point: Point, units: IntArray) -> int:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sparsemodel.certificates.certify import certify
     from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound
-    from sparsemodel.certificates.dual_bounds.enclosure import enclosure
-    from sparsemodel.certificates.dual_bounds.witness import free_bound
+    from sparsemodel.certificates.dual_bounds.witness import enclosure, free_bound
     from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
         PrecisionCertificate,
     )
@@ -51,7 +50,7 @@ _WHERE = {
     "certify": "certify",
     "certify_precision": "precision_matrices.certify_precision",
     "dual_bound": "dual_bounds.bound",
-    "enclosure": "dual_bounds.enclosure",
+    "enclosure": "dual_bounds.witness",
     "free_bound": "dual_bounds.witness",
     "infimum_bound": "dual_bounds.bound",
     "verify": "verify",

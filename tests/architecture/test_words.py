@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 GONE = re.compile(
     r"retel[l]|\bhear[ds]\b|heard_|\bsummi[t]\b|climb_for[m]|\bwor[n]\b|worthles[s]"
     r"|brought hom[e]|led astra[y]|Kinke[d]|\bat_sigh[t]\(|\bstandin[g]\b"
-    r"|\bdea[r]\b|\b_?twin\(|\.partne[r]\b|\bunaske[d], nothing",
+    r"|\bdea[r]\b|\b_?twin\(|\.partne[r]\b|\bunaske[d], nothing|\.settl[e]d?\b",
     re.IGNORECASE,
 )
 

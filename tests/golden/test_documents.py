@@ -36,9 +36,8 @@ from sparsemodel.documents import (
     as_notebook,
     as_text,
 )
-from sparsemodel.documents.html import as_html
+from sparsemodel.documents.html import STYLE, as_html
 from sparsemodel.documents.markdown import as_markdown
-from sparsemodel.documents.style import STYLE
 
 PINNED = Path(__file__).parent / "documents"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler.choice.recipes import Step, backends_of, parse
+from sparsemodel.compiler.choice.recipes import Step, parse
 from sparsemodel.interfaces import Stop
 from sparsemodel.reporting import plots
 
@@ -33,7 +33,6 @@ def test_a_recipe_is_parsed() -> None:
         Step("gomp", "zero"),
         Step("local_search", "best", {"removal": "all"}),
     )
-    assert backends_of(TWO_CHAINS) == {"nhtp", "gomp", "local_search"}
 
 
 @pytest.mark.parametrize("text", ["nhtp >", "| nhtp", "nhtp:patience", "nhtp:=3", "a > > b"])

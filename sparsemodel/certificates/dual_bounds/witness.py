@@ -12,6 +12,7 @@ from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimu
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
 from sparsemodel.certificates.dual_bounds.unpenalised import balanced
 from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.interfaces import Conjugable, FloatArray, SparseRegression
 
 
@@ -118,4 +119,18 @@ def free_bound(form: SparseRegression, gradients: Iterable[tuple[FloatArray, ...
     return best
 
 
-__all__ = ["evaluate", "extracted", "free_bound", "from_gradients", "from_point"]
+@np.errstate(all="ignore")  # what overflows encloses nothing
+def enclosure(
+    form: SparseRegression, x: FloatArray, gradients: tuple[FloatArray, ...]
+) -> tuple[float, float]:
+    """Return ``(lower, upper)`` around the optimal value of ``form``, valid in exact arithmetic.
+
+    ``gradients`` are those of the terms in their predictions at any point, weights inside. The
+    upper end is the objective at ``x``, infinite where ``x`` is infeasible. A few passes.
+    """
+    at_point = primal(form, x)
+    upper = np.inf if at_point.violations else at_point.upper
+    return free_bound(form, [gradients]).value, upper
+
+
+__all__ = ["enclosure", "evaluate", "extracted", "free_bound", "from_gradients", "from_point"]

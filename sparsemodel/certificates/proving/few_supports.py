@@ -36,7 +36,7 @@ def few_supports(sparsity: Cardinality) -> bool:
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
-def settled(
+def decided(
     form: SparseRegression,
     certificate: Certificate,
     *,
@@ -119,4 +119,4 @@ def _of_the_point(
     return replace(found, assumptions=(*found.assumptions, searched(tree)))
 
 
-__all__ = ["FEW", "few_supports", "settled"]
+__all__ = ["FEW", "decided", "few_supports"]

@@ -78,7 +78,7 @@ class _Search:
     def __init__(self, inner: Backend, objective: Objective, context: Context) -> None:
         self._inner, self._objective, self._context = inner, objective, context
         start = context.first_point(objective)
-        self.best = self._settled(start)
+        self.best = self._debiased(start)
         self.best_k = self._count(self.best)
         self.tried: set[int] = {0}
         self.stop = Stop.CONVERGED
@@ -118,7 +118,7 @@ class _Search:
 
     def _take(self, point: Point) -> bool:
         """Drop what does not pay, and keep the point if that makes it the best."""
-        point = self._pruned(self._settled(point))
+        point = self._pruned(self._debiased(point))
         if not priced(self._objective, point) < priced(self._objective, self.best):
             return False
         self.best, self.best_k = point, self._count(point)
@@ -148,7 +148,7 @@ class _Search:
         self._dual = found.dual
         return True
 
-    def _settled(self, point: Point) -> Point:
+    def _debiased(self, point: Point) -> Point:
         return self._context.restricted(self._objective, point.support, point)
 
     def _pruned(self, point: Point) -> Point:

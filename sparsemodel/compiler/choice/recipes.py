@@ -76,12 +76,6 @@ def parse(recipe: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-@cache
-def backends_of(recipe: str) -> frozenset[str]:
-    """Return the names of the backends a recipe needs."""
-    return frozenset(step.backend for step in parse(recipe))
-
-
 def _like(known: dict[str, Any], backend: str, name: str, text: str) -> Any:
     """Return ``text`` as a value of the type of an option's default."""
     if name not in known:
@@ -101,4 +95,4 @@ def _like(known: dict[str, Any], backend: str, name: str, text: str) -> Any:
         raise ModelError(f"{backend}:{name}={text} needs a value of kind {kind}.") from None
 
 
-__all__ = ["Start", "Step", "backends_of", "is_recipe", "parse"]
+__all__ = ["Start", "Step", "is_recipe", "parse"]

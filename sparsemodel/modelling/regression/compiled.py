@@ -130,7 +130,7 @@ class Compiled(CompiledProblem):
         is followed by a search over the supports: what was enumerated gets a proof.
         """
         from sparsemodel.certificates import certify
-        from sparsemodel.certificates.proving.few_supports import few_supports, settled
+        from sparsemodel.certificates.proving.few_supports import decided, few_supports
 
         limit = 60.0 if time_limit is None else time_limit
         deadline = time.perf_counter() + limit
@@ -145,7 +145,7 @@ class Compiled(CompiledProblem):
             time_limit=limit,
         )
         if few_supports(self.form.sparsity) or _enumerated(backend):
-            found = settled(self.form, found, names=names, deadline=deadline)
+            found = decided(self.form, found, names=names, deadline=deadline)
         self.certified = found
         return found
 

@@ -128,7 +128,7 @@ class GreedySupport:
                 return self._newton(self._objective.point(support, point.x[support]), support)
         return self._restricted(self._objective, support, point, tol=_WARM)
 
-    def settle(self, point: Point) -> Point:
+    def debiased(self, point: Point) -> Point:
         """Return ``point`` minimised over its support to full accuracy."""
         following = self._restricted(self._objective, point.support, point)
         return point if following.value > point.value else following  # NaN is passed on

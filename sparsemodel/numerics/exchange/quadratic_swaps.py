@@ -95,7 +95,7 @@ class QuadraticSwaps:
             basis = self._factor.whitened(np.arange(first, min(first + width, size)))
             products = hessian_columns(objective, point, self._support, basis)
             self._d -= np.einsum("ij,ij->i", products, products)
-        self._settle()
+        self._cleared()
         self._updates = 0
         return True
 
@@ -200,7 +200,7 @@ class QuadraticSwaps:
         direction = self._factor.removal_directions(position, inverse)
         column = hessian_columns(self._objective, self._at, self._support, direction)
         self._leave(coordinate, direction[:, 0], column[:, 0])
-        self._settle()
+        self._cleared()
         self._updates += 1
 
     def _leave(self, coordinate: int, removal: FloatArray, column: FloatArray) -> None:
@@ -239,7 +239,7 @@ class QuadraticSwaps:
         column = hessian_columns(self._objective, self._at, self._support, direction[:, None])[:, 0]
         self._g = self._g + _outer(column, step)
         self._d -= np.square(column) / pivot
-        self._settle()
+        self._cleared()
         self._updates += 1
         return True
 
@@ -248,7 +248,7 @@ class QuadraticSwaps:
         """Return whether so many updates were made that :meth:`reset` is due."""
         return self._updates >= _REFRESH
 
-    def _settle(self) -> None:
+    def _cleared(self) -> None:
         self._g[self._support] = 0.0
         np.maximum(self._d, 0.0, out=self._d)
         self._d[self._support] = 0.0

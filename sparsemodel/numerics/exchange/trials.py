@@ -69,7 +69,7 @@ class ExchangeTrials:
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
 
-    def settled(self, point: Point) -> Point:
+    def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
         found = self._restricted(self._objective, point.support, point)
         return found if self._worth(found) <= self._worth(point) else point
@@ -101,7 +101,7 @@ class ExchangeTrials:
         if best is point:
             return None
         rounds.count([], better=True)
-        return self.settled(best)
+        return self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
         if self._around is None or self._around[0] is not point:
