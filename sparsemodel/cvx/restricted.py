@@ -118,7 +118,7 @@ def _build(
                 constraints.append(cp.multiply(finite.astype(float), sign * x) >= masked)
     linear: list[tuple[Linear, Any, Any]] = []
     if form.region is not None:
-        linear += [(rows, *_rows(cp, rows, support, x, constraints)) for rows in form.region.linear]
+        linear += [(rows, *_rows(rows, support, x, constraints)) for rows in form.region.linear]
         for ball in form.region.balls:
             full = np.zeros((form.sparsity.size, *x.shape[1:]))
             inside = np.intersect1d(ball.index, support, assume_unique=True)
@@ -149,7 +149,7 @@ def _scattered(full: Any, index: IntArray, values: Any) -> Any:
     return full
 
 
-def _rows(cp: Any, rows: Linear, support: IntArray, x: Any, constraints: list[Any]) -> Any:
+def _rows(rows: Linear, support: IntArray, x: Any, constraints: list[Any]) -> Any:
     """Add the rows to the constraints; return the upper (or equal) and the lower ones."""
     value = rows.design.restrict(support).to_array() @ x
     if np.array_equal(rows.lower, rows.upper):

@@ -126,7 +126,11 @@ def test_who_chooses_asks_for_the_budget() -> None:
         *(root / "sparsemodel" / name for name in ("numerics", "certificates", "selection", "cvx")),
     ]
     allowed = {"problem_facts.py", "certificate_of_precision.py", "feasible.py"}
-    allowed |= {"objective_interval.py", "verify_precision.py", "certify_precision.py"}  # what they print
+    allowed |= {
+        "objective_interval.py",
+        "verify_precision.py",
+        "certify_precision.py",
+    }  # what they print
     found = []
     for file in (f for place in places for f in sorted(place.rglob("*.py"))):
         if file.name in allowed:

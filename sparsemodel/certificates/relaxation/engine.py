@@ -205,7 +205,7 @@ class _WorkingSet:
         for term, g in zip(form.terms, gradients, strict=True):
             v += term.design.rmatvec(g)
         units, free_gain = self.whole.gains(v[self.rest])
-        bound = _dual_value(self.smoothed, at, gradients, v) - free_gain
+        bound = _dual_value(self.smoothed, at, v) - free_gain
         bound -= selected(units, form.sparsity.budget, form.sparsity.price)
         if bound > self.bound:
             self.bound, self.gains = bound, units
@@ -290,9 +290,7 @@ def _complete(
     return at, smooth.gradients
 
 
-def _dual_value(
-    form: SparseRegression, at: FloatArray, gradients: tuple[FloatArray, ...], v: FloatArray
-) -> float:
+def _dual_value(form: SparseRegression, at: FloatArray, v: FloatArray) -> float:
     """Return ``f(at) - <v, at>``, the constant of the linear minorant there."""
     nonzero = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
     total = form.constant

@@ -30,7 +30,7 @@ def read_archive(file: Path, columns: Columns) -> Table:
     if set(arrays) >= _SPARSE:
         matrix: Any = _sparse(arrays, file)
     else:
-        matrix = _named(arrays, columns.matrix, _MATRIX, "the features", "--matrix", file)
+        matrix = _named(arrays, columns.matrix, _MATRIX, "--matrix", file)
     if matrix is None:
         raise UsageError(
             f"{file} has no array {' or '.join(map(repr, _MATRIX))}; name the features with "
@@ -38,12 +38,12 @@ def read_archive(file: Path, columns: Columns) -> Table:
         )
     if matrix.ndim != 2:
         raise DataError(f"{file}: the features must be a matrix, not of shape {matrix.shape}.")
-    names = _named(arrays, None, _NAMES, "the names", "", file)
+    names = _named(arrays, None, _NAMES, "", file)
     table = Table(
         X=matrix,
         names=None if names is None or names.ndim != 1 else tuple(str(n) for n in names),
-        target=_named(arrays, columns.target, _TARGET, "the target", "--target", file),
-        weights=_named(arrays, columns.weights, (), "the weights", "--weights", file),
+        target=_named(arrays, columns.target, _TARGET, "--target", file),
+        weights=_named(arrays, columns.weights, (), "--weights", file),
     )
     if table.names is not None and len(table.names) != matrix.shape[1]:
         raise DataError(f"{file}: {len(table.names)} names for {matrix.shape[1]} columns.")
@@ -68,7 +68,6 @@ def _named(
     arrays: dict[str, Any],
     wanted: str | None,
     usual: tuple[str, ...],
-    what: str,
     option: str,
     file: Path,
 ) -> Any:
