@@ -31,7 +31,7 @@ from sparsemodel.numerics import (
 
 _WORK = 2**24
 """Prices between two looks at the callback, about."""
-_DEAR, _DEARER = 1.0 / 3.0, 1.0 / 8.0
+_DEAR, _DEARER = 1.0 / 2.0, 1.0 / 6.0
 """Effort where the objective judges what a model found, and where every change of a support is a
 minimisation, in units of that for quadratics."""
 

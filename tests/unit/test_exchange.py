@@ -354,7 +354,7 @@ def test_rounds_stop_by_what_was_seen() -> None:
     while not rounds.enough:
         rounds.count([bytes([number % 40])], better=number == 30)
         number += 1
-    assert rounds.done == 31 + 60 + 31  # sixty in vain, and as many as before the improvement
+    assert rounds.done == 31 + 40 + 31  # forty in vain, and as many as before the improvement
 
 
 def test_bad_options_are_refused() -> None:

@@ -24,7 +24,9 @@ _NEGLIGIBLE = 1e-11
 """A decrease below this fraction of the objective's range is rounding."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
-_JUDGED = 2
+_COARSE = 0.03
+"""The same while a support grows."""
+_JUDGED = 4
 """Ends of searches in the model that the objective is asked about, of those found at a time."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
@@ -187,7 +189,8 @@ class ExchangeTrials:
             return None
         if np.array_equal(search.support, self._counted(point)):
             return None
-        trial = self._minimised_on(search.support, point)
+        tol = _ROUGH if search.size == self._most else _COARSE
+        trial = self._minimised_on(search.support, point, tol)
         return trial if self.better(trial, point) else None
 
     def _one_change(self, point: Point) -> Point | None:
@@ -264,9 +267,9 @@ class ExchangeTrials:
         support = self._objective.cardinality.coordinates(units)
         return self._restricted(self._objective, support, start, tol=_ROUGH)
 
-    def _minimised_on(self, counted: IntArray, start: Point) -> Point:
+    def _minimised_on(self, counted: IntArray, start: Point, tol: float = _ROUGH) -> Point:
         support = np.union1d(counted, self._objective.cardinality.free)
-        return self._restricted(self._objective, support, start, tol=_ROUGH)
+        return self._restricted(self._objective, support, start, tol=tol)
 
     def _worth(self, point: Point) -> float:
         return priced(self._objective, point)
