@@ -4,12 +4,14 @@ from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.coerce import as_design, column_names
 from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.kronecker import KroneckerDesign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 
 __all__ = [
     "ChunkedDesign",
     "DenseDesign",
+    "KroneckerDesign",
     "OnesDesign",
     "OperatorDesign",
     "SparseDesign",

@@ -131,9 +131,11 @@ def collect_variables(
 ) -> tuple[Variable, ...]:
     """Return every variable once, in the order of appearance."""
     seen: dict[int, Variable] = {}
-    for affine in _expressions(objective, constraints):
+    for affine in expressions_of(objective, constraints):
         for piece in affine.pieces:
-            seen.setdefault(id(piece.variable), piece.variable)
+            owner = piece.variable.owner
+            variable = piece.variable if owner is None else owner
+            seen.setdefault(id(variable), variable)
     return tuple(seen.values())
 
 
@@ -148,7 +150,8 @@ def collect_parameters(
     return tuple(seen.values())
 
 
-def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:
+def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:
+    """Yield every expression of variables in a declaration."""
     for term in objective.terms:
         expression = term.prediction if isinstance(term, LossTerm) else term.expression
         if isinstance(expression, Affine):
@@ -163,7 +166,7 @@ def _expressions(objective: Objective, constraints: tuple[Constraint, ...]) -> I
 
 def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
     """Yield whatever may be a parameter, or hold one."""
-    for affine in _expressions(objective, constraints):
+    for affine in expressions_of(objective, constraints):
         yield affine.offset
         for piece in affine.pieces:
             yield piece.design
@@ -177,4 +180,4 @@ def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Ite
             yield getattr(constraint, name, None)
 
 
-__all__ = ["Declared", "Reading", "quantities"]
+__all__ = ["Declared", "Reading", "expressions_of", "quantities"]

@@ -126,6 +126,8 @@ class Declaration:
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
     constant: float = 0.0
+    entries: bool = False
+    """Whether rows of matrix variables are numbers of single entries, counted row by row."""
 
 
 __all__ = [

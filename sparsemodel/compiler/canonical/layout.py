@@ -46,6 +46,8 @@ class Layout:
     size: int
     outputs: int
     matrix: bool
+    entries: bool = False
+    """Whether matrix variables stand entry by entry, row by row."""
 
     def rows(self, variable: int, rows: IntArray | None = None) -> IntArray:
         """Return the coordinates of (some rows of) a variable."""
@@ -58,7 +60,7 @@ class Layout:
         shape = self.variables[variable].shape
         if self.is_row(variable) or not shape:
             return 1
-        return shape[0]
+        return shape[0] * shape[1] if self.entries and len(shape) == 2 else shape[0]
 
     def is_row(self, variable: int) -> bool:
         """Return whether a vector variable is one row (an intercept) of a matrix problem."""
@@ -82,6 +84,9 @@ class Layout:
         """Return the name of one coordinate; all of them take a second for a million."""
         i = bisect_right(self.starts, coordinate) - 1
         spec, row = self.variables[i], coordinate - self.starts[i]
+        if self.entries and len(spec.shape) == 2:
+            i, j = divmod(row, spec.shape[1])
+            return f"{spec.names[i]}[{j}]" if spec.names else f"{spec.label}[{i}, {j}]"
         if spec.names is not None:
             return spec.names[row]
         return spec.label if self.height(i) == 1 else f"{spec.label}[{row}]"
@@ -91,7 +96,10 @@ class Layout:
         out: list[str] = []
         for i, spec in enumerate(self.variables):
             height = self.height(i)
-            if spec.names is not None:
+            if self.entries and len(spec.shape) == 2:
+                start = self.starts[i]
+                out.extend(self.name(j) for j in range(start, start + height))
+            elif spec.names is not None:
                 out.extend(spec.names)
             elif height == 1:
                 out.append(spec.label)
@@ -102,6 +110,11 @@ class Layout:
 
 def lay_out(declaration: Declaration) -> Layout:
     """Assign coordinates to the variables, in the order of their appearance."""
+    if declaration.entries:
+        sizes = [int(np.prod(spec.shape)) for spec in declaration.variables]
+        ends = np.cumsum(sizes).tolist()
+        begins = tuple(end - size for end, size in zip(ends, sizes, strict=True))
+        return Layout(declaration.variables, begins, ends[-1], 1, False, entries=True)
     matrices = {spec.shape[1] for spec in declaration.variables if len(spec.shape) == 2}
     if len(matrices) > 1:
         raise ModelError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
@@ -31,12 +31,26 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """``factor * (design @ variable[rows])``; no design means the entries themselves."""
+    """``factor * (design @ variable[rows] @ right)``; without matrices the entries themselves."""
 
     variable: Variable
     rows: IntArray | None
     design: Design | Parameter | None
     factor: float = 1.0
+    right: FloatArray | None = None
+    """Of a matrix variable: a matrix of its columns, or a vector of weights for them."""
+
+    @property
+    def bare(self) -> bool:
+        """Return whether it is (a slice of) the variable itself, scaled perhaps."""
+        return self.design is None and self.right is None
+
+    @property
+    def row_count(self) -> int:
+        """Return how many entries (rows) of the variable are meant."""
+        if self.rows is not None:
+            return int(self.rows.size)
+        return self.variable.shape[0] if self.variable.shape else 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -45,7 +59,7 @@ class Piece:
         rows = full[:1] if self.rows is None else (int(self.rows.size),)
         if self.design is not None:
             rows = (self.design.shape[0],)
-        return rows + full[1:]
+        return rows + (full[1:] if self.right is None else self.right.shape[1:])
 
 
 def _asked_by_sparse_matrix() -> bool:
@@ -126,7 +140,7 @@ class AffineLike(Symbolic, ABC):
             )
         matrix = taken(matrix)
         design = _matrix(matrix)
-        rows = piece.shape[0] if piece.shape else 1
+        rows = piece.row_count
         if design.shape[1] != rows:
             raise DataError(
                 f"A @ {self}: A has {design.shape[1]} columns and {self} has {rows} entries. "
@@ -134,7 +148,7 @@ class AffineLike(Symbolic, ABC):
             )
         names = column_names(matrix.value if isinstance(matrix, Parameter) else matrix)
         piece.variable.adopt_names(names, piece.rows)
-        return Affine((Piece(piece.variable, piece.rows, design, piece.factor),))
+        return Affine((replace(piece, design=design),))
 
     def __getitem__(self, key: Any) -> Any:
         raise ModelError(
@@ -158,11 +172,34 @@ class AffineLike(Symbolic, ABC):
             "use sm.absolute_loss, for a bound sm.norm."
         )
 
-    def __matmul__(self, other: Any) -> NoReturn:
-        raise ModelError(
-            f"{self} @ ... is not affine in the variables. Write the matrix first: `A @ w`; "
-            "for a squared norm use sm.ridge(w, lam)."
-        )
+    def __matmul__(self, other: Any) -> Affine:
+        other = taken(as_ours(other))
+        if isinstance(other, AffineLike):
+            raise ModelError(
+                f"{self} @ {other} is a product of unknowns, which is not convex. For a squared "
+                "norm use sm.ridge(w, lam)."
+            )
+        affine = self.as_affine()
+        if len(affine.pieces) != 1 or affine.offset is not None:
+            raise ModelError(
+                "A sum times a matrix is not supported; multiply each variable: `u @ A + v @ A`."
+            )
+        piece = affine.pieces[0]
+        if isinstance(other, Quantity):
+            raise ModelError(f"A parameter stands to the left of the variable: `{other!r} @ w`.")
+        sparse = hasattr(other, "tocsc")
+        matrix: Any = other if sparse else real_array(other, where="A in `w @ A`", ndim=(1, 2))
+        if len(piece.shape) == 1:
+            return affine.__rmatmul__(matrix.T)
+        if piece.right is not None:
+            raise ModelError("A product with two matrices is not supported; multiply them first.")
+        right = np.asarray(matrix.toarray() if sparse else matrix, dtype=np.float64)
+        if right.shape[0] != piece.shape[1]:
+            raise DataError(
+                f"{self} @ R: {self} has {piece.shape[1]} columns and R has {right.shape[0]} rows. "
+                "They must be equal."
+            )
+        return Affine((replace(piece, right=right),))
 
     def __add__(self, other: Any) -> Affine:
         if hasattr(other, "as_terms") and self.shape in ((), (1,)):
@@ -254,7 +291,8 @@ class Affine(AffineLike):
         for piece in self.pieces:
             factor = "" if piece.factor == 1.0 else f"{piece.factor:g} * "
             name = piece.variable.label + ("" if piece.rows is None else "[...]")
-            parts.append(factor + ("A @ " if piece.design is not None else "") + name)
+            left = "A @ " if piece.design is not None else ""
+            parts.append(factor + left + name + (" @ R" if piece.right is not None else ""))
         if self.offset is not None:
             parts.append("offset")
         return " + ".join(parts)
@@ -297,7 +335,7 @@ class Affine(AffineLike):
 
     def times(self, factor: float) -> Affine:
         """Return the expression scaled by a number."""
-        pieces = tuple(Piece(p.variable, p.rows, p.design, factor * p.factor) for p in self.pieces)
+        pieces = tuple(replace(p, factor=factor * p.factor) for p in self.pieces)
         return Affine(pieces, None if self.offset is None else factor * self.offset)
 
 

@@ -7,9 +7,9 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from sparsemodel.interfaces import IntArray, ModelError
-from sparsemodel.modelling.expressions.affine import Affine, AffineLike
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Counted, at_most
-from sparsemodel.modelling.expressions.foreign import as_ours, taken
+from sparsemodel.modelling.expressions.foreign import parts_as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import Objective, Price
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
@@ -31,11 +31,11 @@ class card(Symbolic):
         edge twice.
     groups
         A label per entry: entries with one label count together, once.
-        For a matrix one label per row: groups of rows.
+        For a matrix one label per row (groups of rows), or one per entry, in its shape.
     axis
         1 counts the rows of a matrix variable: a row counts once if anything in it is nonzero.
-        A matrix of several columns needs it (or ``groups``), as CVXPY's users would mean the
-        entries, which cannot be counted yet; with one column the two are the same.
+        Without it (and without ``groups``) the entries of a matrix are counted, as CVXPY's users
+        mean them; columns and rows are slices, ``W[:, j]`` and ``W[i, :]``.
 
     Examples
     --------
@@ -48,50 +48,25 @@ class card(Symbolic):
     _instead = "After solving, the number of nonzeros is len(solution.support)."
 
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
-        expression = as_ours(expression)
-        self._edges = isinstance(expression, offdiag)
-        if isinstance(expression, offdiag):
+        self._edges = expression if isinstance(expression, offdiag) else None
+        self._counted: tuple[Counted, ...] = ()
+        if self._edges is not None:
             if groups is not None or axis is not None:
                 raise ModelError("card(offdiag(Omega)) takes neither groups nor axis.")
-            self.expression: Affine = expression.expression
-            self.groups: IntArray | None = None
             return
-        if not isinstance(expression, AffineLike):
-            raise ModelError(f"card takes a variable, not {type(expression).__name__}.")
-        affine = expression.as_affine()
-        plain = len(affine.pieces) == 1 and affine.offset is None
-        if not plain or affine.pieces[0].design is not None:
+        if not (axis is None or (np.isscalar(axis) and axis == 1)):
+            raise _unknown_axis()
+        parts = parts_as_ours(expression)
+        if len(parts) > 1 and (groups is not None or axis is not None):
             raise ModelError(
-                f"card counts the entries of a variable or a slice of one, not of {affine}. "
-                "Introduce a variable for what you want to be sparse."
+                "card of a stack takes neither groups nor axis; write a sum, "
+                "`sm.card(u, groups=g) + sm.card(v, groups=h) <= k`."
             )
-        shape = affine.pieces[0].shape
-        if not (axis is None or (np.isscalar(axis) and axis == 1)) or (
-            axis == 1 and len(shape) != 2
-        ):
-            raise ModelError("axis=1 counts the rows of a matrix variable; no other axis is known.")
-        if not shape:
-            raise ModelError(f"{affine} is a single number; there is nothing to count.")
-        if axis is None and groups is None and len(shape) == 2 and shape[1] > 1:
-            name = affine.pieces[0].variable.label
-            raise ModelError(
-                f"card({affine}) of a matrix could count its rows or its entries. Write "
-                f"sm.card({name}, axis=1) for the rows: one counts once if anything in it is "
-                "nonzero. The entries of a matrix cannot be counted yet; for losses that act on "
-                "every entry of A @ W make it a vector, w = sm.Variable(p * m), with "
-                "`np.kron(A, np.eye(m)) @ w` and B.ravel(), count sm.card(w), and take "
-                "w.value.reshape(p, m)."
-            )
-        self.expression = affine
-        self.groups = None if groups is None else _group_codes(groups, shape[0])
-
-    @property
-    def _counted(self) -> tuple[Counted]:
-        return (Counted(self.expression, self.groups),)
+        self._counted = tuple(_counted(part, groups, axis) for part in parts)
 
     def __le__(self, k: Any) -> CardinalityConstraint | EdgeCount:
         limit = at_most(self._counted, k)
-        return EdgeCount(self.expression, limit.k) if self._edges else limit
+        return limit if self._edges is None else EdgeCount(self._edges.expression, limit.k)
 
     def __lt__(self, k: Any) -> NoReturn:
         raise ModelError("Write `card(w) <= k`; for card(w) < k that is `card(w) <= k - 1`.")
@@ -109,17 +84,17 @@ class card(Symbolic):
 
     def as_terms(self) -> Objective:
         """Return a price of one on each nonzero."""
-        if self._edges:
+        if self._edges is not None:
             raise ModelError("A price on edges is not supported; write card(offdiag(X)) <= 2 * k.")
-        return Price(self._counted[0], 1.0).as_terms()
+        return Objective(tuple(Price(part, 1.0) for part in self._counted))
 
-    def __mul__(self, gamma: Any) -> Price:
-        if self._edges:
+    def __mul__(self, gamma: Any) -> Objective:
+        if self._edges is not None:
             raise ModelError("A price on edges is not supported; write card(offdiag(X)) <= 2 * k.")
         gamma = taken(gamma)
         if not isinstance(gamma, Quantity):
             gamma = real_number(gamma, where="The price of card", minimum=0.0)
-        return Price(self._counted[0], gamma)
+        return Objective(tuple(Price(part, gamma) for part in self._counted))
 
     __rmul__ = __mul__
 
@@ -137,13 +112,57 @@ class card(Symbolic):
     __radd__ = __add__
 
     def __repr__(self) -> str:
-        if self._edges:
-            return f"card(offdiag({self.expression}))"
-        return repr(self._counted[0])
+        if self._edges is not None:
+            return f"card(offdiag({self._edges.expression}))"
+        return " + ".join(map(repr, self._counted))
 
 
-def _group_codes(groups: Any, size: int) -> IntArray:
+def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
+    """Return what is counted of one expression."""
+    if not isinstance(expression, AffineLike):
+        raise ModelError(f"card takes a variable, not {type(expression).__name__}.")
+    affine = expression.as_affine()
+    plain = len(affine.pieces) == 1 and affine.offset is None
+    if not plain or not affine.pieces[0].bare:
+        raise ModelError(
+            f"card counts the entries of a variable or a slice of one, not of {affine}. "
+            "Introduce a variable for what you want to be sparse."
+        )
+    shape = affine.pieces[0].shape
+    if not shape:
+        raise ModelError(f"{affine} is a single number; there is nothing to count.")
+    if axis == 1 and len(shape) != 2:
+        raise _unknown_axis()
+    labels = None if groups is None else _group_codes(groups, shape, whole=axis is None)
+    rows = axis == 1 or len(shape) < 2 or shape[1] == 1
+    if not rows and (labels is None or labels.size != shape[0]):
+        affine = _entries(affine.pieces[0])
+    return Counted(affine, labels)
+
+
+def _unknown_axis() -> ModelError:
+    return ModelError(
+        "axis=1 counts the rows of a matrix variable; no other axis is known. For columns write a "
+        "limit for each: `[sm.card(W[:, j]) <= k for j in range(m)]`."
+    )
+
+
+def _entries(piece: Piece) -> Affine:
+    """Return the entries of (some rows of) a matrix variable as a vector."""
+    entries, rows = piece.variable.entries, piece.rows
+    if rows is not None and entries is not piece.variable:
+        m = piece.variable.shape[1]
+        rows = (rows[:, None] * m + np.arange(m)).ravel()
+    return Affine((Piece(entries, rows, None),))
+
+
+def _group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray:
+    """Return the labels as numbers: one for each entry, for each row of a matrix, or, ``whole``,
+    for each entry of a matrix, in its shape."""
     array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
+    size = shape[0]
+    if whole and len(shape) == 2 and array.shape == shape:
+        array, size = array.ravel(), array.size
     if array.shape != (size,):
         raise ModelError(
             f"groups needs one label for each of the {size} entries, and its shape is "

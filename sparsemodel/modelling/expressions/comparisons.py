@@ -116,7 +116,7 @@ def compare(left: AffineLike, relation: Literal["<=", ">=", "=="], right: Any) -
             f"A bound of shape {right.shape} does not fit {affine} of shape {affine.value_shape()}."
         )
     piece = affine.pieces[0]
-    if len(affine.pieces) == 1 and piece.design is None:
+    if len(affine.pieces) == 1 and piece.bare:
         limit = right if affine.offset is None else right - affine.offset
         limit = limit if piece.factor == 1.0 else limit * (1.0 / piece.factor)
         bare = type(affine)((replace(piece, factor=1.0),))

@@ -78,9 +78,11 @@ def value_of(constant: Any) -> Any:
     return value.copy() if hasattr(value, "copy") else np.array(value)  # it may be changed in place
 
 
-def translate_with(affine: Callable[[Any], Any], objective: Callable[[Any], Any]) -> None:
-    """Enter the functions that make affine expressions and objectives of CVXPY's."""
-    _translators.update(affine=affine, objective=objective)
+def translate_with(
+    affine: Callable[[Any], Any], objective: Callable[[Any], Any], parts: Callable[[Any], Any]
+) -> None:
+    """Enter the functions that make affine expressions, objectives and parts of CVXPY's."""
+    _translators.update(affine=affine, objective=objective, parts=parts)
 
 
 def as_ours(thing: Any) -> Any:
@@ -92,6 +94,11 @@ def as_ours(thing: Any) -> Any:
         When it holds an operation that is not understood; the message names it.
     """
     return _translators["affine"](thing) if is_cvxpy(thing) else thing
+
+
+def parts_as_ours(thing: Any) -> list[Any]:
+    """Return the parts of a stack of CVXPY's as ours; anything else as the only part."""
+    return list(_translators["parts"](thing)) if is_cvxpy(thing) else [thing]
 
 
 def objective_as_ours(thing: Any) -> Any:
@@ -126,6 +133,7 @@ __all__ = [
     "is_cvxpy",
     "is_read_again",
     "objective_as_ours",
+    "parts_as_ours",
     "read_again",
     "taken",
     "translate_with",

@@ -61,7 +61,7 @@ class norm(Symbolic):
         if not isinstance(expression, AffineLike):
             raise ModelError(f"norm takes a variable, not {type(expression).__name__}.")
         affine = expression.as_affine()
-        if len(affine.pieces) != 1 or affine.pieces[0].design is not None:
+        if len(affine.pieces) != 1 or not affine.pieces[0].bare:
             raise ModelError(
                 f"norm takes a variable, a slice of one, or either minus a constant, not {affine}. "
                 "To keep a residual small, put it into the objective."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -82,7 +82,9 @@ def symmetric(matrix: Any, what: str) -> Affine:
             f"{what} takes a symmetric variable; declare {variable.label} as "
             f"{package}.Variable((p, p), symmetric=True)."
         )
-    return Affine((replace(affine.pieces[0], design=None, factor=1.0),))
+    if not affine.pieces[0].bare or affine.pieces[0].factor != 1.0:
+        raise ModelError(f"{what} takes {variable.label} itself, not {matrix!r}.")
+    return affine
 
 
 __all__ = ["EdgeCount", "EigenvalueBound", "eigenvalue_bound", "offdiag", "symmetric"]

@@ -60,6 +60,9 @@ class Variable(AffineLike):
         self.name = None if name is None else text_of(name, "The name of a Variable")
         self._names = None if names is None else self._check_names(names)
         self._value: FloatArray | float | None = None
+        self.owner: Variable | None = None
+        """The matrix variable whose entries, row by row, this vector is."""
+        self._entries: Variable | None = None
         self.proxied: Any = None
         """The CVXPY variable this one stands for, if any; it gets every value too."""
 
@@ -71,6 +74,16 @@ class Variable(AffineLike):
     def size(self) -> int:
         """Return the number of entries."""
         return int(np.prod(self._shape))
+
+    @property
+    def entries(self) -> Variable:
+        """Return the entries of a matrix, row by row, as a vector; a vector is its own."""
+        if len(self._shape) != 2:
+            return self
+        if self._entries is None:
+            self._entries = Variable(self.size, name=self.name)
+            self._entries.owner = self
+        return self._entries
 
     @property
     def symmetric(self) -> bool:
@@ -133,7 +146,24 @@ class Variable(AffineLike):
     def __getitem__(self, key: Any) -> Slice:
         if not self._shape:
             raise ModelError(f"{self.label} is a single number and has no entries.")
+        if isinstance(key, tuple) and len(self._shape) == 2:
+            return Slice(self.entries, self._places(key))
         return Slice(self, _indices(key, self._shape[0], self.label))
+
+    def _places(self, key: tuple[Any, ...]) -> IntArray:
+        """Return the places of some entries of a matrix among all of them, row by row."""
+        if self._symmetric:
+            raise ModelError(
+                f"The entries of the symmetric variable {self.label} are not addressed one by one; "
+                "write sm.forbidden_edges or sm.required_edges for what is zero or may not be."
+            )
+        if len(key) != 2:
+            raise ModelError(f"{self.label}[...] takes one index or two, not {len(key)}.")
+        rows, columns = (
+            _indices(part, size, self.label) for part, size in zip(key, self._shape, strict=True)
+        )
+        places: IntArray = (rows[:, None] * self._shape[1] + columns).ravel()
+        return places
 
     @property
     def T(self) -> Variable:
@@ -160,17 +190,24 @@ class Slice(AffineLike):
     def as_affine(self) -> Affine:
         return Affine((Piece(self.variable, self.rows, None),))
 
+    def __rmatmul__(self, matrix: Any) -> Affine:
+        owner = self.variable.owner
+        if owner is not None and self.rows.size > 1:
+            rows, columns = np.divmod(self.rows, owner.shape[1])
+            if np.ptp(rows) and np.ptp(columns):
+                raise ModelError(
+                    f"A matrix times a part of {owner.label} with several rows and columns is not "
+                    "understood; write it for each column, `A @ W[:, j]`."
+                )
+        return super().__rmatmul__(matrix)
+
     def __repr__(self) -> str:
         return f"{self.variable.label}[{self.rows.size} entries]"
 
 
 def _indices(key: Any, size: int, label: str) -> IntArray:
     if isinstance(key, tuple):
-        raise ModelError(
-            f"{label}[...] takes one index: a matrix variable is sliced by rows, not by columns or "
-            "entries. Declare what you want to address as variables of their own, or the matrix "
-            "as a vector of p * m entries."
-        )
+        raise ModelError(f"{label}[...] takes one index: {label} is a vector.")
     try:
         rows = np.atleast_1d(np.arange(size)[key])
     except IndexError as error:

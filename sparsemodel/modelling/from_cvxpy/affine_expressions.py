@@ -62,27 +62,65 @@ def affine_of(expression: Any) -> Affine:
         return affine_of(expression.args[0]).times(-1.0)
     if kind == "Promote":
         return affine_of(expression.args[0])
-    if kind == "Sum" and kind_of(expression.args[0]) == "Variable":
-        return proxy_of(expression.args[0]).sum()
+    if kind == "Sum":
+        return _sum(affine_of(expression.args[0]), expression.axis)
     if kind in ("MulExpression", "multiply"):
         left, right = expression.args
-        if right.is_constant() and (kind == "multiply" or right.size == 1 or right.ndim == 1):
+        vectors = right.ndim == 1 and left.ndim < 2
+        if right.is_constant() and (kind == "multiply" or right.size == 1 or vectors):
             left, right = right, left
         if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
             return affine_of(right).times(number_of(left))
         if left.is_constant() and kind == "MulExpression":
             return affine_of(right).__rmatmul__(_factor(left))
+        if right.is_constant() and kind == "MulExpression":
+            return affine_of(left).__matmul__(value_of(right))
     if kind == "DivExpression" and expression.args[1].is_constant():
         return affine_of(expression.args[0]).times(1.0 / number_of(expression.args[1]))
     if kind == "index" and kind_of(expression.args[0]) == "Variable":
         variable = proxy_of(expression.args[0])
-        if len(variable.shape) == 1 or len(expression.key) == 1:
-            rows = np.arange(variable.shape[0])[expression.key[0]]
-            return variable[np.atleast_1d(rows)].as_affine()
+        rows = np.atleast_1d(np.arange(variable.shape[0])[expression.key[0]])
+        if len(expression.key) == 1:
+            return variable[rows].as_affine()
+        columns = np.atleast_1d(np.arange(variable.shape[1])[expression.key[1]])
+        if columns.size == variable.shape[1] and expression.ndim == 2:
+            return variable[rows].as_affine()
+        return variable[rows, columns].as_affine()
     raise ModelError(
         f"The CVXPY operation {kind} in {expression} is not recognised; affine expressions are "
         "sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
         "sm.Variable, or leave it to CVXPY."
+    )
+
+
+def parts_of(expression: Any) -> list[Affine]:
+    """Return what a stack is made of, piece by piece; another expression is its only part.
+
+    ``hstack``, ``vstack``, ``concatenate``, ``vec``: the order of entries is lost, which is no
+    matter where they are counted.
+    """
+    if kind_of(expression) in ("Hstack", "Vstack", "Concatenate"):
+        return [part for inside in expression.args for part in parts_of(inside)]
+    if kind_of(expression) in ("reshape", "Vec", "transpose"):
+        return parts_of(expression.args[0])
+    return [affine_of(expression)]
+
+
+def _sum(inside: Affine, axis: int | None) -> Affine:
+    """Return a sum of entries: of all, of each column (0) or of each row (1)."""
+    shape, piece = inside.value_shape(), inside.pieces[0]
+    if len(shape) < 2:
+        return inside.sum()
+    if axis is None and len(inside.pieces) == 1 and piece.bare and inside.offset is None:
+        if piece.rows is None:
+            return piece.variable.entries.sum().times(piece.factor)
+    elif axis == 0:
+        return inside.__rmatmul__(np.ones((1, shape[0])))
+    elif axis == 1:
+        return inside @ np.ones(shape[1])
+    raise ModelError(
+        f"The sum of {inside} is not understood; sums are those of a variable, of a vector, and of "
+        "the rows or columns of a matrix."
     )
 
 
@@ -110,4 +148,4 @@ def _constant(constant: Any) -> FloatArray | float | Parameter:
     return float(array) if array.ndim == 0 else array
 
 
-__all__ = ["affine_of", "is_cvxpy", "is_uniform", "kind_of", "number_of", "proxy_of"]
+__all__ = ["affine_of", "is_cvxpy", "is_uniform", "kind_of", "number_of", "parts_of", "proxy_of"]

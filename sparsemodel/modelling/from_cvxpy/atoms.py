@@ -238,7 +238,7 @@ def _squares(inside: Any, scale: float) -> Any:
     """Return ``scale * sum_squares(inside)``: a ridge for a bare variable, else a loss."""
     u = affine_of(inside)
     piece = u.pieces[0]
-    if len(u.pieces) == 1 and piece.design is None and u.offset is None and piece.shape:
+    if len(u.pieces) == 1 and piece.bare and u.offset is None and piece.shape:
         return ridge(Affine((piece,)), 2.0 * scale)
     return 2.0 * term_of_rows(SquaredLoss(), u, np.full(u.value_shape() or (1,), scale))
 

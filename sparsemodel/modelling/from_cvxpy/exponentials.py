@@ -78,6 +78,8 @@ def _equal(a: Affine, b: Affine) -> bool:
 def _same_pieces(a: Piece, b: Piece) -> bool:
     if a.variable is not b.variable or a.factor != b.factor or not _same_numbers(a.rows, b.rows):
         return False
+    if not _same_numbers(a.right, b.right):
+        return False
     if a.design is None or b.design is None:
         return a.design is b.design
     held, other = getattr(a.design, "array", None), getattr(b.design, "array", None)

@@ -188,7 +188,7 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     if not isinstance(expression, AffineLike):
         raise ModelError(f"ridge(w, lam) takes a variable first, not {type(expression).__name__}.")
     affine = expression.as_affine()
-    if len(affine.pieces) != 1 or affine.offset is not None or affine.pieces[0].design is not None:
+    if len(affine.pieces) != 1 or affine.offset is not None or not affine.pieces[0].bare:
         raise ModelError(f"ridge takes a variable or a slice of one, not {affine}.")
     return Ridge(affine, weight)
 

@@ -117,6 +117,8 @@ def trace(product: Any) -> Trace:
     if len(affine.pieces) != 1 or affine.offset is not None or piece.rows is not None:
         raise ModelError(f"trace takes a product `S @ Omega`, not {affine}.")
     bare = symmetric(piece.variable, "trace")
+    if piece.right is not None:
+        raise ModelError(f"trace takes a product `S @ Omega` with S first, not {affine}.")
     if piece.design is None:
         matrix = np.eye(piece.variable.shape[0])
     elif isinstance(piece.design, DenseDesign):

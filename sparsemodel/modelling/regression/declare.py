@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.compiler import (
-    Block,
     Declaration,
     LossSpec,
     RidgeSpec,
     VariableSpec,
 )
-from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss
+from sparsemodel.modelling.declared import expressions_of
 from sparsemodel.modelling.expressions.affine import Piece
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
@@ -40,6 +40,7 @@ from sparsemodel.modelling.regression.declare_constraints import (
     norm_spec,
     price_spec,
 )
+from sparsemodel.modelling.regression.places import Places, about_entries
 
 
 def declare(
@@ -52,15 +53,16 @@ def declare(
             "The objective has no loss. Write, for example, "
             "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2))."
         )
-    number = {id(v): i for i, v in enumerate(variables)}
+    expressions = list(expressions_of(objective, constraints))
+    places = Places(variables, entries=about_entries(expressions, constraints))
     losses, ridges, prices = [], [], []
     for term in objective.terms:
         if isinstance(term, LossTerm):
-            losses.append(_loss(term, variables, number))
+            losses.append(_loss(term, variables, places))
         elif isinstance(term, Ridge):
-            ridges.append(_ridge(term, variables, number))
+            ridges.append(_ridge(term, variables, places))
         elif isinstance(term, Price):
-            prices.append(price_spec(term, number))
+            prices.append(price_spec(term, places))
         else:
             raise ModelError(f"{term!r} cannot stand beside losses of predictions.")
     by_kind: dict[type, list[Any]] = {kind: [] for kind in _UNDERSTOOD}
@@ -77,11 +79,12 @@ def declare(
         ),
         losses=tuple(losses),
         ridges=tuple(ridges),
-        cards=(*prices, *(card_spec(c, number) for c in by_kind[CardinalityConstraint])),
-        bounds=tuple(bound_spec(c, number) for c in by_kind[Bound]),
-        linear=tuple(linear_spec(c, number, blocks) for c in by_kind[LinearConstraint]),
-        norms=tuple(norm_spec(c, number) for c in by_kind[NormConstraint]),
+        cards=(*prices, *(card_spec(c, places) for c in by_kind[CardinalityConstraint])),
+        bounds=tuple(bound_spec(c, places) for c in by_kind[Bound]),
+        linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
+        norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint]),
         constant=objective.constant,
+        entries=places.entries,
     )
 
 
@@ -113,21 +116,7 @@ def _made_name(variable: Variable, index: int, variables: tuple[Variable, ...]) 
     return "w" if len(vectors) == 1 else f"w{index}"
 
 
-def blocks(pieces: tuple[Piece, ...], number: dict[int, int]) -> tuple[Block, ...]:
-    """Return the pieces of an expression with their present data."""
-    return tuple(
-        Block(number[id(p.variable)], p.rows, _present(p.design), p.factor) for p in pieces
-    )
-
-
-def _present(design: Design | Parameter | None) -> Design | None:
-    if not isinstance(design, Parameter):
-        return design
-    matrix = resolve(design, f"The data matrix {design!r}")
-    return design.derived("design", lambda: as_design(matrix, where=f"{design!r}"))
-
-
-def _loss(term: LossTerm, variables: tuple[Variable, ...], number: dict[int, int]) -> LossSpec:
+def _loss(term: LossTerm, variables: tuple[Variable, ...], places: Places) -> LossSpec:
     prediction = term.prediction
     name = term.loss.name
     offset: Any = None
@@ -137,6 +126,12 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], number: dict[int, int
         shape = pieces[0].shape
         if isinstance(term.loss, CustomLoss):
             term.loss.check(shape)
+        if places.entries and len(shape) == 2:
+            raise ModelError(
+                f"{name} is a function of the whole matrix {pieces[0].variable.label}, whose "
+                "entries cannot be counted or addressed one by one beside it; count its rows, "
+                "sm.card(W, axis=1), or declare it for a vector of all entries."
+            )
     elif isinstance(prediction, Design):
         variable = the_vector(variables, f"sm.{name}(A, b)")
         if prediction.shape[1] != (variable.shape or (1,))[0]:
@@ -146,19 +141,38 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], number: dict[int, int
             )
         variable.adopt_names(term.column_names, None)
         pieces = (Piece(variable, None, prediction),)
-        shape = prediction.shape[:1]
+        shape = pieces[0].shape
     else:
         pieces, offset = prediction.pieces, prediction.offset
         shape = prediction.value_shape()
     offset = resolve(offset, f"The offset of {name}")
-    return LossSpec(
+    spec = LossSpec(
         loss=term.loss,
-        blocks=blocks(pieces, number),
+        blocks=places.blocks(pieces, shape),
         offset=None if offset is None else np.asarray(offset, dtype=np.float64),
         target=_target(term, shape),
         observation_weights=_weights(term, shape[0]),
         reduction=term.reduction,
         scale=scale_of(term.scale, name),
+    )
+    return _by_entries(spec, shape) if places.entries and len(shape) == 2 else spec
+
+
+def _by_entries(spec: LossSpec, shape: tuple[int, ...]) -> LossSpec:
+    """Return a loss of a matrix of predictions as one of all its entries, row by row."""
+    if spec.target.shape != shape:
+        raise ModelError(
+            f"{spec.loss.name} is not a sum over the entries of its predictions, of shape {shape}: "
+            f"its target has shape {spec.target.shape}. Beside such a loss the rows of a matrix "
+            "are counted, sm.card(W, axis=1), and not its entries or columns."
+        )
+    m, weights = shape[1], spec.observation_weights
+    return replace(
+        spec,
+        offset=None if spec.offset is None else np.broadcast_to(spec.offset, shape).ravel(),
+        target=spec.target.ravel(),
+        observation_weights=None if weights is None else np.repeat(weights, m),
+        scale=spec.scale * m if spec.reduction == "mean" else spec.scale,
     )
 
 
@@ -181,7 +195,7 @@ def _weights(term: LossTerm, rows: int) -> FloatArray | None:
     return observation_weights(value, rows, term.loss.name)
 
 
-def _ridge(term: Ridge, variables: tuple[Variable, ...], number: dict[int, int]) -> RidgeSpec:
+def _ridge(term: Ridge, variables: tuple[Variable, ...], places: Places) -> RidgeSpec:
     if term.expression is None:
         piece = Piece(the_vector(variables, "sm.ridge(lam)"), None, None)
     else:
@@ -190,7 +204,7 @@ def _ridge(term: Ridge, variables: tuple[Variable, ...], number: dict[int, int])
     if isinstance(weight, Quantity):
         weight = ridge_weight(resolve(weight, "The weight lam of ridge"))
     squared = weight if piece.factor == 1.0 else weight * piece.factor**2
-    return RidgeSpec(number[id(piece.variable)], piece.rows, squared)
+    return RidgeSpec(*places.of(piece), places.flat(squared, piece))
 
 
 def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:
@@ -206,7 +220,6 @@ def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:
 
 
 __all__ = [
-    "blocks",
     "declare",
     "the_vector",
 ]

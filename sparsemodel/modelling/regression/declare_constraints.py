@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import Block, BoundSpec, CardSpec, CountedSpec, LinearSpec, NormSpec
+from sparsemodel.compiler import BoundSpec, CardSpec, CountedSpec, LinearSpec, NormSpec
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
-from sparsemodel.modelling.expressions.affine import Piece
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
@@ -20,40 +18,38 @@ from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
 from sparsemodel.modelling.expressions.values import cardinality_bound, real_number
-
-Numbers: TypeAlias = dict[int, int]
-"""The position of each variable, by identity."""
+from sparsemodel.modelling.regression.places import Places
 
 
-def card_spec(constraint: CardinalityConstraint, number: Numbers) -> CardSpec:
+def card_spec(constraint: CardinalityConstraint, places: Places) -> CardSpec:
     """Return ``card(...) <= k``."""
     k = cardinality_bound(resolve(constraint.k, "The k of card(...) <= k"))
-    return CardSpec(tuple(_counted(part, number) for part in constraint.counted), k)
+    return CardSpec(tuple(_counted(part, places) for part in constraint.counted), k)
 
 
-def price_spec(term: Price, number: Numbers) -> CardSpec:
+def price_spec(term: Price, places: Places) -> CardSpec:
     """Return ``gamma * card(...)``."""
     value = as_float(resolve(term.gamma, "The price of card"))
     gamma = real_number(value, where="The price of card", minimum=0.0)
-    return CardSpec((_counted(term.counted, number),), None, gamma)
+    return CardSpec((_counted(term.counted, places),), None, gamma)
 
 
-def _counted(part: Counted, number: Numbers) -> CountedSpec:
+def _counted(part: Counted, places: Places) -> CountedSpec:
     piece = part.expression.pieces[0]
-    return CountedSpec(number[id(piece.variable)], piece.rows, part.groups)
+    return CountedSpec(*places.of(piece), groups=places.labels(part.groups, piece))
 
 
-def bound_spec(constraint: Bound, number: Numbers) -> BoundSpec:
+def bound_spec(constraint: Bound, places: Places) -> BoundSpec:
     """Return ``lower <= w <= upper``."""
     piece = constraint.expression.pieces[0]
     ends = [
         None if end is None else as_float(resolve(end, "A bound"))
         for end in (constraint.lower, constraint.upper)
     ]
-    return BoundSpec(number[id(piece.variable)], piece.rows, *ends)
+    return BoundSpec(*places.of(piece), *(places.flat(end, piece) for end in ends))
 
 
-def norm_spec(constraint: NormConstraint, number: Numbers) -> NormSpec:
+def norm_spec(constraint: NormConstraint, places: Places) -> NormSpec:
     """Return ``norm(w - center) <= radius``, for a factor in front of ``w`` of one."""
     piece, offset = constraint.expression.pieces[0], constraint.expression.offset
     value = as_float(resolve(constraint.radius, "The bound on norm(...)"))
@@ -70,31 +66,22 @@ def norm_spec(constraint: NormConstraint, number: Numbers) -> NormSpec:
     factor = abs(piece.factor)
     if factor == 0.0:
         raise ModelError("norm(0 * w) constrains nothing.")
-    return NormSpec(
-        number[id(piece.variable)], piece.rows, constraint.order, radius / factor, center
-    )
+    center = places.flat(center, piece)
+    variable, rows = places.of(piece)
+    return NormSpec(variable, rows, constraint.order, radius / factor, center)
 
 
-def linear_spec(
-    constraint: LinearConstraint,
-    number: Numbers,
-    blocks: Callable[[tuple[Piece, ...], Numbers], tuple[Block, ...]],
-) -> LinearSpec:
+def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
     """Return ``sum of blocks <= d`` or ``== d``."""
     expression = constraint.expression
     shape = expression.value_shape()
-    if len(shape) > 1:
-        raise ModelError(
-            f"The linear constraint {constraint!r} on a matrix variable is not understood; "
-            "constrain its entries (`W >= 0`), or write it for vector variables."
-        )
     offset: Any = resolve(expression.offset, "The right-hand side of a linear constraint")
-    rows = shape[0] if shape else 1
+    rows = int(np.prod(shape))
     upper: FloatArray = np.zeros(rows)
     if offset is not None:
-        upper = upper - as_float(offset)
+        upper = upper - np.broadcast_to(as_float(offset), shape or (1,)).ravel()
     lower = upper if constraint.relation == "==" else np.full(rows, -np.inf)
-    return LinearSpec(blocks(expression.pieces, number), lower, upper)
+    return LinearSpec(places.blocks(expression.pieces, shape), lower, upper)
 
 
 __all__ = ["bound_spec", "card_spec", "linear_spec", "norm_spec", "price_spec"]

@@ -16,7 +16,14 @@ from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
-from sparsemodel.testing.referee.expressions import EPS64, Unjudged, Values, evaluate, present
+from sparsemodel.testing.referee.expressions import (
+    EPS64,
+    Unjudged,
+    Values,
+    entries_of,
+    evaluate,
+    present,
+)
 from sparsemodel.testing.referee.objective import count
 from sparsemodel.testing.referee.textbook_losses import long
 
@@ -105,8 +112,7 @@ def _attributes(variable: Variable, value: Any) -> list[str]:
 
 def _bounds(constraint: Bound, values: Values, slack: float) -> Iterator[str]:
     piece = constraint.expression.pieces[0]
-    x = np.asarray(values[id(piece.variable)])
-    x = x if piece.rows is None else x[piece.rows]
+    x = entries_of(piece, values)
     for end, sign, word in ((constraint.lower, 1.0, "below"), (constraint.upper, -1.0, "above")):
         if end is None:
             continue

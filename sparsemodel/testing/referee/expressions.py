@@ -99,16 +99,28 @@ def product(design: Any, x: Long) -> Sum:
     return Sum(entries @ part, size * EPS * terms, size, single)
 
 
+def entries_of(piece: Piece, values: Values) -> FloatArray:
+    """Return ``variable[rows]``; the entries of a matrix stand row by row."""
+    variable = piece.variable
+    if variable.owner is None:
+        x = np.asarray(values[id(variable)])
+    else:
+        x = np.asarray(values[id(variable.owner)]).ravel()
+    return x if piece.rows is None else x[piece.rows]
+
+
 def piece_value(piece: Piece, values: Values) -> Sum:
-    """Return ``factor * (design @ variable[rows])``."""
-    x = long(values[id(piece.variable)])
-    if piece.rows is not None:
-        x = x[piece.rows]
-    factor = long(piece.factor)
+    """Return ``factor * (design @ variable[rows] @ right)``."""
+    x, factor = long(entries_of(piece, values)), long(piece.factor)
     if piece.design is None:
-        value = factor * x
-        return Sum(value, np.abs(value) * EPS, np.abs(value), False)
-    found = product(piece.design, np.atleast_1d(x))
+        found = Sum(x, np.abs(x) * EPS, np.abs(x), False)
+    else:
+        found = product(piece.design, np.atleast_1d(x))
+    if piece.right is not None:
+        right, extra = long(piece.right), long(piece.right.shape[0] * EPS)
+        size = found.size @ np.abs(right)
+        reach = found.reach @ np.abs(right) + extra * size
+        found = Sum(found.value @ right, reach, size, found.single)
     size = np.abs(factor)
     return Sum(factor * found.value, size * found.reach, size * found.size, found.single)
 
@@ -135,6 +147,7 @@ __all__ = [
     "Unjudged",
     "Values",
     "dense",
+    "entries_of",
     "evaluate",
     "matrix_of",
     "piece_value",

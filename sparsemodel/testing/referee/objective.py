@@ -22,6 +22,7 @@ from sparsemodel.testing.referee.expressions import (
     Sum,
     Unjudged,
     Values,
+    entries_of,
     evaluate,
     present,
 )
@@ -162,8 +163,7 @@ def ridge_piece(term: Ridge, variables: tuple[Variable, ...]) -> Piece:
 
 def _ridge(term: Ridge, variables: tuple[Variable, ...], values: Values) -> Any:
     piece = ridge_piece(term, variables)
-    x = long(values[id(piece.variable)])
-    x = np.atleast_1d(x if piece.rows is None else x[piece.rows]) * long(piece.factor)
+    x = np.atleast_1d(long(entries_of(piece, values))) * long(piece.factor)
     squares = (x * x).reshape(len(x), -1).sum(axis=1)
     return np.sum(long(present(term.weight)) * squares) / 2
 
@@ -182,9 +182,7 @@ def parts_of(term: Any) -> tuple[Counted, ...]:
 
 
 def _count(part: Counted, values: Values) -> int:
-    piece = part.expression.pieces[0]
-    x = np.asarray(values[id(piece.variable)])
-    x = x if piece.rows is None else x[piece.rows]
+    x = entries_of(part.expression.pieces[0], values)
     nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
     if part.groups is not None:
         return len(set(np.asarray(part.groups)[nonzero].tolist()))

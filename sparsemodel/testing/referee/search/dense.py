@@ -203,7 +203,8 @@ def _basis(variables: tuple[Variable, ...], starts: dict[int, Any], width: int) 
 
 
 def _places(piece: Piece, starts: dict[int, Any]) -> Any:
-    place = starts[id(piece.variable)]
+    owner = piece.variable.owner
+    place = starts[id(piece.variable)] if owner is None else starts[id(owner)].ravel()
     return place if piece.rows is None else place[piece.rows]
 
 
@@ -223,6 +224,11 @@ def _linear(affine: Affine, shape: tuple[int, ...], starts: dict[int, Any], widt
             one = long(np.zeros((len(entries), width)))
             one[:, np.atleast_1d(place.ravel())] = entries
             made = (piece.design.shape[0], *place.shape[1:])
+        if piece.right is not None:
+            right = long(piece.right).reshape(len(piece.right), -1)
+            parted = one.reshape(made[0], -1, width)
+            one = long(np.einsum("imw,mq->iqw", parted, right).reshape(-1, width))
+            made = (made[0], *piece.right.shape[1:])
         spread = np.broadcast_to(np.arange(len(one)).reshape(made), shape).ravel()
         out += long(piece.factor) * one[spread]
     return out

@@ -41,10 +41,12 @@ def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
     terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
     limits = [c for c in problem.constraints if isinstance(c, CardinalityConstraint)]
     found = counted(iter([*terms, *limits]))
-    if len(found) != 1:
+    if len(found) != 1 or next(iter(found)) not in values:  # several, or entries of a matrix
         return None
     ((owner, rows),) = found.items()
     x = np.asarray(values[owner])
+    if getattr(problem.layout, "entries", False) and x.ndim == 2:  # told entry by entry
+        return [int(j) for j in np.flatnonzero(x) if int(j) // x.shape[1] in rows]
     nonzero = np.flatnonzero((x != 0.0).reshape(len(x), -1).any(axis=1))
     return [int(j) for j in nonzero if int(j) in rows]
 

@@ -1,0 +1,101 @@
+"""Where the pieces of expressions stand: rows of matrix variables, or their single entries."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.compiler import Block
+from sparsemodel.designs import KroneckerDesign, OnesDesign, SparseDesign, as_design
+from sparsemodel.interfaces import Design, FloatArray, IntArray
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.comparisons import Constraint, LinearConstraint
+from sparsemodel.modelling.expressions.parameters import Parameter, resolve
+from sparsemodel.modelling.expressions.variables import Variable
+
+
+@final
+class Places:
+    """The variables of a problem by number, and whether matrices stand entry by entry.
+
+    As a rule a coordinate is a row of a matrix variable. Where a declaration is about single
+    entries or columns, all matrices become vectors of their entries, row by row.
+    """
+
+    def __init__(self, variables: tuple[Variable, ...], *, entries: bool) -> None:
+        self._number = {id(v): i for i, v in enumerate(variables)}
+        self.entries = entries
+
+    def of(self, piece: Piece) -> tuple[int, IntArray | None]:
+        """Return the variable of a piece, and the coordinates of it that are meant."""
+        variable, rows = piece.variable, piece.rows
+        if variable.owner is not None:
+            return self._number[id(variable.owner)], rows
+        if self._apart(variable) and rows is not None:
+            m = variable.shape[1]
+            rows = (rows[:, None] * m + np.arange(m)).ravel()
+        return self._number[id(variable)], rows
+
+    def _apart(self, variable: Variable) -> bool:
+        return self.entries and len(variable.shape) == 2
+
+    def flat(self, values: Any, piece: Piece) -> Any:
+        """Return numbers for the entries of a piece, in the order of its coordinates."""
+        if not self._apart(piece.variable) or np.ndim(values) == 0:
+            return values
+        if np.ndim(values) == 1 and np.size(values) == piece.shape[0]:  # one for each row
+            return np.repeat(values, piece.variable.shape[1])
+        return np.broadcast_to(values, piece.shape).ravel()
+
+    def labels(self, groups: IntArray | None, piece: Piece) -> IntArray | None:
+        """Return the labels of the coordinates, given those of the rows (None: one each)."""
+        if not self._apart(piece.variable):
+            return groups
+        rows = np.arange(piece.shape[0]) if groups is None else groups
+        return np.repeat(rows, piece.variable.shape[1])
+
+    def blocks(self, pieces: tuple[Piece, ...], shape: tuple[int, ...]) -> tuple[Block, ...]:
+        """Return the pieces of an expression of this shape with their present data."""
+        return tuple(
+            Block(*self.of(piece), self._design(piece, shape), piece.factor) for piece in pieces
+        )
+
+    def _design(self, piece: Piece, shape: tuple[int, ...]) -> Design | None:
+        design, right = _present(piece.design), piece.right
+        if self._apart(piece.variable):
+            if right is None:
+                return design if design is None else KroneckerDesign(design, piece.shape[1])
+            left = _identity(piece.row_count) if design is None else design
+            return KroneckerDesign(left, right.reshape(right.shape[0], -1))
+        if self.entries and len(shape) == 2 and piece.shape:  # a row, repeated for all observations
+            row: FloatArray | int = shape[1] if design is None else design.to_array().T
+            return KroneckerDesign(OnesDesign(shape[0]), row)
+        return design
+
+
+def about_entries(expressions: list[Affine], constraints: tuple[Constraint, ...]) -> bool:
+    """Return whether a declaration is about entries or columns of a matrix variable."""
+    pieces = [piece for expression in expressions for piece in expression.pieces]
+    return any(piece.right is not None or piece.variable.owner is not None for piece in pieces) or (
+        any(
+            isinstance(c, LinearConstraint) and len(c.expression.value_shape()) == 2
+            for c in constraints
+        )
+    )
+
+
+def _present(design: Design | Parameter | None) -> Design | None:
+    if not isinstance(design, Parameter):
+        return design
+    matrix = resolve(design, f"The data matrix {design!r}")
+    return design.derived("design", lambda: as_design(matrix, where=f"{design!r}"))
+
+
+def _identity(size: int) -> Design:
+    from scipy.sparse import eye_array
+
+    return SparseDesign(eye_array(size, format="csc"))
+
+
+__all__ = ["Places", "about_entries"]
