@@ -1,10 +1,12 @@
 """From a declaration to a plan: canonical form, facts, reductions, dispatch."""
 
 from sparsemodel.compiler.canonical.canonicalize import canonicalize
+from sparsemodel.compiler.canonical.changes import change_of, changed
 from sparsemodel.compiler.canonical.declaration import (
     Block,
     BoundSpec,
     CardSpec,
+    Change,
     CountedSpec,
     Declaration,
     LinearSpec,
@@ -26,6 +28,7 @@ __all__ = [
     "Block",
     "BoundSpec",
     "CardSpec",
+    "Change",
     "CountedSpec",
     "Declaration",
     "Effort",
@@ -43,6 +46,8 @@ __all__ = [
     "VariableSpec",
     "backend_for",
     "canonicalize",
+    "change_of",
+    "changed",
     "checked_effort",
     "make_plan",
     "reduce_form",

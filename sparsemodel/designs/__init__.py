@@ -7,6 +7,7 @@ from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.kronecker import KroneckerDesign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
+from sparsemodel.designs.steps import StepsDesign
 
 __all__ = [
     "ChunkedDesign",
@@ -16,6 +17,7 @@ __all__ = [
     "OperatorDesign",
     "SparseDesign",
     "StackedDesign",
+    "StepsDesign",
     "TransformedDesign",
     "as_design",
     "column_names",

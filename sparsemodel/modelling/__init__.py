@@ -6,7 +6,7 @@ from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.symmetric import offdiag
-from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.expressions.variables import Variable, diff
 from sparsemodel.modelling.formulations.formulation import CompiledProblem, Formulation
 from sparsemodel.modelling.formulations.registered import (
     available_formulations,
@@ -59,6 +59,7 @@ __all__ = [
     "card",
     "cox_loss",
     "custom_loss",
+    "diff",
     "epsilon_insensitive_loss",
     "forbidden_edges",
     "gamma_loss",

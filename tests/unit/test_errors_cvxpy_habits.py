@@ -45,7 +45,7 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: w.T @ w, "sm.ridge"),
         (lambda w: 0 <= w <= 1, "two constraints"),
         (lambda w: sm.card(w) < 3, "k - 1"),
-        (lambda w: sm.card(A @ w) <= 2, "Introduce a variable"),
+        (lambda w: sm.card(A @ w, axis=1) <= 2, "counts entries"),
     ],
 )
 def test_habits_are_answered(write: Callable[[sm.Variable], Any], words: str) -> None:

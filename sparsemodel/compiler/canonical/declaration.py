@@ -6,9 +6,13 @@ end (CVXPY expressions, a command line) can be compiled just as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, final
 
+import numpy as np
+
+from sparsemodel.designs import StepsDesign
 from sparsemodel.interfaces import DataFit, Design, FloatArray, IntArray
 
 
@@ -115,6 +119,40 @@ class NormSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """Coordinates ``z = forward @ v + shift`` in the place of a variable ``v`` of as many entries.
+
+    ``v = back @ (z - shift)``. No ``back`` stands for the identity.
+    """
+
+    forward: Design | None
+    """None where ``back`` is the identity, or knows its own inverse."""
+    back: Design | None
+    shift: FloatArray
+    counted: IntArray
+    """The coordinates that are the entries of the expression."""
+    label: str
+    """The expression in words."""
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return the variable."""
+        moved = z - self.shift
+        return moved if self.back is None else self.back.matvec(moved)
+
+    def coordinates(self, v: FloatArray) -> FloatArray:
+        """Return the coordinates of a value; what is zero up to rounding is zero."""
+        z = np.asarray(v, dtype=np.float64)
+        if isinstance(self.back, StepsDesign):
+            z = self.back.inverse(z)
+        elif self.forward is not None:
+            z = self.forward.matvec(z)
+        size = np.abs(v).max(initial=0.0) + np.abs(self.shift)
+        z = z + self.shift
+        return np.where(np.abs(z) <= 1e-12 * size, 0.0, z)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Declaration:
     """Everything the user declared."""
 
@@ -126,6 +164,8 @@ class Declaration:
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
     constant: float = 0.0
+    changes: Mapping[int, Change] = field(default_factory=dict)
+    """By variable: other coordinates, of which the other records speak."""
     entries: bool = False
     """Whether rows of matrix variables are numbers of single entries, counted row by row."""
 
@@ -134,6 +174,7 @@ __all__ = [
     "Block",
     "BoundSpec",
     "CardSpec",
+    "Change",
     "CountedSpec",
     "Declaration",
     "LinearSpec",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol, final
 
 import numpy as np
 
-from sparsemodel.compiler.canonical.declaration import Declaration, VariableSpec
+from sparsemodel.compiler.canonical.declaration import Change, Declaration, VariableSpec
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 
 
@@ -48,6 +49,8 @@ class Layout:
     matrix: bool
     entries: bool = False
     """Whether matrix variables stand entry by entry, row by row."""
+    changes: Mapping[int, Change] = field(default_factory=dict)
+    """By variable: the coordinates that stand in its place."""
 
     def rows(self, variable: int, rows: IntArray | None = None) -> IntArray:
         """Return the coordinates of (some rows of) a variable."""
@@ -68,7 +71,14 @@ class Layout:
 
     def split(self, x: FloatArray) -> tuple[FloatArray, ...]:
         """Return each variable's value, in its own shape."""
-        return tuple(x[self.rows(i)].reshape(spec.shape) for i, spec in enumerate(self.variables))
+        return tuple(
+            self._value(i, x[self.rows(i)]).reshape(spec.shape)
+            for i, spec in enumerate(self.variables)
+        )
+
+    def _value(self, variable: int, z: FloatArray) -> FloatArray:
+        change = self.changes.get(variable)
+        return z if change is None else change.value(z)
 
     def join(self, values: tuple[FloatArray | float | None, ...]) -> FloatArray:
         """Return the coordinates of the variables' values; None means zero."""
@@ -77,13 +87,19 @@ class Layout:
         for i, value in enumerate(values):
             if value is not None:
                 rows = self.rows(i)
-                x[rows] = np.asarray(value, dtype=np.float64).reshape(x[rows].shape)
+                array = np.asarray(value, dtype=np.float64).reshape(x[rows].shape)
+                change = self.changes.get(i)
+                x[rows] = array if change is None else change.coordinates(array)
+            elif i in self.changes:
+                x[self.rows(i)] = self.changes[i].coordinates(np.zeros(self.height(i)))
         return x
 
     def name(self, coordinate: int) -> str:
         """Return the name of one coordinate; all of them take a second for a million."""
         i = bisect_right(self.starts, coordinate) - 1
         spec, row = self.variables[i], coordinate - self.starts[i]
+        if i in self.changes:
+            return _changed_name(self.changes[i], row)
         if self.entries and len(spec.shape) == 2:
             i, j = divmod(row, spec.shape[1])
             return f"{spec.names[i]}[{j}]" if spec.names else f"{spec.label}[{i}, {j}]"
@@ -96,7 +112,7 @@ class Layout:
         out: list[str] = []
         for i, spec in enumerate(self.variables):
             height = self.height(i)
-            if self.entries and len(spec.shape) == 2:
+            if i in self.changes or (self.entries and len(spec.shape) == 2):
                 start = self.starts[i]
                 out.extend(self.name(j) for j in range(start, start + height))
             elif spec.names is not None:
@@ -108,13 +124,21 @@ class Layout:
         return tuple(out)
 
 
+def _changed_name(change: Change, row: int) -> str:
+    """Return the name of a coordinate of an expression, or of what the expression does not see."""
+    place = int(np.searchsorted(change.counted, row))
+    if place < change.counted.size and change.counted[place] == row:
+        return f"({change.label})[{place}]"
+    return f"({change.label}) free[{row - place}]"
+
+
 def lay_out(declaration: Declaration) -> Layout:
     """Assign coordinates to the variables, in the order of their appearance."""
     if declaration.entries:
         sizes = [int(np.prod(spec.shape)) for spec in declaration.variables]
         ends = np.cumsum(sizes).tolist()
         begins = tuple(end - size for end, size in zip(ends, sizes, strict=True))
-        return Layout(declaration.variables, begins, ends[-1], 1, False, entries=True)
+        return Layout(declaration.variables, begins, ends[-1], 1, False, True, declaration.changes)
     matrices = {spec.shape[1] for spec in declaration.variables if len(spec.shape) == 2}
     if len(matrices) > 1:
         raise ModelError(
@@ -136,7 +160,9 @@ def lay_out(declaration: Declaration) -> Layout:
             size += 1
         else:
             size += spec.shape[0] if spec.shape else 1
-    return Layout(declaration.variables, tuple(starts), size, outputs, matrix)
+    return Layout(
+        declaration.variables, tuple(starts), size, outputs, matrix, changes=declaration.changes
+    )
 
 
 __all__ = ["Layout", "VariableLayout", "lay_out"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -122,12 +123,10 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
     if not isinstance(expression, AffineLike):
         raise ModelError(f"card takes a variable, not {type(expression).__name__}.")
     affine = expression.as_affine()
-    plain = len(affine.pieces) == 1 and affine.offset is None
-    if not plain or not affine.pieces[0].bare:
-        raise ModelError(
-            f"card counts the entries of a variable or a slice of one, not of {affine}. "
-            "Introduce a variable for what you want to be sparse."
-        )
+    if not affine.pieces:
+        raise ModelError(f"card takes a variable, and {affine} has none.")
+    if not Counted(affine).plain:
+        return _of_expression(affine, groups, axis)
     shape = affine.pieces[0].shape
     if not shape:
         raise ModelError(f"{affine} is a single number; there is nothing to count.")
@@ -137,6 +136,28 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
     rows = axis == 1 or len(shape) < 2 or shape[1] == 1
     if not rows and (labels is None or labels.size != shape[0]):
         affine = _entries(affine.pieces[0])
+    return Counted(affine, labels)
+
+
+def _of_expression(affine: Affine, groups: Any, axis: int | None) -> Counted:
+    """Return what is counted of an expression such as ``D @ w - c``: its entries."""
+    shape, piece = affine.value_shape(), affine.pieces[0]
+    if axis is not None:
+        raise ModelError(f"card({affine}) counts entries; axis=1 is for a matrix variable itself.")
+    if not shape:
+        raise ModelError(f"{affine} is a single number; there is nothing to count.")
+    if len(shape) == 2:
+        if len(affine.pieces) > 1 or not piece.bare:
+            raise ModelError(
+                f"card({affine}) of a matrix expression is not understood; count W minus a "
+                "constant, or its columns, sm.card(D @ W[:, j])."
+            )
+        (whole,) = _entries(piece).pieces
+        if isinstance(affine.offset, Quantity):
+            raise ModelError(f"card({affine}): the constant beside a matrix takes no parameter.")
+        offset = np.broadcast_to(np.asarray(affine.offset), shape).ravel()
+        affine = Affine((replace(whole, factor=piece.factor),), offset)
+    labels = None if groups is None else _group_codes(groups, affine.value_shape(), whole=True)
     return Counted(affine, labels)
 
 

@@ -68,6 +68,12 @@ class Counted:
     groups: IntArray | None = None
     """A label for each entry (row); those with one label count together, once."""
 
+    @property
+    def plain(self) -> bool:
+        """Return whether it is (a slice of) a variable itself that is counted."""
+        pieces, offset = self.expression.pieces, self.expression.offset
+        return len(pieces) == 1 and pieces[0].bare and offset is None
+
     def __repr__(self) -> str:
         rows = len(self.expression.value_shape()) == 2 and self.groups is None
         groups = ", groups" if self.groups is not None else ", axis=1" if rows else ""

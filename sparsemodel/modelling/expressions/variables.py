@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
+from sparsemodel.modelling.expressions.foreign import as_ours
 from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
 from sparsemodel.modelling.expressions.values import checked_shape, real_array, text_of
 
@@ -205,6 +207,45 @@ class Slice(AffineLike):
         return f"{self.variable.label}[{self.rows.size} entries]"
 
 
+def diff(expression: Any, order: int = 1) -> Affine:
+    """Return the differences of neighbouring entries of a vector variable, or of a slice of one.
+
+    Parameters
+    ----------
+    expression
+        A vector variable of more than ``order`` entries, or a slice of one.
+    order
+        How many times differences are taken: 1 for jumps, 2 for kinks, ...
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> w = sm.Variable(50, name="w")
+    >>> sm.card(sm.diff(w)) <= 3
+    card(w[...] + -1 * w[...]) <= 3
+    """
+    expression = as_ours(expression)
+    affine = expression.as_affine() if isinstance(expression, AffineLike) else None
+    if affine is None or len(affine.pieces) != 1 or affine.offset is not None:
+        raise ModelError(f"diff takes a vector variable or a slice of one, not {expression}.")
+    piece, count = affine.pieces[0], affine.pieces[0].row_count - int(order)
+    if not piece.bare or len(piece.shape) != 1:
+        raise ModelError(f"diff takes a vector variable or a slice of one, not {expression}.")
+    if order < 1 or count < 1:
+        raise ModelError(f"diff of order {order} needs more entries than {piece.row_count}.")
+    rows = np.arange(piece.row_count) if piece.rows is None else piece.rows
+    pieces = [
+        Piece(
+            piece.variable,
+            rows[shift : shift + count],
+            None,
+            (-1.0) ** (order - shift) * comb(order, shift) * piece.factor,
+        )
+        for shift in range(order, -1, -1)
+    ]
+    return Affine(tuple(pieces))
+
+
 def _indices(key: Any, size: int, label: str) -> IntArray:
     if isinstance(key, tuple):
         raise ModelError(f"{label}[...] takes one index: {label} is a vector.")
@@ -227,4 +268,4 @@ def _indices(key: Any, size: int, label: str) -> IntArray:
     return rows
 
 
-__all__ = ["Slice", "Variable"]
+__all__ = ["Slice", "Variable", "diff"]

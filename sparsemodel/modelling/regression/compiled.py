@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -21,8 +21,15 @@ from sparsemodel.compiler import (
     reduce_form,
 )
 from sparsemodel.driver import Outcome, ShortProof
-from sparsemodel.interfaces import BoolArray, FloatArray, ModelError, Role, SparseRegression
-from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.interfaces import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    ModelError,
+    Role,
+    SparseRegression,
+)
+from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
 from sparsemodel.modelling.regression.proof_of_supports import searched
 from sparsemodel.modelling.regression.restricted import restricted
 from sparsemodel.numerics.budget import budget
@@ -102,6 +109,23 @@ class Compiled(CompiledProblem):
                 if spec.shape and not self.layout.is_row(i):
                     mask[self.layout.rows(i)] = True
         return mask
+
+    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
+        indices, names = CompiledProblem.support(self, chosen)
+        if names is None and self.layout.entries:  # the place of an entry says little
+            names = tuple(self.layout.name(j) for j in chosen.tolist())
+        return indices, names
+
+    def answer(self, x: FloatArray) -> Answer:
+        found = CompiledProblem.answer(self, x)
+        if not self.layout.changes:
+            return found
+        plain = replace(self.layout, changes={})  # coefficients are those of the variables
+        v = plain.join(self.layout.split(x))
+        named: dict[str, float | FloatArray] = {
+            plain.name(j): float(v[j]) for j in np.flatnonzero(v).tolist()
+        }
+        return found._replace(coefficients=named)
 
     def free_bound(self, outcome: Outcome) -> float:
         """Return the best of the bounds that came with a run, recomputed on the user's data."""

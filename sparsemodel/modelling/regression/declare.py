@@ -12,6 +12,7 @@ from sparsemodel.compiler import (
     LossSpec,
     RidgeSpec,
     VariableSpec,
+    changed,
 )
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss
@@ -72,20 +73,25 @@ def declare(
                 f"The constraint {constraint!r} is not understood beside {objective!r}."
             )
         by_kind[type(constraint)].append(constraint)
-    return Declaration(
+    cards = (*prices, *(card_spec(c, places) for c in by_kind[CardinalityConstraint]))
+    counted = [part for c in by_kind[CardinalityConstraint] for part in c.counted]
+    counted += [term.counted for term in objective.terms if isinstance(term, Price)]
+    declaration = Declaration(
         variables=tuple(
             VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names)
             for i, v in enumerate(variables)
         ),
         losses=tuple(losses),
         ridges=tuple(ridges),
-        cards=(*prices, *(card_spec(c, places) for c in by_kind[CardinalityConstraint])),
+        cards=cards,
         bounds=tuple(bound_spec(c, places) for c in by_kind[Bound]),
         linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
         norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint]),
         constant=objective.constant,
+        changes=places.changes(counted),
         entries=places.entries,
     )
+    return changed(declaration)
 
 
 _UNDERSTOOD = (CardinalityConstraint, Bound, LinearConstraint, NormConstraint)

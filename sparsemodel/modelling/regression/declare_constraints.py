@@ -36,7 +36,10 @@ def price_spec(term: Price, places: Places) -> CardSpec:
 
 def _counted(part: Counted, places: Places) -> CountedSpec:
     piece = part.expression.pieces[0]
-    return CountedSpec(*places.of(piece), groups=places.labels(part.groups, piece))
+    if part.plain:
+        return CountedSpec(*places.of(piece), groups=places.labels(part.groups, piece))
+    variable, change = places.changed(part.expression)
+    return CountedSpec(variable, change.counted, part.groups)
 
 
 def bound_spec(constraint: Bound, places: Places) -> BoundSpec:

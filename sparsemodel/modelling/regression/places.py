@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.compiler import Block
+from sparsemodel.compiler import Block, Change, change_of
 from sparsemodel.designs import KroneckerDesign, OnesDesign, SparseDesign, as_design
-from sparsemodel.interfaces import Design, FloatArray, IntArray
+from sparsemodel.interfaces import Design, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, Piece
-from sparsemodel.modelling.expressions.comparisons import Constraint, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import Constraint, Counted, LinearConstraint
 from sparsemodel.modelling.expressions.parameters import Parameter, resolve
 from sparsemodel.modelling.expressions.variables import Variable
 
@@ -24,7 +25,9 @@ class Places:
     """
 
     def __init__(self, variables: tuple[Variable, ...], *, entries: bool) -> None:
+        self._variables = variables
         self._number = {id(v): i for i, v in enumerate(variables)}
+        self._changes: dict[int, tuple[Affine, Change]] = {}
         self.entries = entries
 
     def of(self, piece: Piece) -> tuple[int, IntArray | None]:
@@ -36,6 +39,45 @@ class Places:
             m = variable.shape[1]
             rows = (rows[:, None] * m + np.arange(m)).ravel()
         return self._number[id(variable)], rows
+
+    def changed(self, expression: Affine) -> tuple[int, Change]:
+        """Return the variable of an expression that is counted, and coordinates that hold it."""
+        variables = {self.of(piece)[0] for piece in expression.pieces}
+        if len(variables) > 1:
+            raise ModelError(
+                f"card counts the entries of one variable, or of an expression of one, and "
+                f"{expression} has several. Put the expression's data into the columns of one, or "
+                "count each: sm.card(u) + sm.card(v) <= k."
+            )
+        (number,) = variables
+        known = self._changes.get(number)
+        if known is not None:
+            if known[0] is not expression:
+                raise ModelError(
+                    f"card({known[0]}) and card({expression}) are about one variable in two ways. "
+                    "One expression of a variable can be counted, several limits on it cannot."
+                )
+            return number, known[1]
+        shape = expression.value_shape()
+        offset = resolve(expression.offset, "The constant in card(...)")
+        if offset is not None:
+            offset = np.broadcast_to(np.asarray(offset, dtype=np.float64), shape).ravel()
+        size = int(np.prod(self._variables[number].shape))
+        blocks = self.blocks(expression.pieces, shape)
+        self._changes[number] = expression, change_of(blocks, offset, size, str(expression))
+        return number, self._changes[number][1]
+
+    def changes(self, counted: Iterable[Counted]) -> dict[int, Change]:
+        """Return the changes that were asked for, where nothing else is counted of a variable."""
+        for part in counted:
+            number = self.of(part.expression.pieces[0])[0]
+            if part.plain and number in self._changes:
+                raise ModelError(
+                    f"{self._variables[number].label} is counted itself and as "
+                    f"{self._changes[number][0]}; only one of them can be, as their zeros are not "
+                    "those of one set of coordinates."
+                )
+        return {number: change for number, (_, change) in self._changes.items()}
 
     def _apart(self, variable: Variable) -> bool:
         return self.entries and len(variable.shape) == 2

@@ -216,20 +216,30 @@ def _by_label(problem: Problem, values: Any) -> Values:
     }
 
 
-def _of_certificate(problem: Problem, c: Certificate, ruling: Ruling) -> Answer:
-    outputs = c.x.shape[1:]
+def _parts(problem: Problem, x: Any) -> Values:
+    """Return the variables at a point of the canonical form."""
+    whole = x.ndim == 1 and x.size == sum(v.size for v in problem.variables)
+    if whole and getattr(problem.layout, "changes", None):  # other coordinates: the layout's own
+        parts = problem.layout.split(x)
+        return {id(v): np.asarray(p) for v, p in zip(problem.variables, parts, strict=True)}
+    outputs = x.shape[1:]
     values, start = {}, 0
     for v in problem.variables:
         rows = 1 if not v.shape or (v.shape == outputs and len(v.shape) == 1) else v.shape[0]
-        part = c.x[start : start + rows]
+        rows = v.size if whole else rows  # entry by entry
+        part = x[start : start + rows]
         if part.size != v.size:
             raise Unjudged("the point is of another shape than the problem")
         values[id(v)] = np.asarray(part, dtype=np.float64).reshape(v.shape)
         start += rows
-    if start != len(c.x):
+    if start != len(x):
         raise Unjudged("the point is of another shape than the problem")
+    return values
+
+
+def _of_certificate(problem: Problem, c: Certificate, ruling: Ruling) -> Answer:
     return Answer(
-        values,
+        _parts(problem, c.x),
         c.value,
         {"certificate.bound": c.bound},
         claim=c.claim,

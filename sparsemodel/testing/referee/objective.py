@@ -182,6 +182,11 @@ def parts_of(term: Any) -> tuple[Counted, ...]:
 
 
 def _count(part: Counted, values: Values) -> int:
+    if not part.plain:  # found from other coordinates, with their rounding
+        found = evaluate(part.expression, values)
+        nonzero = np.abs(found.value) > found.size.max(initial=0.0) * 1e-9
+        groups = np.arange(nonzero.size) if part.groups is None else part.groups
+        return int(np.unique(groups[nonzero.ravel()]).size)
     x = entries_of(part.expression.pieces[0], values)
     nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
     if part.groups is not None:

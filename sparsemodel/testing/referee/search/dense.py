@@ -270,6 +270,8 @@ def _ridge(
 
 
 def _units(part: Counted, starts: dict[int, Any], basis: FloatArray) -> tuple[IntArray, ...]:
+    if not part.plain:
+        raise Unjudged("an expression is counted: its optimum is not looked for")
     place = _places(part.expression.pieces[0], starts)
     rows = np.arange(len(place)) if part.groups is None else np.asarray(part.groups)
     found = []

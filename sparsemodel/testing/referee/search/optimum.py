@@ -19,7 +19,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Objective
-from sparsemodel.testing.referee.expressions import evaluate, present
+from sparsemodel.testing.referee.expressions import entries_of, evaluate, present
 from sparsemodel.testing.referee.search.dense import Dense
 from sparsemodel.testing.referee.search.rationals import Rational, fits
 from sparsemodel.testing.referee.textbook_losses import Long, long
@@ -283,9 +283,8 @@ def _box(dense: Dense) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(dense: Dense, piece: Any) -> Any:
-    numbers = dense.values(np.arange(dense.size, dtype=np.float64))[id(piece.variable)]
-    place = np.asarray(numbers).astype(np.intp)
-    return place if piece.rows is None else place[piece.rows]
+    numbers = dense.values(np.arange(dense.size, dtype=np.float64))
+    return entries_of(piece, numbers).astype(np.intp)
 
 
 def _rules(dense: Dense) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.testing.referee.expressions import Values
 from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph
-from sparsemodel.testing.referee.objective import counted
+from sparsemodel.testing.referee.objective import counted, parts_of
 
 
 def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:
@@ -40,6 +40,8 @@ def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
     """Return the nonzero counted entries of the one variable that is counted, sorted."""
     terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
     limits = [c for c in problem.constraints if isinstance(c, CardinalityConstraint)]
+    if not all(part.plain for term in [*terms, *limits] for part in parts_of(term)):
+        return None
     found = counted(iter([*terms, *limits]))
     if len(found) != 1 or next(iter(found)) not in values:  # several, or entries of a matrix
         return None

@@ -1,0 +1,83 @@
+"""The map from the jumps of a sequence to the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.interfaces import Access, BoolArray, Design, FloatArray, IntArray
+
+
+@final
+class StepsDesign(Design):
+    r"""``v`` from its jumps: :math:`v_i = z_{n-1} + \sum_{j < i} z_j` for ``i = 0 .. n-1``.
+
+    Coordinate ``j < n - 1`` is the jump from ``v[j]`` to ``v[j + 1]``, the last one is ``v[0]``.
+    Products take ``O(n)``; nothing is stored.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._n, self._n
+
+    @property
+    def access(self) -> Access:
+        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+
+    @property
+    def entries(self) -> int:
+        return self._n
+
+    @property
+    def nbytes(self) -> int | None:
+        return 0
+
+    def describe(self) -> str:
+        return f"the steps of a sequence of {self._n}"
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        out = np.empty((self._n, *x.shape[1:]))
+        out[0], out[1:] = 0.0, np.cumsum(x[:-1], axis=0)
+        out += x[-1]
+        return out
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        sums = np.cumsum(r[::-1], axis=0)[::-1]
+        return np.concatenate([sums[1:], sums[:1]])
+
+    def inverse(self, v: FloatArray) -> FloatArray:
+        """Return the jumps of ``v``, and its first entry at the end."""
+        return np.concatenate([np.diff(v, axis=0), v[:1]])
+
+    def restrict(self, support: IntArray) -> Design:
+        return DenseDesign(np.asfortranarray(self._entries(np.arange(self._n), support)))
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        return DenseDesign(self._entries(rows, np.arange(self._n)))
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        for start in range(0, self._n, size):
+            rows = slice(start, min(start + size, self._n))
+            yield rows, self._entries(np.arange(rows.start, rows.stop), np.arange(self._n))
+
+    def _entries(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        on: BoolArray = (rows[:, None] > columns) | (columns == self._n - 1)
+        return on.astype(np.float64)
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        return self.rmatvec(np.ones(self._n) if h is None else h)
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        return np.asarray(self.column_square_norms() / self._n)
+
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        return None
+
+
+__all__ = ["StepsDesign"]

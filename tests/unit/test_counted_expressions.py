@@ -1,0 +1,178 @@
+"""card of an expression: trades, jumps, rows of a matrix times a variable."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.designs import StepsDesign
+from sparsemodel.interfaces import ModelError
+from sparsemodel.testing.referee import judge
+
+RNG = np.random.default_rng(8)
+N, P = 24, 6
+A = RNG.standard_normal((N, P))
+W0 = RNG.standard_normal(P)
+B = A @ (W0 + np.array([1.0, 0.0, -0.5, 0.0, 0.0, 0.7])) + 0.2 * RNG.standard_normal(N)
+RIDGE = 0.2
+
+
+def declared(count, *more, ridge: float = RIDGE):
+    w = sm.Variable(P, name="w")
+    goal = sm.squared_loss(A @ w, B) + sm.ridge(w, ridge)
+    return w, sm.Problem(sm.minimize(goal), count(w), *(m(w) for m in more))
+
+
+def value(v) -> float:
+    return 0.5 * np.mean((A @ v - B) ** 2) + 0.5 * RIDGE * v @ v
+
+
+def best_of(D, c, k: int) -> float:
+    """Return the least objective with at most k nonzero entries of D w + c."""
+    found = np.inf
+    gram, right = A.T @ A / N + RIDGE * np.eye(P), A.T @ B / N
+    for zero in combinations(range(len(c)), len(c) - k):
+        rows = list(zero)
+        system = np.block([[gram, D[rows].T], [D[rows], np.zeros((len(rows), len(rows)))]])
+        w = np.linalg.solve(system, np.concatenate([right, -c[rows]]))[:P]
+        found = min(found, value(w))
+    return found
+
+
+DIFF = np.diff(np.eye(P), axis=0)
+WIDE = RNG.standard_normal((4, P))
+SQUARE = RNG.standard_normal((P, P))
+TREE = np.zeros((4, P))
+for row, (i, j) in enumerate([(0, 1), (0, 2), (2, 3), (3, 4)]):
+    TREE[row, [i, j]] = 1.0, -1.0
+
+
+@pytest.mark.parametrize(
+    ("expression", "D", "c"),
+    [
+        (lambda w: w - W0, np.eye(P), -W0),
+        (lambda w: 2.0 * w - W0, 2.0 * np.eye(P), -W0),
+        (lambda w: W0 - w, -np.eye(P), W0),
+        (lambda w: w[2:] - 1.0, np.eye(P)[2:], -np.ones(P - 2)),
+        (lambda w: sm.diff(w), DIFF, np.zeros(P - 1)),
+        (lambda w: sm.diff(w) - 0.1, DIFF, np.full(P - 1, -0.1)),
+        (lambda w: -3.0 * sm.diff(w), -3.0 * DIFF, np.zeros(P - 1)),
+        (lambda w: DIFF @ w, DIFF, np.zeros(P - 1)),
+        (lambda w: sparse.csr_array(DIFF) @ w, DIFF, np.zeros(P - 1)),
+        (lambda w: sm.diff(w, 2), np.diff(np.eye(P), 2, axis=0), np.zeros(P - 2)),
+        (lambda w: sm.diff(w[1:]), DIFF[1:], np.zeros(P - 2)),
+        (lambda w: WIDE @ w + 1.0, WIDE, np.ones(4)),
+        (lambda w: SQUARE @ w, SQUARE, np.zeros(P)),
+        (lambda w: TREE @ w, TREE, np.zeros(4)),
+        (lambda w: WIDE[:, :3] @ w[:3] + WIDE[:, 3:] @ w[3:], WIDE, np.zeros(4)),
+    ],
+)
+def test_the_best_of_all_choices_is_found(expression, D, c):
+    w, problem = declared(lambda w: sm.card(expression(w)) <= 2)
+    solution = problem.solve()
+    assert np.isclose(solution.value, value(w.value))
+    assert np.isclose(solution.value, best_of(D, c, 2))
+    nonzero = np.flatnonzero(np.abs(D @ w.value + c) > 1e-9)
+    first = 2 if len(c) == P - 2 and c[0] == -1.0 else 0  # a slice is indexed in its variable
+    assert np.isin(nonzero, solution.indices - first).all()
+    assert not judge(problem, solution).faults
+    certificate = problem.certify()
+    assert certificate.claim.value == "globally optimal"
+    verify(certificate, problem.form)
+
+
+def test_what_is_not_traded_keeps_its_value_to_the_last_digit():
+    w, problem = declared(lambda w: sm.card(w - W0) <= 2)
+    solution = problem.solve()
+    assert np.flatnonzero(w.value != W0).tolist() == solution.indices.tolist()
+
+
+def test_bounds_linear_constraints_and_norms_hold_beside_trades():
+    more = [lambda w: w >= -0.4, lambda w: w.sum() == 0.5, lambda w: sm.norm(w - 0.1) <= 2.0]
+    low = np.maximum(W0, -0.4)
+    w, problem = declared(lambda w: sm.card(w - low) <= 3, *more)
+    solution = problem.solve()
+    assert not judge(problem, solution).faults
+    assert np.isclose(w.value.sum(), 0.5)
+    assert w.value.min() >= -0.4 - 1e-9
+    assert np.linalg.norm(w.value - 0.1) <= 2.0 + 1e-6
+    assert np.count_nonzero(w.value != low) <= 3
+
+
+def test_bounds_and_linear_constraints_hold_beside_jumps():
+    more = [lambda w: w <= 0.3, lambda w: w[0] == 0.1]
+    w, problem = declared(lambda w: sm.card(sm.diff(w)) <= 2, *more)
+    solution = problem.solve()
+    assert not judge(problem, solution).faults
+    assert w.value.max() <= 0.3 + 1e-8
+    assert np.isclose(w.value[0], 0.1)
+    v = cp.Variable(P)
+    fit = 0.5 * cp.sum_squares(A @ v - B) / N + 0.5 * RIDGE * cp.sum_squares(v)
+    held = [j for j in range(P - 1) if j not in solution.indices]
+    expected = cp.Problem(cp.Minimize(fit), [v <= 0.3, v[0] == 0.1, DIFF[held] @ v == 0]).solve()
+    assert np.isclose(solution.value, expected, rtol=1e-5)
+
+
+def test_cvxpy_differences_and_a_price_on_jumps():
+    t = np.repeat([0.0, 2.0, 1.0, 3.0], 5) + 0.1 * RNG.standard_normal(20)
+    w = cp.Variable(20)
+    sm.Problem(cp.Minimize(cp.sum_squares(w - t)), [sm.card(cp.diff(w)) <= 3]).solve()
+    jumps = np.flatnonzero(np.abs(np.diff(w.value)) > 1e-9)
+    assert jumps.tolist() == [4, 9, 14]
+    v = sm.Variable(20)
+    goal = sm.squared_loss(v, t) + 0.05 * sm.card(sm.diff(v))
+    sm.Problem(sm.minimize(goal)).solve()
+    assert np.flatnonzero(np.abs(np.diff(v.value)) > 1e-9).tolist() == [4, 9, 14]
+
+
+def test_entries_of_a_matrix_less_a_matrix():
+    W, center = sm.Variable((P, 2)), RNG.standard_normal((P, 2))
+    target = A @ center + 1.0
+    sm.Problem(sm.minimize(sm.squared_loss(A @ W, target)), sm.card(W - center) <= 3).solve()
+    assert np.count_nonzero(W.value != center) == 3
+
+
+def test_a_start_and_another_solve_go_through_the_coordinates():
+    center = sm.Parameter(P, value=W0)
+    w = sm.Variable(P)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w - center) <= 2)
+    problem.solve(start=W0)
+    assert np.count_nonzero(w.value != W0) <= 2
+    center.value = W0 + 1.0
+    problem.solve()
+    assert np.count_nonzero(w.value != W0 + 1.0) <= 2
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (lambda w: sm.card(np.vstack([SQUARE, WIDE]) @ w) <= 2, "at most 6 rows"),
+        (lambda w: sm.card(np.vstack([WIDE, WIDE[:1]]) @ w) <= 2, "depend on each other"),
+        (lambda w: [sm.card(w - W0) <= 2, sm.card(w) <= 2], "counted itself"),
+        (lambda w: [sm.card(w - W0) <= 2, sm.card(w + W0) <= 2], "two ways"),
+        (lambda w: [sm.card(sm.diff(w)) <= 2, sm.norm(w) <= 1.0], "Put a ridge"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_with_a_reason(count, words):
+    with pytest.raises(ModelError, match=words):
+        declared(count)[1].solve()
+
+
+def test_the_steps_are_their_matrix():
+    design, n = StepsDesign(5), 5
+    matrix = np.column_stack([*(np.arange(n) > j for j in range(n - 1)), np.ones(n)]).astype(float)
+    x, support, rows = RNG.standard_normal((n, 2)), np.array([0, 3, 4]), np.array([1, 4])
+    assert np.allclose(design.matvec(x), matrix @ x)
+    assert np.allclose(design.rmatvec(x), matrix.T @ x)
+    assert np.allclose(design.matvec(design.inverse(x)), x)
+    assert np.array_equal(design.restrict(support).to_array(), matrix[:, support])
+    assert np.array_equal(design.restrict_rows(rows).to_array(), matrix[rows])
+    assert np.allclose(np.concatenate([b for _, b in design.row_blocks(2)]), matrix)
+    assert np.allclose(design.column_square_norms(x[:, 0] ** 2), x[:, 0] ** 2 @ matrix**2)
+    assert np.allclose(design.sampled_square_norms(5), (matrix**2).mean(axis=0))
