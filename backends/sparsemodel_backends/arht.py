@@ -296,9 +296,6 @@ class ARHT(IterativeBackend[ARHTState]):
 
     # ---- reporting ---------------------------------------------------------------------------
 
-    def iterate(self, state: ARHTState) -> Point:
-        return state.point
-
     def residual(self, state: ARHTState) -> float:
         return state.upper - state.lower
 

@@ -107,9 +107,6 @@ class CHTP(IterativeBackend[CHTPState]):
                 return state
         return replace(state, change=0.0, done=True)
 
-    def iterate(self, state: CHTPState) -> Point:
-        return state.point
-
     def residual(self, state: CHTPState) -> float:
         return state.change
 

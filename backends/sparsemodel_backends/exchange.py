@@ -168,9 +168,6 @@ class Exchange(IterativeBackend[ExchangeState]):
             state, point=point, at_rest=at_rest, done=done, decrease=decrease, proved=proved
         )
 
-    def iterate(self, state: ExchangeState) -> Point:
-        return state.point
-
     def residual(self, state: ExchangeState) -> float:
         return state.decrease
 

@@ -128,9 +128,6 @@ class FoBa(IterativeBackend[FoBaState]):
             following = support.debiased(following)
         return FoBaState(following, support, tuple(gains), first, done=full)
 
-    def iterate(self, state: FoBaState) -> Point:
-        return state.point
-
     def residual(self, state: FoBaState) -> float:
         return state.gains[-1] if state.gains else float("nan")
 

@@ -98,9 +98,6 @@ class GOMP(IterativeBackend[GOMPState]):
         point = context.restricted(objective, support, state.point, tol=tol)
         return GOMPState(point, room, state.block)
 
-    def iterate(self, state: GOMPState) -> Point:
-        return state.point
-
     def stopped(self, objective: Objective, state: GOMPState) -> Stop | None:
         return Stop.CONVERGED if state.room <= 0 else None
 

@@ -100,9 +100,6 @@ class GP(IterativeBackend[GPState]):
         moved = float(np.linalg.norm(following.x - point.x))
         return GPState(following, state.support, moved / size if size > 0.0 else moved)
 
-    def iterate(self, state: GPState) -> Point:
-        return state.point
-
     def residual(self, state: GPState) -> float:
         return state.change
 

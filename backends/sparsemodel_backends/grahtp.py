@@ -155,9 +155,6 @@ class GraHTP(IterativeBackend[GraHTPState]):
             worse=0 if following.value < state.best else state.worse + 1,
         )
 
-    def iterate(self, state: GraHTPState) -> Point:
-        return state.point
-
     def residual(self, state: GraHTPState) -> float:
         return state.change
 

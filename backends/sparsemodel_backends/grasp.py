@@ -127,9 +127,6 @@ class GraSP(IterativeBackend[GraSPState]):
             gradient=float(scores.max(initial=0.0)),
         )
 
-    def iterate(self, state: GraSPState) -> Point:
-        return state.point
-
     def residual(self, state: GraSPState) -> float:
         return state.change
 

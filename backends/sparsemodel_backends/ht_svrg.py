@@ -278,9 +278,6 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             return max(1, sum(int(term.target.shape[0]) for term in form.terms))
         return batch_count(form)
 
-    def iterate(self, state: HTSVRGState) -> Point:
-        return state.point
-
     def residual(self, state: HTSVRGState) -> float:
         return state.change
 

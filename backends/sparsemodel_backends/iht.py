@@ -113,9 +113,6 @@ class IHT(IterativeBackend[IHTState]):
             eta *= 0.5
         return IHTState(state.point, eta, state.change, stuck=True)
 
-    def iterate(self, state: IHTState) -> Point:
-        return state.point
-
     def residual(self, state: IHTState) -> float:
         return state.change
 

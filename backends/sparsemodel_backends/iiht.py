@@ -100,9 +100,6 @@ class IIHT(IterativeBackend[IIHTState]):
             alpha *= self.beta
         return IIHTState(point, state.previous, first, state.change, stuck=True)
 
-    def iterate(self, state: IIHTState) -> Point:
-        return state.point
-
     def residual(self, state: IIHTState) -> float:
         return state.change
 

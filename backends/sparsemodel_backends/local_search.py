@@ -276,9 +276,6 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
             order = units[np.argsort(costs, kind="stable")]
         return tuple(order if self.removal == "all" else order[:_REMOVALS])
 
-    def iterate(self, state: LocalSearchState) -> Point:
-        return state.point
-
     def residual(self, state: LocalSearchState) -> float:
         return state.decrease
 

@@ -139,9 +139,6 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
                 return context.restricted(objective, support, trial)
         return None
 
-    def iterate(self, state: NewtonSwapsState) -> Point:
-        return state.point
-
     def residual(self, state: NewtonSwapsState) -> float:
         return state.decrease
 

@@ -299,9 +299,6 @@ class NHTP(IterativeBackend[NHTPState]):
             selected=state.eta,
         )
 
-    def iterate(self, state: NHTPState) -> Point:
-        return state.point
-
     def residual(self, state: NHTPState) -> float:
         return state.residual
 

@@ -114,9 +114,6 @@ class NIHT(IterativeBackend[NIHTState]):
             mu /= self.shrink * (1.0 - self.c)
         return NIHTState(point, state.step_size, state.change, stuck=True)
 
-    def iterate(self, state: NIHTState) -> Point:
-        return state.point
-
     def residual(self, state: NIHTState) -> float:
         return state.change
 

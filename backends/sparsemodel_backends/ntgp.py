@@ -140,9 +140,6 @@ class NTGP(IterativeBackend[NTGPState]):
                 break
         return objective.point(support, y[support]), eta
 
-    def iterate(self, state: NTGPState) -> Point:
-        return state.point
-
     def residual(self, state: NTGPState) -> float:
         return state.change
 

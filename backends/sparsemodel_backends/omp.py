@@ -107,9 +107,6 @@ class OMP(IterativeBackend[OMPState]):
             following = support.debiased(following)
         return _look(objective, support, following, state.first)
 
-    def iterate(self, state: OMPState) -> Point:
-        return state.point
-
     def residual(self, state: OMPState) -> float:
         return float(np.sqrt(2.0 * state.score))
 

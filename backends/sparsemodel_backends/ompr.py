@@ -118,9 +118,6 @@ class OMPR(IterativeBackend[OMPRState]):
         sizes = support.sizes(point)
         return int(units[np.argmin(sizes[units])])
 
-    def iterate(self, state: OMPRState) -> Point:
-        return state.point
-
     def residual(self, state: OMPRState) -> float:
         return float(np.sqrt(2.0 * state.score))
 

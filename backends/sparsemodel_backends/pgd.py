@@ -143,9 +143,6 @@ class PGD(IterativeBackend[PGDState]):
         sparsity = objective.cardinality
         return min(int(np.ceil(self.relaxation * sparsity.budget)), sparsity.units)
 
-    def iterate(self, state: PGDState) -> Point:
-        return state.point
-
     def residual(self, state: PGDState) -> float:
         return state.change
 

@@ -92,9 +92,6 @@ class SP(IterativeBackend[SPState]):
             return replace(state, decrease=decrease, done=True)
         return SPState(following, state.support, decrease)
 
-    def iterate(self, state: SPState) -> Point:
-        return state.point
-
     def residual(self, state: SPState) -> float:
         return state.decrease
 

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, final
 
 import numpy as np
 
@@ -210,7 +210,7 @@ State = TypeVar("State")
 
 
 class IterativeBackend(Backend, Generic[State]):
-    """A backend that is a sequence of iterates; write ``init``, ``step``, ``iterate``, ``stopped``.
+    """A backend that is a sequence of iterates; write ``init``, ``step`` and ``stopped``.
 
     ``State`` is an immutable value of the author's choice that determines the next step.
     """
@@ -225,9 +225,10 @@ class IterativeBackend(Backend, Generic[State]):
     def step(self, objective: Objective, state: State, context: Context) -> State:
         """Return the next state."""
 
-    @abstractmethod
     def iterate(self, state: State) -> Point:
-        """Return the feasible point a state stands for."""
+        """Return the feasible point a state stands for: its ``point``, by default."""
+        point: Point = cast("Any", state).point
+        return point
 
     @abstractmethod
     def stopped(self, objective: Objective, state: State) -> Stop | None:

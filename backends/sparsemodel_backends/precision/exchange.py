@@ -129,9 +129,6 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
             return replace(state, block=0)
         return replace(state, block=1, failures=failures)
 
-    def iterate(self, state: ExchangeState) -> Point:
-        return state.point
-
     def residual(self, state: ExchangeState) -> float:
         return state.gained
 

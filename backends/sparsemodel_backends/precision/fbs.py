@@ -100,9 +100,6 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
         support = with_edges(point.support, added, _NONE)
         return PrecisionFBSState(context.restricted(objective, support, point, tol=self.tol))
 
-    def iterate(self, state: PrecisionFBSState) -> Point:
-        return state.point
-
     def stopped(self, objective: Objective, state: PrecisionFBSState) -> Stop | None:
         return Stop.CONVERGED if state.polished else None
 

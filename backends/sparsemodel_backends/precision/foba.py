@@ -122,9 +122,6 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
             return forward
         return PrecisionFoBaState(following, state.gains[:-1], forward=False)
 
-    def iterate(self, state: PrecisionFoBaState) -> Point:
-        return state.point
-
     def stopped(self, objective: Objective, state: PrecisionFoBaState) -> Stop | None:
         return Stop.CONVERGED if state.polished else None
 

@@ -156,9 +156,6 @@ class PrecisionGraHTP(IterativeBackend[PrecisionGraHTPState]):
         curvature = float(np.dot(direction, objective.hessian_product(point, support, direction)))
         return slope / curvature if curvature > 0.0 else 1.0
 
-    def iterate(self, state: PrecisionGraHTPState) -> Point:
-        return state.point
-
     def residual(self, state: PrecisionGraHTPState) -> float:
         return state.change
 

@@ -111,9 +111,6 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
             worse=0 if following.value < state.best else state.worse + 1,
         )
 
-    def iterate(self, state: PrecisionGraSPState) -> Point:
-        return state.point
-
     def stopped(self, objective: Objective, state: PrecisionGraSPState) -> Stop | None:
         if state.repeated:
             return Stop.CONVERGED

@@ -123,9 +123,6 @@ class PrecisionSwap(IterativeBackend[SwapState]):
             return SwapState(following, block, gained)
         return replace(state, block=q // 2)
 
-    def iterate(self, state: SwapState) -> Point:
-        return state.point
-
     def residual(self, state: SwapState) -> float:
         return state.gained
 
