@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemodel.designs.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
@@ -19,16 +20,21 @@ def array_of(values: Any, where: str) -> Any:
     return frame_array(values, where) if two else series_array(values, where)
 
 
-def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> FloatArray:
-    """Return ``values`` as a finite float64 array, or raise an error that names ``where``."""
+def _plain(values: Any, where: str) -> npt.NDArray[Any]:
+    """Return ``values`` as an array of whatever they are."""
     if hasattr(values, "to_numpy"):
         values = array_of(values, where)
     if isinstance(values, np.ma.MaskedArray):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     try:
-        array = np.asarray(values)
+        return np.asarray(values)
     except ValueError as error:
         raise DataError(f"{where} is not an array: its rows have different lengths.") from error
+
+
+def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> FloatArray:
+    """Return ``values`` as a finite float64 array, or raise an error that names ``where``."""
+    array = _plain(values, where)
     if array.dtype.kind == "O":
         array = _from_objects(array, where)
     if array.dtype.kind == "c":
@@ -118,14 +124,7 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | No
     Two distinct strings become 0 and 1 in sorted order, more become 0, 1, 2, ...; booleans
     become 0 and 1; numbers stay what they are.
     """
-    if hasattr(values, "to_numpy"):
-        values = array_of(values, where)
-    if isinstance(values, np.ma.MaskedArray):
-        raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"{where} is not an array: its rows have different lengths.") from error
+    array = _plain(values, where)
     if array.dtype.kind == "b":
         return array.astype(np.float64), ("False", "True")
     text = array.dtype.kind in "US" or array.dtype.kind == "T"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -17,17 +16,16 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     NormBound,
-    Objective,
     Point,
     SparseRegression,
     Term,
     Work,
 )
-from sparsemodel.numerics.objectives.regression import RegressionObjective
+from sparsemodel.numerics.objectives.regression import OfRegression, RegressionObjective
 
 
 @final
-class DistributedObjective(Objective):
+class DistributedObjective(OfRegression):
     r"""Evaluate :math:`f(x) = \sum_b f_b(x) + \frac12 \sum_j \lambda_j x_j^2` on blocks of rows.
 
     Each block holds its observations, targets, weights and, for the last point, its columns and
@@ -49,9 +47,7 @@ class DistributedObjective(Objective):
         from dask.base import persist
         from dask.delayed import delayed
 
-        super().__init__(work)
-        self._form = form
-        self._gradient_at_zero = gradient_at_zero
+        super().__init__(form, gradient_at_zero, work)
         # What is not data, evaluated here: the ridge, the constant.
         self._rest = RegressionObjective(replace(form, terms=()))
         tasks = []
@@ -74,32 +70,9 @@ class DistributedObjective(Objective):
                 return False
         return bool(form.terms)
 
-    @property
-    def form(self) -> SparseRegression:
-        return self._form
-
-    @property
-    def quadratic(self) -> bool:
-        return self._form.traits.quadratic
-
-    @property
-    def smooth(self) -> bool:
-        return self._form.traits.smooth
-
-    @property
-    def twice_differentiable(self) -> bool:
-        return self._form.traits.has_hessian
-
     def point(self, support: IntArray, values: FloatArray) -> Point:
         rest = self._rest.point(support, values)
         return Point(rest.x, support, rest.value + float(self._sum("value", support, values)), rest)
-
-    def origin(self) -> Point:
-        return self._origin
-
-    @cached_property
-    def _origin(self) -> Point:
-        return super().origin().with_gradient(self._gradient_at_zero)
 
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:

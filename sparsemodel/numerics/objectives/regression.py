@@ -32,8 +32,42 @@ _FAINT = 1e-10
 """Share of the largest pull of an observation below which it does not count for a ranking."""
 
 
+class OfRegression(Objective):
+    """What the objectives of regressions have in common, wherever their data are."""
+
+    def __init__(
+        self, form: SparseRegression, gradient_at_zero: FloatArray | None, work: Work | None
+    ) -> None:
+        super().__init__(work)
+        self._form, self._traits = form, form.traits
+        self._gradient_at_zero = gradient_at_zero
+
+    @property
+    def form(self) -> SparseRegression:
+        return self._form
+
+    @property
+    def quadratic(self) -> bool:
+        return self._traits.quadratic
+
+    @property
+    def smooth(self) -> bool:
+        return self._traits.smooth
+
+    @property
+    def twice_differentiable(self) -> bool:
+        return self._traits.has_hessian
+
+    def origin(self) -> Point:
+        return self._origin
+
+    @cached_property
+    def _origin(self) -> Point:  # made once: asking again must not push columns out
+        return super().origin().with_gradient(self._gradient_at_zero)
+
+
 @final
-class RegressionObjective(Objective):
+class RegressionObjective(OfRegression):
     r"""Evaluate :math:`f(x) = \sum_t F_t(A_t x + o_t) + \frac12 \sum_j \lambda_j x_j^2 + const`.
 
     A point carries its predictions, so a value costs the product with the columns of its
@@ -52,12 +86,9 @@ class RegressionObjective(Objective):
         gradient_at_zero: FloatArray | None = None,
         work: Work | None = None,
     ) -> None:
-        super().__init__(work)
-        self._form = form
-        self._gradient_at_zero = gradient_at_zero
+        super().__init__(form, gradient_at_zero, work)
         self._ridge = form.ridge
         self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
-        self._traits = form.traits
         self._columns = SupportColumns(form.terms)
         self._counted = form.sparsity.counted
         ridged = form.ridge[self._counted]
@@ -65,22 +96,6 @@ class RegressionObjective(Objective):
         free = form.sparsity.free
         self._unpenalised = free[form.ridge[free] <= 0.0]
         self.bounds = BestBound()
-
-    @property
-    def form(self) -> SparseRegression:
-        return self._form
-
-    @property
-    def quadratic(self) -> bool:
-        return self._traits.quadratic
-
-    @property
-    def smooth(self) -> bool:
-        return self._traits.smooth
-
-    @property
-    def twice_differentiable(self) -> bool:
-        return self._traits.has_hessian
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -91,13 +106,6 @@ class RegressionObjective(Objective):
         predictions = tuple(design.matvec(values) for design in designs)
         self._count_restricted()
         return Point(x, support, self._value(values, support, predictions), predictions)
-
-    def origin(self) -> Point:
-        return self._origin
-
-    @cached_property
-    def _origin(self) -> Point:  # made once: asking again must not push columns out
-        return super().origin().with_gradient(self._gradient_at_zero)
 
     def _value(
         self, values: FloatArray, support: IntArray, predictions: tuple[FloatArray, ...]
