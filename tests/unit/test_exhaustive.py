@@ -24,8 +24,10 @@ def data(structure: str) -> tuple[np.ndarray, np.ndarray]:
     if structure == "dependent":
         A[:, 5], A[:, 6], A[:, 7] = A[:, 4], 0.0, A[:, 1] - 2.0 * A[:, 2]
     if structure == "nearly dependent":
-        A[:, 1] = A[:, 0] + 1e-7 * A[:, 1]
+        A[:, 1] = A[:, 0] + 1e-5 * A[:, 1]
     b = A[:, :3] @ [1.0, -2.0, 3.0] + 0.1 * rng.standard_normal(N)
+    if structure == "nearly dependent":
+        b = b + 1e5 * (A[:, 1] - A[:, 0])
     if structure == "scales":
         A, b = A * np.geomspace(1e-60, 1e60, P), b * 1e40
     if structure == "wide":
@@ -100,3 +102,15 @@ def test_a_limit_on_supports_is_kept() -> None:
     w = sm.Variable(P, name="w")
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3)
     assert problem.solve("exhaustive", max_iter=5).iterations == 5
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_all_supports_count_though_large_ones_are_not_worth_their_price(grouped: bool) -> None:
+    A, b = data("plain")
+    w = sm.Variable(P, name="w")
+    counted = sm.card(w, groups=np.arange(P) // 2) if grouped else sm.card(w)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b) + 0.5 * counted))
+    by_blocks = problem.solve("exhaustive")
+    followed = problem.solve("exhaustive", callback=lambda event: False)
+    assert by_blocks.value == pytest.approx(followed.value, rel=1e-12)
+    assert by_blocks.iterations == followed.iterations == 2 ** (5 if grouped else 9)
