@@ -3,26 +3,26 @@ r"""Squared losses as one quadratic: curvature, bounds on coefficients, all supp
 .. math:: P(x) = \text{constant} - g'x + \tfrac12 x'(H + \Lambda) x, \qquad
           H = \sum_t A_t' \mathrm{diag}(c_t) A_t .
 
-*Coefficient bounds.* Eliminate the free coordinates (Schur complement, ``S`` below). Let ``M > 0``,
-and for every counted ``j`` let ``N_j`` be some other coordinates. If for all ``j`` and every ``T``
-in ``N_j`` with at most ``k - 1`` members there are numbers ``rho`` on ``I = {j} + T`` with
+*Coefficient bounds.* Eliminate the free coordinates (Schur complement, ``S`` below). Let ``M > 0``.
+Divide the supports of every counted ``j``: those with some ``i`` of ``N_j``, those without it, and
+again, as often as you like. A part has some ``T`` in and some ``E`` out. If for every ``j`` and
+every part with at most ``k - 1`` in there are numbers ``rho`` on ``I = {j} + T`` with
 
 .. math:: |\rho' (S + \Lambda)_{I,j}| M_j > |\rho' g_I|
           + \sum_{i \in T} |\rho' (S + \Lambda)_{I,i}| M_i
-          + \text{the } k - 1 - |T| \text{ largest } |\rho' S_{I,i}| M_i, \; i \notin N_j + \{j\},
+          + \text{the } k - 1 - |T| \text{ largest } |\rho' S_{I,i}| M_i, \; i \notin I + E,
 
 then on every support of at most ``k`` counted coordinates the minimiser is unique and ``|x_j| <
-M_j``. Proof: let ``r = max |x_j| / M_j >= 1``, attained at ``j``, ``T`` the part of the support in
-``N_j``. The optimality conditions on ``I``, multiplied by ``rho`` and added up, give the inequality
-with ``r`` on the left and at most ``r`` times the right side: a contradiction. A null vector does
-the same with ``g = 0``. Rows whose ``M_j`` is no less than a bound known otherwise need nothing: a
-declared bound, or with a ridge ``lambda_j M_j^2 / 2`` above what a better point than a known one
-has to pay with.
+M_j``. Proof: let ``r = max |x_j| / M_j >= 1``, attained at ``j``, and take the part of ``j`` that
+the support is in. The optimality conditions on ``I``, multiplied by ``rho`` and added up, give the
+inequality with ``r`` on the left and at most ``r`` times the right side: a contradiction. A null
+vector does the same with ``g = 0``. Rows whose ``M_j`` is no less than a bound known otherwise need
+nothing: a declared bound, or with a ridge ``lambda_j M_j^2 / 2`` above what a better point than a
+known one has to pay with.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ from sparsemodel.checker.arithmetic import UNIT, Ball, Number, high, low, middle
 from sparsemodel.checker.bound import dual
 from sparsemodel.checker.files import Refuted
 from sparsemodel.checker.problem import Problem
+
+_PARTS = 8_000
+"""Parts that the supports of one row may be divided into."""
 
 
 def hessian(problem: Problem) -> Number:
@@ -164,30 +167,38 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
 def _row_holds(
     problem: Problem, s: Number, g: Number, m: Any, j: int, near: list[int], counted: Any
 ) -> bool:
+    """Return whether every part of a row's supports holds, divided only where one does not yet."""
     if np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0:
         return True  # nothing depends on this coordinate
-    rest = np.setdiff1d(counted, [j, *near])
     weights = problem.number(np.where(np.isfinite(m), m, 0.0))
-    for size in range(min(problem.budget - 1, len(near)) + 1):
-        subsets = np.array(list(combinations(near, size)), dtype=int)
-        for start in range(0, len(subsets), 1000):
-            chosen = subsets[start : start + 1000]
-            at = np.column_stack([np.full(len(chosen), j), chosen])
-            first = np.zeros((len(at), size + 1, 1))
-            first[:, 0] = 1.0  # the best rho is the first row of the inverse; any is allowed
-            try:
-                found = np.linalg.solve(middle(s)[at[:, :, None], at[:, None, :]], first)
-            except np.linalg.LinAlgError:
+    todo: list[tuple[list[int], list[int]]] = [([j], [])]
+    for _ in range(_PARTS):
+        if not todo:
+            return True
+        inside, out = todo.pop()
+        first = np.zeros(len(inside))
+        first[0] = 1.0  # the best rho is the first row of the inverse; any is allowed
+        try:
+            rho = problem.number(np.linalg.solve(middle(s)[np.ix_(inside, inside)], first))
+        except np.linalg.LinAlgError:
+            return False
+        row = abs(rho @ s[inside]) * weights
+        own, most = low(row[j]), high(row)
+        fixed = high(abs(rho @ g[inside])) + most[inside[1:]].sum()
+        others = np.setdiff1d(counted, [*inside, *out])
+        others = others[np.argsort(-most[others], kind="stable")]
+        while True:
+            chosen = others[: problem.budget - len(inside)]
+            right = fixed + most[chosen].sum()
+            if own > (right if problem.exact else right * (1.0 + 1e-12)):
+                break
+            split = next((int(i) for i in chosen if int(i) in near), None)
+            if split is None:
                 return False
-            rho = problem.number(np.swapaxes(found, 1, 2))
-            row = abs((rho @ s[at])[:, 0]) * weights
-            fixed = high(abs((rho @ g[at][:, :, None])[:, 0, 0]))
-            near_ones = np.take_along_axis(high(row), chosen, axis=1).sum(axis=1)
-            most = np.sort(high(row)[:, rest], axis=1)[:, ::-1][:, : problem.budget - 1 - size]
-            right = fixed + near_ones + most.sum(axis=1)
-            if not np.all(low(row[:, j]) > (right if problem.exact else right * (1.0 + 1e-12))):
-                return False
-    return True
+            todo.append(([*inside, split], list(out)))
+            out = [*out, split]
+            others = others[others != split]
+    return False
 
 
 def least_of_all(problem: Problem, inside: Any, rest: Any, k: int) -> Any:

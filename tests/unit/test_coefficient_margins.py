@@ -18,8 +18,6 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
     Neighbours,
     strongest,
-    subset_tables,
-    subsets,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
@@ -75,7 +73,7 @@ def test_a_row_holds_for_the_worst_products_within_their_unit(k):
         e = quadratic(seed)
         p = e.linear.size
         m = np.random.default_rng(seed).uniform(0.5, 2.0, p)
-        out = Sweep(e, k, Neighbours.none(p), None)(m, floor=0.0, fresh=True)
+        out = Sweep(e, k, Neighbours.none(p), None)(m, floor=0.0)
         off = e.unit * np.outer(e.sizes, e.sizes)
         for j in range(p):
             others = (np.abs(e.gram[j]) + off[j]) * m
@@ -107,38 +105,55 @@ def test_a_row_holds_for_every_support_whatever_is_eliminated(k, many):
                     found.append(np.abs(w))
         m = np.max(found, axis=0)
         neighbours = strongest(e.gram, np.full(p, many))
-        out = Sweep(e, k, neighbours, None)(m, floor=0.0, fresh=True)
+        out = Sweep(e, k, neighbours, None)(m, floor=0.0)
         assert np.all(out >= m)
 
 
-def test_what_was_looked_at_before_is_passed_over_only_where_it_cannot_matter():
+def test_the_check_asks_no_more_than_the_bounds_themselves():
+    """The check holds for the rows that a pass makes smaller, and for no other."""
     for seed in range(10):
         e = quadratic(seed)
         p = e.linear.size
         rng = np.random.default_rng(seed)
-        sweep = Sweep(e, 3, strongest(e.gram, np.full(p, 3)), None)
-        m = rng.uniform(0.5, 2.0, p)
-        for _ in range(4):
-            again = sweep(m, floor=0.0, fresh=False)
-            fresh = Sweep(e, 3, strongest(e.gram, np.full(p, 3)), None)(m, floor=0.0, fresh=True)
-            np.testing.assert_allclose(again, fresh, rtol=1e-12)
-            m *= rng.uniform(0.7, 1.2, p)
+        nowhere = np.full(p, np.inf)
+        for many in (0, 2, p - 1):
+            neighbours = strongest(e.gram, np.full(p, many))
+            m = rng.uniform(2.0, 9.0, p)
+            out = Sweep(e, 3, neighbours, None)(m, floor=0.0)
+            held = Sweep(e, 3, neighbours, None).holds(m, nowhere)
+            np.testing.assert_array_equal(held, out < m)
+            np.testing.assert_array_equal(
+                Sweep(e, 3, neighbours, None).holds(m, m), np.ones(p, dtype=bool)
+            )
 
 
-# ---- subsets -------------------------------------------------------------------------------------
+def test_more_neighbours_never_make_a_row_larger_where_its_value_is_known():
+    """The division stops where it does not help: with every neighbour no bound is above without."""
+    for seed in range(10):
+        e = quadratic(seed, p=8)
+        m = np.random.default_rng(seed).uniform(0.5, 2.0, 8)
+        none = Sweep(e, 4, Neighbours.none(8), None)(m, floor=0.0)
+        held = Sweep(e, 4, strongest(e.gram, np.full(8, 7)), None).holds(
+            np.maximum(m, 1.001 * none), np.full(8, np.inf)
+        )
+        plain = Sweep(e, 4, Neighbours.none(8), None).holds(
+            np.maximum(m, 1.001 * none), np.full(8, np.inf)
+        )
+        assert np.all(held | ~plain)
 
 
-@pytest.mark.parametrize(("q", "largest"), [(0, 2), (1, 3), (4, 2), (5, 5), (6, 0)])
-def test_every_subset_of_the_neighbours_is_there(q, largest):
-    tables, sizes = subset_tables(np.array([q]), largest)
-    found = {tuple(int(i) for i in row if i >= 0) for row in tables[q, : sizes[q]]}
-    wanted = {
-        chosen
-        for members in range(min(q, largest) + 1)
-        for chosen in itertools.combinations(range(q), members)
-    }
-    assert found == wanted
-    assert subsets(q, largest) == sizes[q] == len(wanted)
+def test_a_row_with_more_parts_than_it_may_have_is_not_bounded():
+    e = quadratic(3)
+    p = e.linear.size
+    m, neighbours = np.full(p, 0.5), strongest(e.gram, np.full(p, p - 1))
+    full = Sweep(e, 4, neighbours, None)(m, floor=0.0)
+    few = Sweep(e, 4, neighbours, None, most=1)(m, floor=0.0)
+    assert np.all(np.isfinite(full))
+    assert np.all(np.isinf(few) | (few == full))
+    assert np.any(np.isinf(few))
+
+
+# ---- neighbours ----------------------------------------------------------------------------------
 
 
 def test_neighbours_are_sets_of_other_rows():

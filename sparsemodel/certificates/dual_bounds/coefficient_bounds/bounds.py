@@ -22,14 +22,14 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
     eliminated,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.iterate import find
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours, products
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import MOST, Sweep
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
 
-_MOST = 1e12
-"""Products that one pass may take when a file is checked."""
+_MOST = 4 * MOST
+"""Parts that a row's supports may be divided into when a file is checked."""
 
 _LARGEST_GRAM, _SPEED = 1e13, 5e9
 """Products that a Gram matrix may take, and how many a second is sure to do."""
@@ -144,8 +144,6 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return "a bound is not positive"
     if not np.all(bounds.radius[form.sparsity.free] == np.inf):
         return "a coordinate that is always in has a bound"
-    if products(claimed.counts, form.sparsity.budget) > _MOST:
-        return "there are too many subsets of neighbours to look at"
     if math.isfinite(bounds.level) and not (
         form.box is None and not at_point.violations and at_point.upper <= bounds.level
     ):
@@ -166,8 +164,8 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return ""  # nothing depends on any coordinate
     m = bounds.radius[e.counted] / e.scale
     ceiling = _ceiling(form, e, bounds.level)
-    out = Sweep(e, form.sparsity.budget, neighbours, None)(m, floor=0.0, fresh=True)
-    if out is None or not np.all((out < m) | (m >= ceiling)):
+    held = Sweep(e, form.sparsity.budget, neighbours, None, _MOST).holds(m, ceiling)
+    if held is None or not held.all():
         return "the data do not bound the coefficients as it is written"
     return ""
 

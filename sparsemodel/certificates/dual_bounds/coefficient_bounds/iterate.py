@@ -7,37 +7,35 @@ import numpy as np
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import Eliminated
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
     LEVELS,
-    MOST_SUBSETS,
     Neighbours,
-    products,
     strongest,
-    subsets,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
-from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces import BoolArray, FloatArray
 
 _PASSES = 40
 _INFLATION = 1e-6
 _SHRINKAGE = 0.01
+_FLOOR = 3e-3
+"""What is added to every right-hand side, in units of the median one."""
+
 _LIMIT = 30.0
 """Coefficients in units of what the predictions can be, beyond which an iteration diverges."""
 
-_REFINEMENTS = 8
-"""How often neighbours are added to bounds that are proved, to make the largest smaller."""
+_REFINED = 12
+"""Neighbours of a row up to which bounds that are proved are made smaller."""
 
-_SHARE = 0.3
-"""Share of the work up to which refinements begin."""
+_SHARE = 0.05
+"""Share of the work up to which that begins."""
 
-_WORTH = 0.97
-"""The share of the largest bound that is left when a refinement was worth it."""
+_WORTH = 0.95
+"""The share of the largest bound that is left when it was worth it."""
 
-_REFINED = 0.5
+_AMPLE = 1.3
+"""Multiple of what the largest column alone can have that is small enough for a bound."""
 
-_STRONG = 0.3
-"""Correlations that are eliminated as soon as diagonal dominance alone fails."""
-
-_CONCERNED = 0.2
-"""Rows whose bounds grow to this share of the largest get more neighbours."""
+_CONCERNED = 0.5
+"""Rows whose bounds are at least this share of the largest are concerned."""
 
 
 def find(
@@ -72,37 +70,36 @@ def find(
     size = e.counted.size
     if not size:  # nothing depends on any coordinate
         return np.zeros(0), Neighbours.none(0)
-    levels = _levels(size, k) if eliminate else (0,)
+    levels = tuple(q for q in LEVELS if q < size) if eliminate and k > 1 else (0,)
     counts, frozen = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
     best: tuple[FloatArray, Neighbours] | None = None
-    spent, gained, first = 0.0, 0, True
-    while gained <= _REFINEMENTS:
+    spent, ample = 0.0, _AMPLE * float(np.max(np.abs(e.linear) / _own(e)))
+    while True:
         neighbours = strongest(e.gram, counts)
         start = None if best is None else best[0]
         sweep = Sweep(e, k, neighbours, deadline)
         found = _fixed_point(e, sweep, ceiling, start, last=False)
+        spent += sweep.spent
         if isinstance(found, str):
             return found if best is None else (np.minimum(best[0], fallback), best[1])
         m, proved, failed = found
-        if proved:
-            if best is not None and m.max() > _WORTH * best[0].max():
-                break
-            best, gained = (m, neighbours), gained + 1
+        if best is not None and not (proved and m.max() <= _WORTH * best[0].max()):
+            break
         # A row that fails by itself has neighbours that cannot be eliminated together.
         if np.any(failed & (counts == 0)):
             return "a column has no curvature of its own"
-        frozen |= failed
-        counts[failed] = [_before(levels, int(q)) for q in counts[failed]]
-        share = _REFINED if proved else _CONCERNED
-        more = ~frozen & (m >= share * float(m.max())) & (counts < levels[-1])
-        if not (more.any() or failed.any()):
-            more = ~frozen & (counts < levels[-1]) & (best is None)
-        counts[more] = [_after(levels, int(q)) for q in counts[more]]
-        if first and not proved:
-            counts = np.maximum(counts, _strong(e, levels))
-        first = False
-        spent += products(counts, k)
-        if not (more.any() or failed.any()) or spent > (work if best is None else _SHARE * work):
+        if proved:
+            best = m, neighbours
+            more = (m >= _CONCERNED * float(m.max())) & (counts < _REFINED) & ~frozen
+            if m.max() <= ample or spent > _SHARE * work:
+                break
+            counts[more] = [_after(levels, int(q)) for q in counts[more]]
+        else:
+            frozen |= failed
+            more = ~frozen & (counts < levels[-1])
+            counts[failed] = [_before(levels, int(q)) for q in counts[failed]]
+            counts[more] = levels[-1]
+        if not (more.any() or failed.any()) or spent > work:
             break
     known = np.minimum(ceiling, fallback)
     if best is None and np.all(np.isfinite(known)):
@@ -115,15 +112,9 @@ def find(
     return np.minimum(best[0], known), best[1]
 
 
-def _strong(e: Eliminated, levels: tuple[int, ...]) -> IntArray:
-    """Return for every row how many neighbours are strongly correlated with it, as a level."""
-    counts = np.array([int(np.sum(np.abs(row) >= _STRONG)) - 1 for row in e.gram])
-    places = np.searchsorted(np.array(levels), counts, side="right") - 1
-    return np.asarray(np.array(levels, dtype=np.int64)[np.maximum(places, 0)])
-
-
-def _levels(size: int, k: int) -> tuple[int, ...]:
-    return tuple(q for q in LEVELS if q < size and subsets(q, k - 1) <= MOST_SUBSETS)
+def _own(e: Eliminated) -> FloatArray:
+    """Return the curvature of every coordinate by itself."""
+    return np.maximum(np.diag(e.gram) + e.ridge, 1e-300)
 
 
 def _after(levels: tuple[int, ...], q: int) -> int:
@@ -146,28 +137,29 @@ def _fixed_point(
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import settle
 
     sizes = np.abs(e.linear)
-    floor = 1e-3 * float(np.median(sizes)) + 1e-9
-    own = np.maximum(np.diag(e.gram) + e.ridge, 1e-300)
-    m = np.minimum((sizes + floor) / own, ceiling) if start is None else start.copy()
+    floor = _FLOOR * float(np.median(sizes)) + 1e-9
+    m = np.minimum((sizes + floor) / _own(e), ceiling) if start is None else start.copy()
     nobody = np.zeros(m.size, dtype=bool)
     limit = np.inf if last else _LIMIT
-    settled = False
     for _ in range(_PASSES):
-        if settled:
-            m = np.minimum(m, ceiling) * (1.0 + _INFLATION)
-        out = sweep(m, floor=0.0 if settled else floor, fresh=settled)
+        out = sweep(m, floor=floor)
         if out is None:
             return "time was up"
         failed = np.isinf(out) & (ceiling > m)
         if failed.any() and not last:
             return m, False, failed
-        if settled and np.all((out < m) | (m >= ceiling)):
-            return m, True, nobody
+        sweep.shares[failed] = np.inf
         change = np.where(m < ceiling, out / m, 1.0)
         # From above every pass shrinks the bounds; the last digits are not worth one.
         small = start is None or float(change.min(initial=1.0)) >= 1.0 - _SHRINKAGE
-        settled = small and float(change.max(initial=1.0)) <= 1.0 + 0.1 * _INFLATION
-        if settled:
+        # The floor is not asked for in the check: what is missing may be half of it.
+        if small and np.all((out - m <= 0.5 * floor) | (m >= ceiling)):
+            m = np.minimum(m, ceiling) * (1.0 + _INFLATION)
+            held = sweep.holds(m, ceiling)
+            if held is None:
+                return "time was up"
+            if held.all():
+                return m, True, nobody
             continue
         if not settle(m, ceiling, sweep.shares, sweep.others, sweep.factors, limit, 500):
             return m, False, nobody

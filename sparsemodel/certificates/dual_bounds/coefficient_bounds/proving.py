@@ -27,6 +27,9 @@ _MANY = 2.0
 _SMALL, _LARGE = 0.02, 0.5
 """Gaps at the root that need no box, and that leave no doubt about the need."""
 
+_WORTH = 0.97
+"""Share of a large gap that a box may leave at the root: it does far more in the tree."""
+
 WORK = 2e10
 """Products that a proof may spend on the bounds: some seconds."""
 
@@ -51,7 +54,7 @@ def bounds_for_proof(
     if math.isfinite(gap):
         inner = boxed(form, bounds)
         found = _relaxed(inner, x, at_point.upper, deadline)
-        if found > (0.8 if gap >= _LARGE else 0.5) * gap:
+        if found > (_WORTH if gap >= _LARGE else 0.8) * gap:
             return None
     return bounds
 

@@ -8,66 +8,71 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import Eliminated
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
-    Neighbours,
-    subset_tables,
-)
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
+from sparsemodel.interfaces import BoolArray, FloatArray
 
-_CHUNK = 2e8
-"""Products between two looks at the clock."""
+_CHUNK = 1e5
+"""Entries of rows between two looks at the clock."""
+
+MOST = 2_000
+"""Parts that the supports of one row may be divided into."""
 
 
 @final
 class Sweep:
-    """The map from bounds to bounds for fixed sets of neighbours.
-
-    It never decreases where its argument increases, and ``sweep(t m) <= t sweep(m)`` for
-    ``t >= 1``.
-    """
+    """The map from bounds to bounds for fixed sets of neighbours."""
 
     def __init__(
-        self, e: Eliminated, k: int, neighbours: Neighbours, deadline: float | None
+        self,
+        e: Eliminated,
+        k: int,
+        neighbours: Neighbours,
+        deadline: float | None,
+        most: int = MOST,
     ) -> None:
         self._e, self._k, self._neighbours = e, k, neighbours
-        self._deadline = deadline
-        size = e.counted.size
-        counts = neighbours.counts
-        self._tables, self._sizes = subset_tables(counts, k - 1)
-        self._places = np.zeros(size + 1, dtype=np.int64)
-        np.cumsum(self._sizes[counts], out=self._places[1:])
-        self._values = np.zeros(int(self._places[-1]))
-        self._known = np.zeros(int(self._places[-1]))
-        self._at: FloatArray | None = None
-        self.shares: FloatArray = np.zeros(size)
+        self._deadline, self._most = deadline, most
+        size, width = e.counted.size, max(k - 1, 0)
+        self.spent: float = 0.0
+        """Products so far."""
+        self.shares: FloatArray = np.full(size, -1.0)
         """The parts without the bounds of the worst case of every row."""
-        width = max(k - 1, 0)
         self.others = np.full((size, width), -1, dtype=np.int64)
         self.factors = np.zeros((size, width))
 
-    def __call__(self, m: FloatArray, *, floor: float, fresh: bool) -> FloatArray | None:
+    def __call__(self, m: FloatArray, *, floor: float) -> FloatArray | None:
         """Return the bounds that follow from ``m``, rounded up; None when time is up.
 
-        With ``fresh`` every subset is looked at again; otherwise those that could not be the
-        worst, going by what they were before, are passed over.
+        The worst cases of the last pass count again, whether or not the rows need them.
         """
+        again = self.shares + np.sum(
+            self.factors * np.where(self.others >= 0, m[self.others], 0), 1
+        )
+        return self._pass(m, floor, again * (1.0 - 1e-12), np.full(m.size, np.inf))
+
+    def holds(self, m: FloatArray, ceiling: FloatArray) -> BoolArray | None:
+        """Return for which rows bounds below ``m`` follow from ``m``; None when time is up.
+
+        Nothing is asked of rows with ``m`` at the ceiling. Once a row fails, some of the rest count
+        as failed, too.
+        """
+        below = np.nextafter(m, 0.0)
+        need = m < ceiling
+        found = self._pass(m, 0.0, np.where(need, below, np.inf), below)
+        return None if found is None else ~need | (found < m)
+
+    def _pass(
+        self, m: FloatArray, floor: float, low: FloatArray, enough: FloatArray
+    ) -> FloatArray | None:
         from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import rows
 
-        e = self._e
-        ratio = np.inf
-        if not fresh and self._at is not None:
-            ratio = max(1.0, float(np.max(m / self._at)))
-        if ratio > 2.0:
-            ratio, self._at = np.inf, m.copy()
-        out = np.empty(m.size)
-        work = np.diff(self._places) * float(3 * m.size)
-        groups = np.floor(np.cumsum(work) / _CHUNK).astype(np.int64)
-        for group in np.unique(groups):
+        e, size = self._e, m.size
+        out = np.full(size, np.inf)
+        step = max(1, int(_CHUNK / max(size, 1)))
+        for first in range(0, size, step):
             if self._deadline is not None and time.perf_counter() >= self._deadline:
                 return None
-            which = np.flatnonzero(groups == group)
-            place = slice(self._places[which[0]], self._places[which[-1] + 1])
-            rows(
+            looks = rows(
                 e.gram,
                 e.linear,
                 e.ridge,
@@ -77,20 +82,23 @@ class Sweep:
                 floor,
                 self._k,
                 m,
-                which,
+                first,
+                min(first + step, size),
                 self._neighbours.starts,
                 self._neighbours.index,
-                self._tables,
-                self._sizes,
-                self._values[place],
-                self._known[place],
-                ratio,
+                low,
+                enough,
+                self._most,
                 out,
                 self.shares,
                 self.others,
                 self.factors,
             )
+            self.spent += 3.0 * looks * size
+            done = slice(first, first + step)
+            if np.any((out[done] > enough[done]) & (low[done] < np.inf)):
+                return out  # asked whether all hold, and one does not
         return out
 
 
-__all__ = ["Sweep"]
+__all__ = ["MOST", "Sweep"]
