@@ -4,7 +4,9 @@
 from its file and the data alone, ``free_bound`` evaluates the bounds that come with a solve.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -62,3 +64,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
     return globals()[name]
+
+
+class _Room(ModuleType):
+    """Loading ``certify.py`` makes a module of that name an attribute; the function stays one."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _WHERE and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Room

@@ -117,3 +117,27 @@ def test_the_core_names_no_backend() -> None:
             if isinstance(node, ast.Constant) and node.value in names
         ]
     assert not named
+
+
+def test_every_module_of_certificates_can_be_the_first_to_be_loaded() -> None:
+    """Packages load what their ``__init__`` names, which may need what is half loaded."""
+    code = """
+import importlib, pkgutil, sys
+import sparsemodel, sparsemodel.certificates as room
+names = [m.name for m in pkgutil.walk_packages(room.__path__, "sparsemodel.certificates.")]
+for name in names:
+    if name.endswith("_compiled") or name.endswith(".warm"):
+        continue
+    for loaded in [m for m in sys.modules if m.startswith("sparsemodel.certificates")]:
+        del sys.modules[loaded]
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(name, error)
+from sparsemodel.certificates import certify, verify
+import sparsemodel.certificates.certify
+from sparsemodel.certificates import certify as again
+assert callable(certify) and callable(verify) and callable(again)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr

@@ -11,9 +11,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
-from sparsemodel.certificates.proving import prove
 from sparsemodel.certificates.proving.gram.enumeration import enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss

@@ -12,7 +12,7 @@ from scipy.optimize import lsq_linear
 from sparsemodel.certificates import certify, verify
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import fault, from_data
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (

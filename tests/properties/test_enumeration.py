@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sparsemodel.certificates.proving import prove
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.verify import verify
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term

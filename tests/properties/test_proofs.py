@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates import Certificate, verify
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import (

@@ -10,7 +10,7 @@ import scipy.optimize
 
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term

@@ -15,8 +15,8 @@ import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.certificates.dual_bounds.bound_search import Found
 from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
-from sparsemodel.certificates.proving import prove
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term

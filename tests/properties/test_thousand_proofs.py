@@ -14,7 +14,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from sparsemodel.certificates import Claim
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.cvx.restricted import minimise_with_cvxpy
 from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign

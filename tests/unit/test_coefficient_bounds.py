@@ -18,7 +18,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import (
     CoefficientBounds,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
 

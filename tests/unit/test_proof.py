@@ -12,7 +12,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, verify
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.interfaces import CertificateError, DataError, UnsupportedProblemError
 
 

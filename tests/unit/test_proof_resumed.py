@@ -12,7 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
 from sparsemodel.certificates.dual_bounds.bound import Bound
-from sparsemodel.certificates.proving import prove
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.resuming import at_least
 from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
 

@@ -43,8 +43,8 @@ def searched(
     """
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.proving import bounds_for_proof
     from sparsemodel.certificates.dual_bounds.root import known_candidates
-    from sparsemodel.certificates.proving import Snapshot
-    from sparsemodel.certificates.proving import prove as search
+    from sparsemodel.certificates.proving.prove import prove as search
+    from sparsemodel.certificates.proving.search import Snapshot
 
     def listen(now: Snapshot) -> None:
         show(now.value, now.bound, now.nodes, now.open)
