@@ -223,6 +223,11 @@ class TransformedDesign(Design):
         """Return the design that is transformed."""
         return self._design
 
+    @property
+    def only_scaled(self) -> bool:
+        """Return whether all columns are there, and are not centred."""
+        return self._select is None and self._means is None
+
     def over(self, design: Design) -> TransformedDesign:
         """Return the same transformation of another design with as many columns."""
         return TransformedDesign(design, select=self._select, means=self._means, scale=self._scale)

@@ -55,6 +55,7 @@ from sparsemodel.numerics.support.hard_threshold import (
     top_k,
 )
 from sparsemodel.numerics.support.projection import project
+from sparsemodel.numerics.support.segments import as_sequence, best_segments
 from sparsemodel.numerics.support.units import (
     descent_gradient,
     gradient_scores,
@@ -79,7 +80,9 @@ __all__ = [
     "Rounds",
     "SupportFactor",
     "Swap",
+    "as_sequence",
     "batch_count",
+    "best_segments",
     "best_units",
     "cheap_columns",
     "check_attained",

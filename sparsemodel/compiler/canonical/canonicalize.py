@@ -41,7 +41,8 @@ def canonicalize(
             raise ModelError(
                 f"The variable {variable.label} appears in no loss (of a weight that is not "
                 "zero), and constraints alone do not bring an unknown into a problem. Put what it "
-                "stands for into the loss, or leave it out."
+                "stands for in its place, as in sm.card(D @ w) <= k for sm.card(d) <= k with "
+                "`d == D @ w`, or leave it out."
             )
     box = _box(declaration, layout)
     sparsity, forced = without_forced(cardinality_of(declaration, layout), box, layout)

@@ -19,6 +19,7 @@ from sparsemodel.interfaces import (
     Role,
     SparseRegression,
 )
+from sparsemodel.numerics import as_sequence
 
 SMALL = 2000
 """Supports up to which all are tried; a tenth of them where a minimisation takes long."""
@@ -61,6 +62,11 @@ def _(
     gradient: FloatArray | None = None,
 ) -> Choice | None:
     sparsity = form.sparsity
+    if as_sequence(form) is not None:
+        name = candidates.best(Role.ENUMERATION)
+        if name is not None:
+            why = "the best steps of a sequence are found by dynamic programming"
+            return Choice((candidates.stage(name, why),))
     limit = SMALL // 10 if _slow(form) else SMALL
     supports = _enumerated(sparsity, limit)
     if supports <= limit and not (candidates.quick and supports > sparsity.units):

@@ -267,7 +267,13 @@ class AffineLike(Symbolic, ABC):
         return compare(self, "==", other)
 
     def __ne__(self, other: object) -> NoReturn:
-        raise ModelError("`!=` does not describe a closed set and cannot be a constraint.")
+        raise ModelError(
+            "`!=` does not describe a closed set and cannot be a constraint. Nonzero entries are "
+            "counted by sm.card(w) <= k, of a part by sm.card(w[rows]) <= k, of groups that are in "
+            "or out together by sm.card(w, groups=labels) <= k. That one entry may be nonzero only "
+            "where another is (a hierarchy) cannot be declared: count both as one group, or leave "
+            "the main effects out of what is counted."
+        )
 
     def __hash__(self) -> int:
         return object.__hash__(self)

@@ -73,7 +73,12 @@ class card(Symbolic):
         raise ModelError("Write `card(w) <= k`; for card(w) < k that is `card(w) <= k - 1`.")
 
     def __ge__(self, k: Any) -> NoReturn:
-        raise ModelError("A lower bound on the number of nonzeros is not a sparsity constraint.")
+        raise ModelError(
+            "A lower bound on the number of nonzeros constrains nothing: entries as small as one "
+            "likes are nonzero. To have an entry in, leave it out of what is counted "
+            "(`sm.card(w[2:]) <= k`) or bound it away from zero (`w[0] >= 0.1`); for at least one "
+            "of several, solve with each of them in and keep the best."
+        )
 
     __gt__ = __ge__
 
@@ -101,8 +106,9 @@ class card(Symbolic):
 
     def __matmul__(self, _: Any) -> NoReturn:
         raise ModelError(
-            "A price on card(w) is one number, the same for every entry; prices that differ are "
-            "not supported."
+            "A price on card(w) is one number, the same for every entry, and a budget counts every "
+            "entry as one. In place of a price of its own for each, give each set of entries of "
+            "about the same price a limit: `sm.card(w[cheap]) <= 5, sm.card(w[costly]) <= 1`."
         )
 
     __rmatmul__ = __matmul__

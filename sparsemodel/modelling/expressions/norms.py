@@ -64,7 +64,9 @@ class norm(Symbolic):
         if len(affine.pieces) != 1 or not affine.pieces[0].bare:
             raise ModelError(
                 f"norm takes a variable, a slice of one, or either minus a constant, not {affine}. "
-                "To keep a residual small, put it into the objective."
+                "To keep a residual small, put it into the objective. For the fewest features with "
+                "a given fit, follow the objective along k: `path = problem.path(k, range(1, 20))` "
+                "and take the first k with path.objective low enough."
             )
         if not np.isscalar(order) or order not in (1, 2, np.inf):
             raise ModelError(f"The order of norm is 1, 2 or np.inf, not {order!r}.")

@@ -99,7 +99,9 @@ class ObjectiveLike(Symbolic, ABC):
         if all(isinstance(term, Price) for term in self.as_terms().terms):
             return _limit_on(self.as_terms(), other)
         raise ModelError(
-            f"A bound on {self!r} is not understood; put the loss into sm.minimize(...)."
+            f"A bound on {self!r} is not understood; put the loss into sm.minimize(...). For the "
+            "fewest features with a given fit, follow it along k: `path = problem.path(k, "
+            "range(1, 20))`, and take the first k with path.objective low enough."
         )
 
     def __ge__(self, other: Any) -> NoReturn:

@@ -306,11 +306,22 @@ def _concave() -> Any:
     raise ModelError("log_det is concave; it can only be minimised with a minus: -log_det(X).")
 
 
+_HINTS = {
+    "Pnorm": " For least squares write sum_squares.",
+    "norm_inf": (
+        " For the largest residual, minimise sum_squares under bounds on every residual, "
+        "`A @ w - b <= t` and `A @ w - b >= -t`, for smaller and smaller t."
+    ),
+    "normNuc": " There is no low-rank part; a sparse one beside given factors is `L @ W @ R`.",
+}
+"""What to write in place of an atom."""
+
+
 def _unknown(expression: Any) -> ModelError:
     kind = kind_of(expression)
     shown = " ".join(str(expression).split())
     where = f" in {shown}" if len(shown) <= 120 else ""
-    hint = " For least squares write sum_squares." if kind == "Pnorm" else ""
+    hint = _HINTS.get(kind, "")
     return ModelError(
         f"The CVXPY atom {kind}{where} is not recognised; recognised are {RECOGNISED}.{hint}"
     )

@@ -29,6 +29,24 @@ _HARMLESS = {"nonneg", "pos", "nonpos", "neg", "bounds", "symmetric", "PSD"}
 positive definite matrix is all that log_det allows."""
 
 
+_INSTEAD = {
+    "boolean": (
+        "Choices need no variables of their own: write sm.card(w) <= k in place of "
+        "`cp.sum(z) <= k` and `cp.abs(w) <= M * z`, with `w <= M` and `w >= -M` if M is meant as a "
+        "bound. Positions of zero or at least m cannot be declared: solve with sm.card, then add "
+        "`w[i] >= m` for the entries that were chosen and solve again."
+    ),
+    "integer": (
+        "Only which entries are zero is chosen here; round the values, or leave it to CVXPY."
+    ),
+    "complex": (
+        "Write real and imaginary part as two columns of a real variable of shape (p, 2) and count "
+        "its rows: sm.card(W, axis=1) <= k."
+    ),
+}
+"""What to write in place of an attribute."""
+
+
 def goal_of(goal: Any) -> Minimize:
     """Return ``cp.Minimize(...)`` as our goal."""
     if kind_of(goal) != "Minimize":
@@ -59,7 +77,7 @@ def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
         if strange:
             raise ModelError(
                 f"The CVXPY variable {variable.label} is declared {', '.join(strange)}, which is "
-                "not understood; declare it without."
+                f"not understood. {_INSTEAD.get(strange[0], 'Declare it without.')}"
             )
         expression = variable.as_affine()
         if given.keys() & {"nonneg", "pos"}:
@@ -107,6 +125,10 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
             return ball
         if left.is_affine() and right.is_affine():
             return affine_of(left) <= affine_of(right)
+    if any(v.attributes["boolean"] for v in constraint.variables()):
+        raise ModelError(
+            f"The constraint {constraint} has a boolean variable. {_INSTEAD['boolean']}"
+        )
     raise ModelError(
         f"The CVXPY constraint {constraint} ({kind}) is not recognised; affine relations, norms "
         "of variables and `Omega >> alpha * np.eye(p)` are. Declare the problem with sm.Variable, "

@@ -1,0 +1,98 @@
+"""The best steps of a sequence, against all choices of jumps."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.numerics import as_sequence, best_segments
+from sparsemodel.testing.referee import judge
+
+RNG = np.random.default_rng(12)
+N = 300
+LEVELS = RNG.standard_normal(9) * 2.0
+T = np.repeat(LEVELS, [20, 50, 30, 10, 60, 30, 40, 20, 40]) + 0.4 * RNG.standard_normal(N)
+
+
+def cost(y, weights, jumps) -> float:
+    ends = [0, *(j + 1 for j in jumps), y.size]
+    total = 0.0
+    for a, b in pairwise(ends):
+        mean = weights[a:b] @ y[a:b] / weights[a:b].sum()
+        total += 0.5 * weights[a:b] @ np.square(y[a:b] - mean)
+    return float(total)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_other_jumps_are_better(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 22)), int(rng.integers(0, 4))
+    y = rng.choice([0.0, 1e3]) + np.cumsum(rng.standard_normal(n) * (rng.random(n) < 0.3))
+    y, weights = y + 0.5 * rng.standard_normal(n), rng.random(n) + 0.01
+    found = best_segments(y, weights, k)
+    assert found.size <= k
+    every = combinations(range(n - 1), min(k, n - 1))
+    least = min(cost(y, weights, jumps) for jumps in every)
+    assert cost(y, weights, found) <= least * (1.0 + 1e-9) + 1e-9
+    price = 0.2
+    priced = best_segments(y, weights, k, price=price)
+    every = (jumps for m in range(min(k, n - 1) + 1) for jumps in combinations(range(n - 1), m))
+    least = min(cost(y, weights, jumps) + price * len(jumps) for jumps in every)
+    assert cost(y, weights, priced) + price * priced.size <= least * (1.0 + 1e-9) + 1e-9
+
+
+def test_pruning_leaves_the_best():
+    weights = np.ones(N)
+    for k in (3, 8, 15):
+        table = np.full((k + 2, N + 1), np.inf)
+        table[0, 0] = 0.0
+        sums, squares = np.cumsum([0.0, *T]), np.cumsum([0.0, *(T * T)])
+        for j in range(1, N + 1):
+            i = np.arange(j)
+            one = 0.5 * (squares[j] - squares[i] - (sums[j] - sums[i]) ** 2 / (j - i))
+            table[1:, j] = (table[:-1, i] + one).min(axis=1)
+        assert np.isclose(cost(T, weights, best_segments(T, weights, k)), table[k + 1, N])
+
+
+def test_a_declared_sequence_is_solved_so():
+    w = sm.Variable(N)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(w, T)), sm.card(sm.diff(w)) <= 8)
+    assert "dynamic programming" in str(problem.explain())
+    solution = problem.solve()
+    assert solution.backend == "exhaustive"
+    jumps = best_segments(T, np.ones(N), 8)
+    assert np.isclose(solution.value, cost(T, np.ones(N), jumps) / N)
+    assert np.array_equal(solution.indices, jumps)
+    assert not judge(problem, solution).faults
+    other = problem.solve("exchange").value
+    assert solution.value <= other * (1.0 + 1e-9)
+
+
+def test_weights_offsets_and_prices_are_those_declared():
+    w, c = sm.Variable(N), 1.0 + RNG.random(N)
+    loss = sm.squared_loss(w + 2.0, T, weights=c, reduction="sum")
+    solution = sm.Problem(sm.minimize(loss + 3.0 * sm.card(sm.diff(w)))).solve()
+    jumps = best_segments(T - 2.0, c, N, price=3.0)
+    assert np.isclose(solution.value, cost(T, c, jumps) + 3.0 * jumps.size)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda w: (sm.squared_loss(w, T) + sm.ridge(w, 0.1), [sm.card(sm.diff(w)) <= 2]),
+        lambda w: (sm.squared_loss(w, T), [sm.card(sm.diff(w)) <= 2, w >= -1.0]),
+        lambda w: (sm.huber_loss(w, T), [sm.card(sm.diff(w)) <= 2]),
+        lambda w: (sm.squared_loss(w, T), [sm.card(w) <= 2]),
+    ],
+)
+def test_another_problem_is_none_of_a_sequence(more):
+    w = sm.Variable(N)
+    goal, limits = more(w)
+    assert as_sequence(sm.Problem(sm.minimize(goal), limits).form) is None
+
+
+def test_time_may_be_up():
+    assert best_segments(T, np.ones(N), 5, over=lambda: True) is None
