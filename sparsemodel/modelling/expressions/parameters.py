@@ -277,8 +277,8 @@ def _formula(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any
             if len(side.shape) == 2:
                 raise ModelError(f"The data matrix {side!r} only multiplies: `{side!r} @ w`.")
             continue
-        if hasattr(side, "as_affine") or hasattr(side, "as_terms"):
-            return NotImplemented
+        if isinstance(side, Symbolic):
+            return NotImplemented  # the other side knows how, or says why not
         real_array(side, where="A number beside a parameter", ndim=(0, 1))
     return _Formula(operation, left, right)
 
