@@ -10,7 +10,7 @@ from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import searched_further
-from sparsemodel.selection.path import Followed, PathPoint
+from sparsemodel.selection.path import Followed, PathPoint, charged
 from sparsemodel.selection.precision_matrices import (
     PrecisionObservations,
     precision_criterion_values,
@@ -35,6 +35,7 @@ __all__ = [
     "RegressionObservations",
     "at_the_end",
     "best_carried",
+    "charged",
     "chosen_place",
     "cross_validate",
     "mean_over_folds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from sparsemodel.interfaces import FloatArray, Stop
+from sparsemodel.interfaces import Cardinality, FloatArray, Stop
 
 
 @final
@@ -16,7 +16,7 @@ class PathPoint:
     k: int
     x: FloatArray
     value: float
-    """Objective without a price."""
+    """The objective; without a price until :func:`charged` has added it."""
 
 
 class Followed(NamedTuple):
@@ -35,4 +35,22 @@ class Followed(NamedTuple):
         return self.points
 
 
-__all__ = ["Followed", "PathPoint"]
+def charged(path: Followed, sparsity: Cardinality) -> Followed:
+    """Return the path with the price of every unit in the objective, as it was declared.
+
+    What a unit more is worth may be less than its price: then the point with fewer stays, so that
+    the objective never rises with ``k``.
+    """
+    if sparsity.price == 0.0:
+        return path
+    points: list[PathPoint] = []
+    for point in path.points:
+        worth = point.value + sparsity.price * sparsity.count(point.x)
+        if points and points[-1].value <= worth:
+            points.append(PathPoint(point.k, points[-1].x, points[-1].value))
+        else:
+            points.append(PathPoint(point.k, point.x, worth))
+    return Followed(points, path.passes, path.stop)
+
+
+__all__ = ["Followed", "PathPoint", "charged"]

@@ -94,3 +94,14 @@ def test_local_search_keeps_what_is_worth_its_price_alone(
 
     least = min(value_of(np.setxor1d(found.support, [j])) for j in range(12))
     assert value_of(found.support) <= least + 1e-9  # neither one unit more nor one less
+
+
+def test_a_path_charges_the_price_that_was_declared() -> None:
+    A, b = data(2, 60, 6)
+    w = sm.Variable(6, name="w")
+    fit = sm.squared_loss(A @ w, b) + sm.ridge(w, 0.01)
+    for price in (1e-3, 0.05, 0.5):
+        path = sm.Problem(sm.minimize(fit + price * sm.card(w)), sm.card(w) <= 1).path(range(7))
+        for k, value in zip(path.k, path.objective, strict=True):
+            alone = sm.Problem(sm.minimize(fit + price * sm.card(w)), sm.card(w) <= int(k))
+            assert value == pytest.approx(alone.solve("exhaustive").value, rel=1e-7)

@@ -39,6 +39,7 @@ from sparsemodel.selection import (
     Observed,
     PathPoint,
     RegressionObservations,
+    charged,
     most_carried,
     regression_criterion_values,
     searched_further,
@@ -211,7 +212,7 @@ class Compiled(CompiledProblem):
             )
         facts, reduced = self.analysis()
         found = solve_path(self.form, reduced, ks, sweeps=sweeps)
-        return searched_further(found, reduced, facts, effort=effort)
+        return charged(searched_further(found, reduced, facts, effort=effort), self.form.sparsity)
 
     def scores(
         self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
