@@ -99,6 +99,8 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     size = math.sqrt(_squares(g_free).max(initial=0.0))
     if all(t.loss.name in ("squared_loss", "linear_term") for t in problem.terms):
         size = max(size, float(np.abs(g - g_free).max(initial=0.0)))
+    known = 0.0 < size < math.inf
+    size = size if known else 0.0
     active = np.zeros(problem.units + 1, dtype=bool)
     active[problem.unit[np.flatnonzero(_nonzero(x))]] = True
     active[-1] = True
@@ -116,13 +118,13 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     without = lowest <= 0.0 or problem.bounded or middle(problem.price) > 0.0
     return {
         "smooth": True,
-        "residual": max(on / size if size > 0.0 else 0.0, left, 0.0),
+        "residual": max(on / size if known else math.inf if on > 0.0 else 0.0, left, 0.0),
         "smallest": smallest,
         "largest": largest,
         "step": smallest / largest if largest > 0.0 else math.inf,
         "threshold": math.inf if without else 1.0 / lowest,
         "noise": {
-            "residual": 1e-9 + (2.0 * noise / size if size > 0.0 else 0.0),
+            "residual": 1e-9 + (2.0 * noise / size if known else 0.0),
             "largest": 1e-9 * size + 2.0 * noise,
         },
     }

@@ -14,7 +14,7 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, hess
 from sparsemodel.certificates.statements.stationarity import stationarity
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
-from sparsemodel.losses import SquaredLoss
+from sparsemodel.losses import HuberLoss, PoissonLoss, SquaredLoss
 
 
 def squared(A, y, k, ridge):
@@ -133,3 +133,26 @@ def test_offsets_of_columns_make_nothing_stationary(offset):
             assert found.residual == pytest.approx(wanted / size, rel=0.1)
     x[3] += 0.1  # an intercept that is not the best one
     assert not stationarity(form, x).stationary
+
+
+def test_slopes_that_nothing_can_be_compared_with_make_nothing_stationary():
+    """Huber's slopes far from the target are all alike; those of counts leave the range."""
+    column = np.array([1.0, -1.0, 2.0, -2.0, 0.0])
+    A = np.column_stack([column + 1e6, np.ones(5)])
+    sparsity = Cardinality(2, 1, free=np.array([1]))
+    y, counts = np.array([3.0, -3.0, 6.0, -6.0, 0.25]), np.array([2.0, 0.0, 3.0, 0.0, 1.0])
+    for loss, target, sign in ((HuberLoss(), y, 1.0), (PoissonLoss(), counts, -1.0)):
+        term = Term(DenseDesign(A), loss, target, np.ones(5))
+        form = SparseRegression((term,), np.zeros(2), sparsity)
+        assert not stationarity(form, np.array([sign, -sign * 1e6])).stationary
+
+
+def test_an_offset_of_the_target_makes_no_huber_loss_stationary():
+    column = np.array([1.0, -1.0, 2.0, -2.0])
+    A = np.column_stack([column, np.ones(4)])
+    term = Term(DenseDesign(A), HuberLoss(), 3.0 * column + 1e8, np.ones(4))
+    sparsity = Cardinality(2, 1, free=np.array([1]))
+    form = SparseRegression((term,), np.zeros(2), sparsity)
+    assert stationarity(form, np.array([3.0, 1e8])).stationary
+    found = stationarity(form, np.array([2.9, 1e8]))
+    assert 1e-3 < found.residual < 1.0

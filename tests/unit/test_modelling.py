@@ -187,7 +187,6 @@ RESIDUALS = {
     "squared": sm.squared_loss,
     "huber": sm.huber_loss,
     "absolute": sm.absolute_loss,
-    "quantile": lambda *u: sm.quantile_loss(*u, tau=0.2),
     "epsilon": sm.epsilon_insensitive_loss,
 }
 
@@ -207,6 +206,18 @@ def test_a_residual_is_the_prediction_less_the_target(name: str) -> None:
         values.append(problem.solve().value)
         np.testing.assert_allclose(problem.form.terms[0].target, B, rtol=1e-12, atol=1e-12)
     assert values == pytest.approx([values[0]] * 4, rel=1e-9)
+
+
+def test_the_sign_of_a_residual_is_not_guessed() -> None:
+    w = sm.Variable(P, name="w")
+    for residual in (A @ w - B, B - A @ w):
+        with pytest.raises(sm.ModelError, match="prediction and target apart"):
+            sm.quantile_loss(residual, tau=0.2)
+    values = [
+        sm.Problem(sm.minimize(sm.huber_loss(residual)), sm.card(w) <= 2).solve().value
+        for residual in (A @ w - B, B - A @ w)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
 def test_one_number_for_all_targets() -> None:

@@ -213,7 +213,10 @@ def first_order(
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scale).max(initial=0.0)))
     on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - noise)
-    residual = max(on / size if size > 0.0 else 0.0, left)
+    # A reference that leaves the range of doubles, or has no slope itself, excuses nothing.
+    known = 0.0 < size < math.inf
+    residual = max(on / size if known else math.inf if on > 0.0 else 0.0, left)
+    size = size if known else 0.0
     slopes = np.sqrt(sparsity.unit_scores(coordinate_scores(g)))
     sizes = np.sqrt(sparsity.unit_scores(coordinate_scores(x)))
     largest = float(slopes[~active].max(initial=0.0))
@@ -223,7 +226,7 @@ def first_order(
         smallest = np.inf  # unused units would not be used: the constraint is not active
     facts = Stationarity(True, residual, smallest, largest, _threshold(form, extraction))
     near = 1e-3 * TOLERANCE
-    return facts, (near + (2.0 * noise / size if size > 0.0 else 0.0), near * size + 2.0 * noise)
+    return facts, (near + (2.0 * noise / size if known else 0.0), near * size + 2.0 * noise)
 
 
 def _projected(form: SparseRegression, x: FloatArray, g: FloatArray) -> FloatArray:

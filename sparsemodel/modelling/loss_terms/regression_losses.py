@@ -6,7 +6,7 @@ prediction
     ``u``: an affine expression such as ``A @ w + c``, or a matrix ``A`` alone, which means
     ``A @ w`` for the problem's one vector variable.
 target
-    ``y``: one entry per observation, shape ``(n,)``. Losses of the residual ``u - y`` also take
+    ``y``: one entry per observation, shape ``(n,)``. Losses of the size of a residual also take
     that alone: ``squared_loss(A @ w - b)`` is ``squared_loss(A @ w, b)``.
 weights
     Nonnegative observation weights; the mean is still taken over ``n``.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparsemodel.interfaces import ModelError
 from sparsemodel.losses import (
     AbsoluteLoss,
     CoxLoss,
@@ -123,8 +124,13 @@ def quantile_loss(
     Conjugate :math:`a y` for :math:`-\tau \le a \le 1 - \tau`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
     """
+    if target is None:
+        raise ModelError(
+            "quantile_loss needs prediction and target apart, as it is another function of `u - y` "
+            "than of `y - u`: sm.quantile_loss(A @ w, b, tau=...)."
+        )
     loss = QuantileLoss(tau=tau)
-    return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
 def epsilon_insensitive_loss(
