@@ -131,7 +131,8 @@ def test_offsets_of_columns_make_nothing_stationary(offset):
             wanted = np.abs(centred.T @ (centred @ x[:3] - y + y.mean()))[:2].max()
             size = np.abs(centred.T @ (y - y.mean())).max()
             assert found.residual == pytest.approx(wanted / size, rel=0.1)
-    x[3] += 0.1  # an intercept that is not the best one
+    x = np.array([*w, 0.0, 0.0])
+    x[3] = np.mean(y - A[:, :3] @ x[:3]) + 0.1  # an intercept that is not the best one
     assert not stationarity(form, x).stationary
 
 
