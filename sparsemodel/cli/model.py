@@ -14,6 +14,7 @@ from sparsemodel.cli.reading import Table
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, DataFit, ModelError, TargetKind
 from sparsemodel.modelling import Problem, Variable, card, loss_term, minimize, ridge
+from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
 from sparsemodel.registry import loss_class
 
 
@@ -46,7 +47,8 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
         prediction = prediction + intercept
     objective: Any = loss_term(loss, prediction, target, weights=table.weights)
     if options.ridge > 0.0:
-        scales = 1.0 if options.plain_ridge else _squared_scales(table.X, options)
+        plain, centred = options.plain_ridge, not options.no_intercept
+        scales = 1.0 if plain else squared_scales(table.X, centred=centred)
         objective = objective + ridge(w, options.ridge * scales)
     constraints: list[Any] = [_cardinality(w, names, options, k)]
     if options.lower is not None:
@@ -108,33 +110,6 @@ def _target(target: Any, loss: DataFit, name: str) -> tuple[Any, tuple[str, ...]
 def _some(values: Any) -> str:
     shown = [str(v) for v in values[:4]]
     return ", ".join(shown) + (", ..." if len(values) > 4 else "")
-
-
-def _squared_scales(X: Any, options: ModelOptions) -> Any:
-    """Return the columns' variances (mean squares without an intercept) to three digits."""
-    if isinstance(X, np.ndarray):
-        mean = X.mean(axis=0, dtype=np.float64)
-        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64) / X.shape[0]
-    else:
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-    if options.no_intercept:
-        scales = squares
-    else:
-        scales = squares - np.square(mean)
-        if isinstance(X, np.ndarray) and np.any(scales < 1e-6 * squares):  # cancellation
-            scales = X.var(axis=0, dtype=np.float64)
-    return _same_everywhere(np.where(scales > 1e-14 * squares, scales, 1.0))  # constants keep 1
-
-
-def _same_everywhere(values: Any) -> Any:
-    """Return positive numbers to three digits, the same on machines that round sums otherwise.
-
-    A certificate is about one ridge, bit by bit. Rounding up from an odd share of a step leaves
-    no value that real data would hit exactly between two results.
-    """
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.floor(mantissa * 2048.0 + 0.4142135623730951), exponent - 11)
 
 
 def _cardinality(w: Variable, names: tuple[str, ...], options: ModelOptions, k: int) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from sparsemodel.documents.escaping import visible
@@ -19,6 +21,16 @@ _MOST = 2_000
 """Characters of one word of a message that are printed; lists of names have blanks."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect what is warned of inside, to be printed as notes."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield notes
+    notes.extend(str(warning.message) for warning in caught)
 
 
 def name(text: str, longest: int = LONGEST) -> str:
@@ -124,6 +136,7 @@ __all__ = [
     "distinct",
     "encodable",
     "heading",
+    "heard",
     "message",
     "name",
     "show",

@@ -25,13 +25,19 @@ def mean_over_folds(losses: FloatArray, shares: FloatArray | None = None) -> Flo
 
 
 def chosen_place(
-    losses: FloatArray, *, one_standard_error: bool, shares: FloatArray | None = None
+    losses: FloatArray,
+    *,
+    one_standard_error: bool,
+    null: bool = False,
+    shares: FloatArray | None = None,
 ) -> int:
     r"""Return the candidate with the lowest mean loss, or the first that is about as good.
 
     With the losses :math:`l_{fj}` of ``F`` folds and shares :math:`s_f` that sum to one, the mean
     of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
-    :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`.
+    :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`. A model without coefficients is left only for one
+    that predicts better by more than the standard error of their difference, fold by fold: pure
+    noise should choose nothing.
 
     Parameters
     ----------
@@ -40,16 +46,26 @@ def chosen_place(
     one_standard_error
         Take the first candidate whose mean is within one standard error of the lowest (Breiman,
         Friedman, Olshen and Stone, Classification and Regression Trees, 1984).
+    null
+        Whether the first candidate is the model without coefficients.
     shares
         The weight of each fold; None weighs them equally.
     """
     mean = mean_over_folds(losses, shares)
     best = int(np.argmin(mean))
-    if not one_standard_error or losses.shape[0] < 2:
+    if losses.shape[0] < 2:
         return best
-    squares = np.square(losses[:, best] - mean[best])
-    error = np.sqrt(np.average(squares, weights=shares) / (losses.shape[0] - 1))
-    return int(np.argmax(mean <= mean[best] + error))
+    if null and mean[0] - mean[best] <= _error(losses[:, 0] - losses[:, best], shares):
+        return 0
+    if not one_standard_error:
+        return best
+    return int(np.argmax(mean <= mean[best] + _error(losses[:, best], shares)))
+
+
+def _error(losses: FloatArray, shares: FloatArray | None) -> float:
+    """Return the standard error of a mean over folds."""
+    squares = np.square(losses - np.average(losses, weights=shares))
+    return float(np.sqrt(np.average(squares, weights=shares) / (losses.size - 1)))
 
 
 def best_carried(scores: FloatArray, ks: Sequence[int], most: int | None) -> int:

@@ -138,8 +138,8 @@ def copies(weights: FloatArray) -> FloatArray:
     --------
     >>> import numpy as np
     >>> from sparsemodel.selection.criteria import copies
-    >>> copies(np.array([3.0, 1.0, 0.0])).sum(), copies(np.array([0.5, 0.5, 0.0])).sum()
-    (4.0, 2.0)
+    >>> copies(np.array([3.0, 1.0, 0.0])), copies(np.array([0.5, 0.5, 0.0]))
+    (array([3., 1., 0.]), array([1., 1., 0.]))
     """
     if np.all(weights == np.floor(weights)):
         return weights

@@ -42,13 +42,14 @@ def cross_validate(
     ks: Sequence[int],
     *,
     folds: int | Any = 5,
-    one_standard_error: bool = True,
+    one_standard_error: bool = False,
     seed: int = 0,
 ) -> CrossValidation:
     """Return held-out losses of paths that never saw the observations they are tested on.
 
     Everything is done anew in each fold, from the fold's own observations. With
-    ``one_standard_error`` the smallest k within one standard error of the best mean is chosen.
+    ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
+    ``k = 0`` unless the best mean is better by more than a standard error of the difference.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def cross_validate(
     for row, number in enumerate(numbers):
         kept = [part != number for part in labels]
         losses[row] = observed.held_out_losses(kept, observed.solutions(kept, ks))
-    place = chosen_place(losses, one_standard_error=one_standard_error)
+    place = chosen_place(losses, one_standard_error=one_standard_error, null=int(ks[0]) == 0)
     return CrossValidation(np.array(ks), losses, int(ks[place]))
 
 

@@ -5,7 +5,8 @@ They need scikit-learn (the extra ``sklearn``) and are imported by those who ask
     from sparsemodel.sklearn import SparseLogisticRegression
 
 ``k`` bounds the number of features with nonzero coefficients; regressions and classifiers are also
-feature selectors (``get_support``, ``transform``), and the ``...CV`` versions choose ``k``.
+feature selectors (``get_support``, ``transform``), and the ``...CV`` versions choose ``k`` and the
+ridge.
 """
 
 from sparsemodel.interfaces import MissingDependencyError
@@ -17,17 +18,40 @@ except ImportError as _error:
         "sparsemodel.sklearn needs scikit-learn; pip install scikit-learn."
     ) from _error
 
-from sparsemodel.sklearn.classification import SparseLogisticRegression, SparseSVC
-from sparsemodel.sklearn.cross_validated import (
-    SparseLinearRegressionCV,
+from sparsemodel.sklearn.classification import (
+    SparseLogisticRegression,
     SparseLogisticRegressionCV,
-    SparsePoissonRegressionCV,
+    SparseSVC,
     SparseSVCCV,
 )
-from sparsemodel.sklearn.precision import SparsePrecision, SparsePrecisionCV
-from sparsemodel.sklearn.regression import SparseLinearRegression, SparsePoissonRegression
+from sparsemodel.sklearn.precision import (
+    SparsePrecision,
+    SparsePrecisionCV,
+)
+from sparsemodel.sklearn.regression import (
+    SparseGammaRegression,
+    SparseGammaRegressionCV,
+    SparseHuberRegression,
+    SparseHuberRegressionCV,
+    SparseLinearRegression,
+    SparseLinearRegressionCV,
+    SparsePoissonRegression,
+    SparsePoissonRegressionCV,
+    SparseQuantileRegression,
+    SparseQuantileRegressionCV,
+)
+from sparsemodel.sklearn.survival import (
+    SparseCoxRegression,
+    SparseCoxRegressionCV,
+)
 
 __all__ = [
+    "SparseCoxRegression",
+    "SparseCoxRegressionCV",
+    "SparseGammaRegression",
+    "SparseGammaRegressionCV",
+    "SparseHuberRegression",
+    "SparseHuberRegressionCV",
     "SparseLinearRegression",
     "SparseLinearRegressionCV",
     "SparseLogisticRegression",
@@ -36,6 +60,8 @@ __all__ = [
     "SparsePoissonRegressionCV",
     "SparsePrecision",
     "SparsePrecisionCV",
+    "SparseQuantileRegression",
+    "SparseQuantileRegressionCV",
     "SparseSVC",
     "SparseSVCCV",
 ]

@@ -7,32 +7,61 @@ from typing import TypeVar
 
 T = TypeVar("T", bound=type)
 
-PARAMETERS = """\
+_K = """\
     k : int, default=10
         At most this many features (groups, with ``groups``) have a nonzero coefficient. More than
         there are is no constraint.
     ridge : float, default=1e-3
-        ``lam >= 0``. Columns are taken as they are: standardise them first where their units
-        differ. Bounds and certificates need it positive where there are more features than
-        samples.
+        :math:`\\lambda \\ge 0` of :math:`\\tfrac\\lambda2 \\sum_j s_j^2 w_j^2`, with ``s_j`` the
+        standard deviation of column ``j`` (to three digits; its root mean square without an
+        intercept), so that units do not matter; coefficients are in those of the columns. Bounds
+        and certificates need it positive where there are more features than samples.
+"""
+
+_INTERCEPT = """\
     fit_intercept : bool, default=True
         Fit a constant, which is neither penalised nor counted.
+"""
+
+_OPTIONS = """\
+    plain_ridge : bool, default=False
+        Take ``s_j = 1``.
     positive : bool, default=False
         Allow no negative coefficients.
     groups : array-like of shape (n_features,), default=None
         A label per feature; features with one label are selected together and count once.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
-    effort : {"low", "medium", "high"}, default="medium"
-        How long the search goes on in vain.
+    effort : {{"low", "medium", "high"}}, default="{effort}"
+        How long the search goes on in vain{where}.
     time_limit : float, default=None
         Seconds after which the best model so far is taken.
     certify : bool, default=False
         Compute ``certificate_`` when fitting.
     random_state : int, RandomState instance or None, default=None
-        Of backends that draw random numbers; None is a fixed seed.
+        {seeds}; None is a fixed seed.
     verbose : bool, default=False
         Show progress on standard error.
+"""
+
+_CHOICE = """\
+    ks : array-like of int, default=None
+        The candidates for ``k``. None takes Fibonacci's numbers from 0 up to half of the samples,
+        the features or 89, and afterwards a few between the neighbours of the best.
+    ridges : float or array-like of float, default=None
+        The candidates for ``ridge``, chosen together with ``k``; None takes 0.001, 0.1 and 1. One
+        number keeps it there. See ``ridge`` of the estimator with a given ``k``.
+    cv : int, cross-validation generator or iterable, default=None
+        How to split; a number is so many shuffled folds (stratified for classes), None five.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge.
+        Weights of samples are passed on to scorers that take them, those of classes never.
+    one_standard_error : bool, default=False
+        Take the smallest candidate, and of its ridges the largest, within one standard error of
+        the best mean score: smaller models that predict less well. In any case 0 is left only for
+        candidates that are better by more than a standard error of the difference.
+    n_jobs : int, default=None
+        Folds worked on at the same time.
 """
 
 CLASS_WEIGHT = """\
@@ -40,6 +69,18 @@ CLASS_WEIGHT = """\
         Weights of the classes, multiplied with those of the samples; ``'balanced'`` gives every
         class the same total.
 """
+
+_GIVEN = _OPTIONS.format(effort="medium", where="", seeds="Of backends that draw random numbers")
+_CHOSEN = _OPTIONS.format(
+    effort="low",
+    where=", in the folds and in the fit alike",
+    seeds="Of the folds, and of backends that draw random numbers",
+)
+
+PARAMETERS = _K + _INTERCEPT + _GIVEN
+PARAMETERS_COX = _K + _GIVEN
+PARAMETERS_CV = _CHOICE + _INTERCEPT + _CHOSEN
+PARAMETERS_COX_CV = _CHOICE + _CHOSEN
 
 _FITTED = """\
     objective_ : float
@@ -58,10 +99,10 @@ _FITTED = """\
 """
 
 REGRESSOR = f"""\
-    coef_ : ndarray of shape (n_features,)
-        Zero outside the support.
-    intercept_ : float
-        The constant.
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Zero outside the support; one row per target where there are several.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The constant, zero where none is fitted.
 {_FITTED}"""
 
 CLASSIFIER = f"""\
@@ -73,30 +114,17 @@ CLASSIFIER = f"""\
         The constants.
 {_FITTED}"""
 
-CROSS_VALIDATION = """\
-    ks : array-like of int, default=None
-        The candidates; None takes 15 from 1 to 50, as far as there are features.
-    cv : int, cross-validation generator or iterable, default=None
-        How to split; None is five folds (stratified for classes).
-    scoring : str or callable, default=None
-        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge.
-    one_standard_error : bool, default=False
-        Take the smallest candidate within one standard error of the best mean score.
-    n_jobs : int, default=None
-        Folds worked on at the same time.
-    **others
-        As for the estimator with a given ``k``.
-"""
-
 CROSS_VALIDATED = """\
-    k_ : int
-        The chosen candidate; the model itself is then fitted on all samples.
-    ks_ : ndarray of shape (n_candidates,)
+    k_, ridge_ : int, float
+        The chosen candidates; the model itself is then fitted on all samples.
+    ks_, ridges_ : ndarray
         The candidates, increasing.
-    scores_ : ndarray of shape (n_folds, n_candidates)
-        Scores on the held-out folds; greater is better.
+    scores_ : ndarray of shape (n_folds, n_ks)
+        Scores on the held-out folds with the chosen ridge; greater is better.
+    all_scores_ : ndarray of shape (n_folds, n_ks, n_ridges)
+        Those with every ridge.
     best_score_ : float
-        The mean score of ``k_``, folds weighted by their samples' weights.
+        The mean score of ``k_`` and ``ridge_``, folds weighted by their samples' weights.
     **others
         As for the estimator with a given ``k``.
 """
@@ -119,8 +147,10 @@ __all__ = [
     "CLASSIFIER",
     "CLASS_WEIGHT",
     "CROSS_VALIDATED",
-    "CROSS_VALIDATION",
     "PARAMETERS",
+    "PARAMETERS_COX",
+    "PARAMETERS_COX_CV",
+    "PARAMETERS_CV",
     "REGRESSOR",
     "filled",
 ]

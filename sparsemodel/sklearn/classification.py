@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
@@ -19,8 +19,16 @@ from sparsemodel.losses import (
     SmoothedHingeLoss,
     SquaredHingeLoss,
 )
-from sparsemodel.sklearn._base import SparseLinearModel
-from sparsemodel.sklearn._docs import CLASS_WEIGHT, CLASSIFIER, PARAMETERS, filled
+from sparsemodel.sklearn._base import GivenK, SparseLinearModel
+from sparsemodel.sklearn._chosen import ChosenK
+from sparsemodel.sklearn._docs import (
+    CLASS_WEIGHT,
+    CLASSIFIER,
+    CROSS_VALIDATED,
+    PARAMETERS,
+    PARAMETERS_CV,
+    filled,
+)
 
 _HINGES = {
     "hinge": HingeLoss,
@@ -29,43 +37,13 @@ _HINGES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc]
-    """Base of the classifiers."""
+    """What the classifiers share."""
 
-    classes_: NDArray[Any]
-    coef_: FloatArray
-    intercept_: Any
-
-    def __init__(
-        self,
-        k: int = 10,
-        *,
-        ridge: float = 1e-3,
-        fit_intercept: bool = True,
-        positive: bool = False,
-        groups: Any = None,
-        class_weight: Any = None,
-        backend: Any = None,
-        effort: str = "medium",
-        time_limit: float | None = None,
-        certify: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            k,
-            ridge=ridge,
-            fit_intercept=fit_intercept,
-            positive=positive,
-            groups=groups,
-            backend=backend,
-            effort=effort,
-            time_limit=time_limit,
-            certify=certify,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: Any = None
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
         check_classification_targets(y)
@@ -77,8 +55,11 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
             )
         return codes.astype(np.float64), 1 if count == 2 else count
 
-    def _weights(self, y: Any, sample_weight: Any, X: Any) -> FloatArray:
-        c = super()._weights(y, sample_weight, X)
+    def _targets(self, target: FloatArray, outputs: int) -> FloatArray:
+        return 2.0 * target - 1.0 if outputs == 1 else target
+
+    def _weights(self, y: Any, c: FloatArray) -> FloatArray:
+        c = super()._weights(y, c)
         counted = np.unique(y[c > 0.0])
         if counted.size < 2:
             raise ValueError(
@@ -140,40 +121,8 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
         return self.classes_[codes]
 
 
-@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
-class SparseLogisticRegression(SparseClassifier):
-    r"""Logistic regression, binary or multinomial, with at most ``k`` features.
-
-    Minimises, with observation weights :math:`c_i` that sum to one,
-
-    .. math:: \sum_i c_i\, \ell(x_i^\top w + b;\, y_i) + \tfrac{\lambda}2 \|w\|_2^2
-              \quad\text{with}\quad \|w\|_0 \le k,
-
-    where :math:`\ell` is minus the logarithm of the probability of the class. With more than two
-    classes ``w`` is a matrix with a column per class, and its nonzero *rows* are counted: a
-    feature is selected for all classes or for none.
-
-    Parameters
-    ----------
-    <parameters>
-
-    Attributes
-    ----------
-    <attributes>
-
-    Examples
-    --------
-    >>> from sparsemodel.datasets import load_khan
-    >>> from sparsemodel.sklearn import SparseLogisticRegression
-    >>> data, names = load_khan(), load_khan().target_names
-    >>> test = data.extra["is_test"]
-    >>> model = SparseLogisticRegression(k=20, ridge=1e-2).fit(data.X[~test], data.y[~test])
-    >>> int(model.get_support().sum()), model.coef_.shape
-    (20, (4, 2308))
-    >>> bool(model.score(data.X[test], data.y[test]) > 0.9)
-    True
-    """
-
+@dataclass(eq=False, repr=False)
+class _Logistic(SparseClassifier):
     def _loss(self) -> DataFit:
         return LogisticLoss() if self.classes_.size == 2 else MultinomialLoss(self.classes_.size)
 
@@ -196,7 +145,12 @@ class SparseLogisticRegression(SparseClassifier):
         return np.asarray(log_softmax(scores, axis=1))
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the classes.
+        """Return the probabilities of the classes, as the model has them.
+
+        They are not recalibrated: with much ridge or few features they lie closer to the classes'
+        shares than the truth does, with many features and little ridge further. Where they must be
+        right wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``. Classes that
+        ``fit`` did not see have no column.
 
         Parameters
         ----------
@@ -211,70 +165,10 @@ class SparseLogisticRegression(SparseClassifier):
         return np.exp(self.predict_log_proba(X))
 
 
-@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
-class SparseSVC(SparseClassifier):
-    r"""Linear support vector machine for two classes with at most ``k`` features.
-
-    Minimises, with labels :math:`y_i = \pm 1` and weights :math:`c_i` that sum to one,
-
-    .. math:: \sum_i c_i\, h(y_i (x_i^\top w + b)) + \tfrac{\lambda}2 \|w\|_2^2
-              \quad\text{with}\quad \|w\|_0 \le k,
-
-    where ``h(m)`` is ``max(0, 1 - m)**2 / 2`` (``loss="squared_hinge"``), ``max(0, 1 - m)``
-    (``"hinge"``), or the latter rounded off at its corner (``"smoothed_hinge"``). For several
-    classes wrap it in ``sklearn.multiclass.OneVsRestClassifier``.
-
-    Parameters
-    ----------
-    <parameters>
-    loss : {'squared_hinge', 'hinge', 'smoothed_hinge'}, default='squared_hinge'
-        ``h`` above; the hinge itself is not smooth, and fewer backends take it.
-
-    Attributes
-    ----------
-    <attributes>
-
-    Examples
-    --------
-    >>> from sparsemodel.datasets import load_golub
-    >>> from sparsemodel.sklearn import SparseSVC
-    >>> data = load_golub()
-    >>> SparseSVC(k=3, ridge=1e-2).fit(data.X, data.y).score(data.X, data.y)
-    1.0
-    """
-
-    def __init__(
-        self,
-        k: int = 10,
-        *,
-        ridge: float = 1e-3,
-        loss: str = "squared_hinge",
-        fit_intercept: bool = True,
-        positive: bool = False,
-        groups: Any = None,
-        class_weight: Any = None,
-        backend: Any = None,
-        effort: str = "medium",
-        time_limit: float | None = None,
-        certify: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            k,
-            ridge=ridge,
-            fit_intercept=fit_intercept,
-            positive=positive,
-            groups=groups,
-            class_weight=class_weight,
-            backend=backend,
-            effort=effort,
-            time_limit=time_limit,
-            certify=certify,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.loss = loss
+@dataclass(eq=False, repr=False)
+class _SupportVectors(SparseClassifier):
+    _: KW_ONLY
+    loss: str = "squared_hinge"
 
     def _loss(self) -> DataFit:
         if self.loss not in _HINGES:
@@ -298,4 +192,130 @@ class SparseSVC(SparseClassifier):
         return tags
 
 
-__all__ = ["SparseClassifier", "SparseLogisticRegression", "SparseSVC"]
+@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
+@dataclass(eq=False, repr=False)
+class SparseLogisticRegression(_Logistic, GivenK):
+    r"""Logistic regression, binary or multinomial, with at most ``k`` features.
+
+    Minimises, with observation weights :math:`c_i` that sum to one,
+
+    .. math:: \sum_i c_i\, \ell(x_i^\top w + b;\, y_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
+              \quad\text{with}\quad \|w\|_0 \le k,
+
+    where :math:`\ell` is minus the logarithm of the probability of the class. With more than two
+    classes ``w`` is a matrix with a column per class, and its nonzero *rows* are counted: a
+    feature is selected for all classes or for none.
+
+    Parameters
+    ----------
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((150, 20))
+    >>> y = np.digitize(X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(150), [-1.0, 1.0])
+    >>> model = SparseLogisticRegression(k=2).fit(X, y)
+    >>> model.get_support(indices=True), model.coef_.shape
+    (array([3, 7]), (3, 20))
+    """
+
+
+@filled(search=PARAMETERS_CV + CLASS_WEIGHT, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseLogisticRegressionCV(_Logistic, ChosenK):
+    """Logistic regression whose ``k`` and ridge are cross-validated together.
+
+    It minimises what :class:`SparseLogisticRegression` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour. ``class_weight`` is applied to what a
+    fold is fitted on, from its own classes, and not to the scores.
+
+    Parameters
+    ----------
+    <search>
+
+    Attributes
+    ----------
+    <found>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseLogisticRegressionCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 8))
+    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(60) > 0.0
+    >>> model = SparseLogisticRegressionCV([0, 1, 2], ridges=0.01, cv=3).fit(X, y)
+    >>> model.get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
+@dataclass(eq=False, repr=False)
+class SparseSVC(_SupportVectors, GivenK):
+    r"""Linear support vector machine for two classes with at most ``k`` features.
+
+    Minimises, with labels :math:`y_i = \pm 1` and weights :math:`c_i` that sum to one,
+
+    .. math:: \sum_i c_i\, h(y_i (x_i^\top w + b)) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
+              \quad\text{with}\quad \|w\|_0 \le k,
+
+    where ``h(m)`` is ``max(0, 1 - m)**2 / 2`` (``loss="squared_hinge"``), ``max(0, 1 - m)``
+    (``"hinge"``), or the latter rounded off at its corner (``"smoothed_hinge"``). For several
+    classes wrap it in ``sklearn.multiclass.OneVsRestClassifier``.
+
+    Parameters
+    ----------
+    <parameters>
+    loss : {'squared_hinge', 'hinge', 'smoothed_hinge'}, default='squared_hinge'
+        ``h`` above; the hinge itself is not smooth, and fewer backends take it.
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseSVC
+    >>> X = np.random.default_rng(0).standard_normal((100, 20))
+    >>> SparseSVC(k=2).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@filled(search=PARAMETERS_CV + CLASS_WEIGHT, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseSVCCV(_SupportVectors, ChosenK):
+    """Linear support vector machine whose ``k`` and ridge are cross-validated together.
+
+    It minimises what :class:`SparseSVC` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour. ``class_weight`` is applied to what a
+    fold is fitted on, from its own classes, and not to the scores.
+
+    Parameters
+    ----------
+    <search>
+    loss : {'squared_hinge', 'hinge', 'smoothed_hinge'}, default='squared_hinge'
+        The hinge itself is not smooth, and fewer backends take it.
+
+    Attributes
+    ----------
+    <found>
+    """
+
+
+__all__ = [
+    "SparseClassifier",
+    "SparseLogisticRegression",
+    "SparseLogisticRegressionCV",
+    "SparseSVC",
+    "SparseSVCCV",
+]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.covariance import EmpiricalCovariance
-from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsemodel.compiler import backend_for, checked_effort
@@ -23,7 +22,7 @@ from sparsemodel.modelling import (
 )
 from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.selection import chosen_place
-from sparsemodel.sklearn._base import candidates_of
+from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate
@@ -195,19 +194,20 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
         """
         p = self.n_features_in_
         k.value = min(cardinality_bound(edges), p * (p - 1) // 2)
-        seed = 0
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return problem.solve(
             backend_for(Role.COMPARISON, problem.form)
             if quick and self.backend is None
             else self.backend,
             start="value" if warm else None,
-            seed=seed,
+            seed=self._seed(),
             effort=checked_effort(self.effort),
             time_limit=self.time_limit,
             verbose=bool(self.verbose),
         )
+
+    def _seed(self) -> int:
+        """Return a seed from ``random_state``; None is a fixed one."""
+        return seed_of(self.random_state)
 
     def _keep(self, omega: FloatArray) -> None:
         self.precision_ = np.array(omega)
@@ -226,9 +226,11 @@ class SparsePrecisionCV(SparsePrecision):
     candidates : array-like of int, default=None
         Numbers of edges to try; None takes eight from 0 to 100, as far as there are pairs.
     cv : int, cross-validation generator or iterable, default=None
-        How to split; None is five folds.
+        How to split; a number is so many shuffled folds, None five.
     one_standard_error : bool, default=False
         Take the fewest edges within one standard error of the best mean score.
+    n_jobs : int, default=None
+        Folds worked on at the same time.
     **others
         As for :class:`SparsePrecision`.
 
@@ -259,6 +261,7 @@ class SparsePrecisionCV(SparsePrecision):
         *,
         cv: Any = None,
         one_standard_error: bool = False,
+        n_jobs: Any = None,
         alpha: float | None = None,
         beta: float | None = None,
         shrinkage: float = 0.0,
@@ -274,6 +277,7 @@ class SparsePrecisionCV(SparsePrecision):
         self.candidates = candidates
         self.cv = cv
         self.one_standard_error = one_standard_error
+        self.n_jobs = n_jobs
         self.alpha = alpha
         self.beta = beta
         self.shrinkage = shrinkage
@@ -293,24 +297,33 @@ class SparsePrecisionCV(SparsePrecision):
         pairs = X.shape[1] * (X.shape[1] - 1) // 2
         grid = np.linspace(0.0, min(_MAX_EDGES, pairs), 8).astype(np.intp)
         self.candidates_ = candidates_of("candidates", self.candidates, grid)
-        folds = list(check_cv(self.cv).split(X))
-        scores = np.empty((len(folds), self.candidates_.size))
-        for i, (train, test) in enumerate(folds):
-            mean = np.zeros(X.shape[1]) if self.assume_centered else X[train].mean(axis=0)
-            held_out = X[test] - mean
-            S = held_out.T @ held_out / len(test)
-            problem, omega, k = self._problem(X[train])
-            for j, edges in enumerate(self.candidates_):
-                self._solve(problem, k, edges, warm=j > 0, quick=True)
-                matrix = omega.value
-                # The log-likelihood per sample of a Gaussian.
-                nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
-                scores[i, j] = -0.5 * (nll + X.shape[1] * np.log(2.0 * np.pi))
-        self.scores_ = scores
-        chosen = chosen_place(-scores, one_standard_error=self.one_standard_error)
+        work = (
+            delayed(self._fold)(X, train, test)
+            for train, test in splitter(self.cv, self._seed()).split(X)
+        )
+        scores = self.scores_ = np.array(Parallel(n_jobs=self.n_jobs)(work))
+        chosen = chosen_place(
+            -scores,
+            one_standard_error=self.one_standard_error,
+            null=bool(self.candidates_[0] == 0),
+        )
         self.n_edges_ = int(self.candidates_[chosen])
-        self.best_score_ = float(scores[:, chosen].mean())
+        self.best_score_ = float(scores.mean(axis=0)[chosen])
         return self.n_edges_
+
+    def _fold(self, X: Any, train: Any, test: Any) -> list[float]:
+        """Return the log-likelihood per held-out sample for each candidate."""
+        mean = np.zeros(X.shape[1]) if self.assume_centered else X[train].mean(axis=0)
+        held_out = X[test] - mean
+        S = held_out.T @ held_out / len(test)
+        problem, omega, k = self._problem(X[train])
+        scores = []
+        for j, edges in enumerate(self.candidates_):
+            self._solve(problem, k, edges, warm=j > 0, quick=True)
+            matrix = omega.value
+            nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
+            scores.append(float(-0.5 * (nll + X.shape[1] * np.log(2.0 * np.pi))))
+        return scores
 
 
 __all__ = ["SparsePrecision", "SparsePrecisionCV"]

@@ -1,27 +1,208 @@
-"""Sparse regressions: least squares and Poisson."""
+"""Sparse regressions: least squares, Huber, quantiles, counts and positive amounts."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import d2_tweedie_score
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score
 
 from sparsemodel.interfaces import DataFit, FloatArray
-from sparsemodel.losses import PoissonLoss, SquaredLoss
-from sparsemodel.sklearn._base import SparseLinearModel
-from sparsemodel.sklearn._docs import PARAMETERS, REGRESSOR, filled
+from sparsemodel.losses import GammaLoss, HuberLoss, PoissonLoss, QuantileLoss, SquaredLoss
+from sparsemodel.sklearn._base import GivenK, SparseLinearModel
+from sparsemodel.sklearn._chosen import ChosenK
+from sparsemodel.sklearn._docs import (
+    CROSS_VALIDATED,
+    PARAMETERS,
+    PARAMETERS_CV,
+    REGRESSOR,
+    filled,
+)
+
+# ---- what is fitted ------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class _Regression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
+    """A regression whose prediction is linear."""
+
+    _: KW_ONLY
+    fit_intercept: bool = True
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        return np.asarray(y, dtype=np.float64), 1
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The predictions.
+        """
+        return self._linear(X)
+
+
+@dataclass(eq=False, repr=False)
+class _LeastSquares(_Regression):
+    _matrix_target: ClassVar[bool] = True
+
+    def _loss(self) -> DataFit:
+        return SquaredLoss()
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        target = np.asarray(y, dtype=np.float64)
+        return target, 1 if target.ndim == 1 else target.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class _Huber(_Regression):
+    _: KW_ONLY
+    delta: float = 1.35
+
+    def _loss(self) -> DataFit:
+        return HuberLoss(self.delta)
+
+
+@dataclass(eq=False, repr=False)
+class _Quantile(_Regression):
+    _: KW_ONLY
+    quantile: float = 0.5
+
+    def _loss(self) -> DataFit:
+        return QuantileLoss(self.quantile)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the pinball loss that is explained, D².
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            At most 1; 0 for the model that knows the quantile of ``y`` alone.
+        """
+        return float(
+            d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=self.quantile)
+        )
+
+
+@dataclass(eq=False, repr=False)
+class _LogLink(_Regression):
+    """A regression of positive means, which are the exponentials of a linear score."""
+
+    _power: ClassVar[int]
+    """Of Tweedie's deviance: 1 for counts, 2 for amounts."""
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the expected values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The expected values.
+        """
+        return np.exp(self._linear(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the deviance that is explained, D².
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            At most 1; 0 for the model that knows the mean alone.
+        """
+        # A prediction that underflows to zero would have an infinite deviance.
+        u = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
+        return float(d2_tweedie_score(y, u, sample_weight=sample_weight, power=self._power))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class _Poisson(_LogLink):
+    _power: ClassVar[int] = 1
+
+    def _loss(self) -> DataFit:
+        return PoissonLoss()
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        target = np.asarray(y, dtype=np.float64)
+        if np.any(target < 0.0):
+            raise ValueError("Some values of y are negative; a Poisson regression needs counts.")
+        if not np.any(target > 0.0):
+            raise ValueError("All values of y are zero; the log of their mean is not finite.")
+        return target, 1
+
+
+@dataclass(eq=False, repr=False)
+class _Gamma(_LogLink):
+    _power: ClassVar[int] = 2
+
+    def _loss(self) -> DataFit:
+        return GammaLoss()
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        target = np.asarray(y, dtype=np.float64)
+        if np.any(target <= 0.0):
+            raise ValueError(
+                "Some values of y are not positive; a gamma regression needs positive amounts. "
+                "For counts use SparsePoissonRegression."
+            )
+        return target, 1
+
+
+# ---- with a given k, and with one that is chosen -------------------------------------------------
 
 
 @filled(parameters=PARAMETERS, attributes=REGRESSOR)
-class SparseLinearRegression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class SparseLinearRegression(_LeastSquares, GivenK):
     r"""Least squares with at most ``k`` features.
 
     Minimises, with observation weights :math:`c_i` that sum to one,
 
-    .. math:: \sum_i c_i \tfrac12 (x_i^\top w + b - y_i)^2 + \tfrac{\lambda}2 \|w\|_2^2
+    .. math:: \sum_i c_i \tfrac12 (x_i^\top w + b - y_i)^2 + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.
+
+    With several targets ``w`` is a matrix with a column for each, its nonzero *rows* are counted,
+    and squares are added up: a feature is selected for all targets or for none.
 
     Parameters
     ----------
@@ -43,37 +224,162 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):  # type: ignore
     array([ 1., -2.])
     """
 
-    def _loss(self) -> DataFit:
-        return SquaredLoss()
 
-    def _encode(self, y: Any) -> tuple[FloatArray, int]:
-        return np.asarray(y, dtype=np.float64), 1
+@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseLinearRegressionCV(_LeastSquares, ChosenK):
+    """Least squares whose ``k`` and ridge are cross-validated together.
 
-    def predict(self, X: Any) -> FloatArray:
-        """Return the predictions.
+    It minimises what :class:`SparseLinearRegression` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
+    Parameters
+    ----------
+    <search>
 
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The predictions.
-        """
-        return self._linear(X)
+    Attributes
+    ----------
+    <found>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseLinearRegressionCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 8))
+    >>> y = X[:, 3] - X[:, 7] + 0.1 * rng.standard_normal(60)
+    >>> model = SparseLinearRegressionCV([0, 1, 2], ridges=[1e-3, 1.0], cv=3).fit(X, y)
+    >>> model.k_, model.ridge_
+    (2, 0.001)
+    """
 
 
 @filled(parameters=PARAMETERS, attributes=REGRESSOR)
-class SparsePoissonRegression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class SparseHuberRegression(_Huber, GivenK):
+    r"""Huber regression with at most ``k`` features.
+
+    Minimises, with observation weights :math:`c_i` that sum to one and
+    :math:`u_i = x_i^\top w + b`,
+
+    .. math:: \sum_i c_i\, h_\delta(u_i - y_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
+              \quad\text{with}\quad \|w\|_0 \le k.
+
+    :math:`h_\delta(r)` is :math:`\tfrac12 r^2` up to :math:`|r| = \delta` and linear beyond, so
+    that outliers pull with a bounded force.
+
+    Parameters
+    ----------
+    <parameters>
+    delta : float, default=1.35
+        Where the loss becomes linear, in the units of ``y``.
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseHuberRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = X[:, 3] - X[:, 7] + rng.standard_t(1, 200)
+    >>> SparseHuberRegression(k=2).fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseHuberRegressionCV(_Huber, ChosenK):
+    """Huber regression whose ``k`` and ridge are cross-validated together.
+
+    It minimises what :class:`SparseHuberRegression` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour.
+
+    Parameters
+    ----------
+    <search>
+    delta : float, default=1.35
+        Where the loss becomes linear, in the units of ``y``.
+
+    Attributes
+    ----------
+    <found>
+    """
+
+
+@filled(parameters=PARAMETERS, attributes=REGRESSOR)
+@dataclass(eq=False, repr=False)
+class SparseQuantileRegression(_Quantile, GivenK):
+    r"""Quantile regression with at most ``k`` features.
+
+    Minimises, with observation weights :math:`c_i` that sum to one and
+    :math:`u_i = x_i^\top w + b`,
+
+    .. math:: \sum_i c_i \max\{\tau (y_i - u_i), (\tau - 1)(y_i - u_i)\}
+              + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
+              \quad\text{with}\quad \|w\|_0 \le k.
+
+    The prediction is the conditional quantile :math:`\tau` of the target, the median for 0.5.
+
+    Parameters
+    ----------
+    <parameters>
+    quantile : float, default=0.5
+        :math:`\tau` above, between 0 and 1.
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseQuantileRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200)
+    >>> SparseQuantileRegression(k=2, quantile=0.8).fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseQuantileRegressionCV(_Quantile, ChosenK):
+    """Quantile regression whose ``k`` and ridge are cross-validated together.
+
+    It minimises what :class:`SparseQuantileRegression` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour.
+
+    Parameters
+    ----------
+    <search>
+    quantile : float, default=0.5
+        :math:`\tau` above, between 0 and 1.
+
+    Attributes
+    ----------
+    <found>
+    """
+
+
+@filled(parameters=PARAMETERS, attributes=REGRESSOR)
+@dataclass(eq=False, repr=False)
+class SparsePoissonRegression(_Poisson, GivenK):
     r"""Poisson regression of counts with at most ``k`` features.
 
     Minimises, with observation weights :math:`c_i` that sum to one and
     :math:`u_i = x_i^\top w + b`,
 
-    .. math:: \sum_i c_i (e^{u_i} - y_i u_i) + \tfrac{\lambda}2 \|w\|_2^2
+    .. math:: \sum_i c_i (e^{u_i} - y_i u_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.
+
+    Where counts have exposures (time, area, people), fit the rates with the exposures as weights,
+    ``fit(X, counts / exposure, sample_weight=exposure)``: that is the likelihood with the offset
+    ``log(exposure)``, and the prediction is the rate.
 
     Parameters
     ----------
@@ -94,57 +400,83 @@ class SparsePoissonRegression(RegressorMixin, SparseLinearModel):  # type: ignor
     array([3, 7])
     """
 
-    def _loss(self) -> DataFit:
-        return PoissonLoss()
 
-    def _encode(self, y: Any) -> tuple[FloatArray, int]:
-        target = np.asarray(y, dtype=np.float64)
-        if np.any(target < 0.0):
-            raise ValueError("Some values of y are negative; a Poisson regression needs counts.")
-        if not np.any(target > 0.0):
-            raise ValueError("All values of y are zero; the log of their mean is not finite.")
-        return target, 1
+@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparsePoissonRegressionCV(_Poisson, ChosenK):
+    """Poisson regression whose ``k`` and ridge are cross-validated together.
 
-    def predict(self, X: Any) -> FloatArray:
-        """Return the expected counts.
+    It minimises what :class:`SparsePoissonRegression` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
+    Parameters
+    ----------
+    <search>
 
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The expected counts.
-        """
-        return np.exp(self._linear(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the Poisson deviance that is explained, D².
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The counts.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        score : float
-            At most 1; 0 for the model that knows the mean alone.
-        """
-        # A prediction that underflows to zero would have an infinite deviance.
-        u = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
-        return float(d2_tweedie_score(y, u, sample_weight=sample_weight, power=1))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
+    Attributes
+    ----------
+    <found>
+    """
 
 
-__all__ = ["SparseLinearRegression", "SparsePoissonRegression"]
+@filled(parameters=PARAMETERS, attributes=REGRESSOR)
+@dataclass(eq=False, repr=False)
+class SparseGammaRegression(_Gamma, GivenK):
+    r"""Gamma regression of positive amounts with at most ``k`` features.
+
+    Minimises, with observation weights :math:`c_i` that sum to one and
+    :math:`u_i = x_i^\top w + b`,
+
+    .. math:: \sum_i c_i (y_i e^{-u_i} + u_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
+              \quad\text{with}\quad \|w\|_0 \le k.
+
+    Parameters
+    ----------
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseGammaRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = rng.gamma(2.0, np.exp(0.5 * X[:, 3] - X[:, 7]))
+    >>> SparseGammaRegression(k=2).fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseGammaRegressionCV(_Gamma, ChosenK):
+    """Gamma regression whose ``k`` and ridge are cross-validated together.
+
+    It minimises what :class:`SparseGammaRegression` does. Every fold solves for the
+    candidates in increasing order, each from its neighbour.
+
+    Parameters
+    ----------
+    <search>
+
+    Attributes
+    ----------
+    <found>
+    """
+
+
+__all__ = [
+    "SparseGammaRegression",
+    "SparseGammaRegressionCV",
+    "SparseHuberRegression",
+    "SparseHuberRegressionCV",
+    "SparseLinearRegression",
+    "SparseLinearRegressionCV",
+    "SparsePoissonRegression",
+    "SparsePoissonRegressionCV",
+    "SparseQuantileRegression",
+    "SparseQuantileRegressionCV",
+]

@@ -62,8 +62,11 @@ def test_path_by_cross_validation(X: np.ndarray, capsys: pytest.CaptureFixture) 
     line = "path data.csv --target y"
     assert main([*line.split(), "--ks", "1,2,3", "--select", "cv", "--folds", "3"]) == 0
     shown = capsys.readouterr().out
-    assert "k = 2 by cross-validation" in shown
+    assert "note: cross-validation chooses k = 3, the largest of the path" in shown
     assert "+c" in shown
+    best = "--ks 1,2,3 --select cv --folds 3 --one-standard-error"
+    assert main([*line.split(), *best.split()]) == 0
+    assert "k = 2 by cross-validation (one standard error)" in capsys.readouterr().out
     assert main([*line.split(), "--ks", "1:3", "--loss", "huber", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rule"].startswith("cross-validation")
 

@@ -75,7 +75,7 @@ def test_cross_validation_by_hand(name: str) -> None:
     loss, target = LOSSES[name]
     folds = np.arange(N) % 4
     path, _ = path_of(loss, np.arange(N), target)
-    found = path.cross_validation(folds=folds)
+    found = path.cross_validation(folds=folds, one_standard_error=True)
     for fold in range(4):
         inside, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         part, _ = path_of(loss, inside, target)  # never sees the rows that are left out

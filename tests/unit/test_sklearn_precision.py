@@ -87,7 +87,7 @@ def test_cross_validation_finds_the_number_of_edges(X: Any) -> None:
 def _folds(count: int) -> Any:
     from sklearn.model_selection import KFold
 
-    return KFold(count).split(np.zeros(N))
+    return KFold(count, shuffle=True, random_state=0).split(np.zeros(N))
 
 
 @pytest.mark.parametrize(

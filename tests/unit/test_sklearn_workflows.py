@@ -43,11 +43,11 @@ GIVEN_K = {
     "poisson": (SparsePoissonRegression(k=2, ridge=0.05), "counts"),
 }
 CHOSEN_K = {
-    "linear": (SparseLinearRegressionCV([1, 2, 4], cv=3, ridge=0.05), "real"),
-    "logistic": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridge=0.05), "two"),
-    "multinomial": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridge=0.05), "three"),
-    "svc": (SparseSVCCV([1, 2, 4], cv=3, ridge=0.05), "two"),
-    "poisson": (SparsePoissonRegressionCV([1, 2, 4], cv=3, ridge=0.05), "counts"),
+    "linear": (SparseLinearRegressionCV([1, 2, 4], cv=3, ridges=0.05), "real"),
+    "logistic": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridges=0.05), "two"),
+    "multinomial": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridges=0.05), "three"),
+    "svc": (SparseSVCCV([1, 2, 4], cv=3, ridges=0.05), "two"),
+    "poisson": (SparsePoissonRegressionCV([1, 2, 4], cv=3, ridges=0.05), "counts"),
 }
 EVERY = [pytest.param(*pair, id=f"{name}-k") for name, pair in GIVEN_K.items()] + [
     pytest.param(*pair, id=f"{name}-cv") for name, pair in CHOSEN_K.items()

@@ -25,7 +25,7 @@ from sparsemodel.cli.options import (
     output_file,
     positive,
 )
-from sparsemodel.cli.printing import cell, table
+from sparsemodel.cli.printing import cell, heard, table
 from sparsemodel.cli.records import plain_coefficients
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.interfaces import SparseRegression
@@ -65,8 +65,8 @@ class Choice:
         choices=_RULES,
     )
     folds: int = option("of cv (default: 5)", metavar="N", kind=int, default=5)
-    best_mean: bool = flag(
-        "cv: take the best mean, not the smallest k within one standard error of it"
+    one_standard_error: bool = flag(
+        "cv: take the smallest k within one standard error of the best mean"
     )
     seed: int = option("of the folds (default: 0)", kind=int, default=0)
 
@@ -108,20 +108,21 @@ def run(options: Options) -> int:
     path = declared.problem.path(choice.ks, effort=choice.effort, time_limit=choice.time_limit)
     form = cast("SparseRegression", declared.problem.form)
     rule = choice.select or ("ebic" if form.traits.likelihood else "cv")
-    if rule == "cv":
-        chosen = path.cross_validate(
-            folds=choice.folds,
-            one_standard_error=not choice.best_mean,
-            seed=choice.seed,
-        )
-    else:
-        chosen = path.select(rule)
+    with heard() as notes:
+        if rule == "cv":
+            chosen = path.cross_validate(
+                folds=choice.folds,
+                one_standard_error=choice.one_standard_error,
+                seed=choice.seed,
+            )
+        else:
+            chosen = path.select(rule)
     if output.table is not None:
         write_text(output.table, _as_csv(path, chosen), overwrite=output.overwrite)
     if output.json:
-        print(to_json(_record(declared.classes, path, chosen)))
+        print(to_json(_record(declared.classes, path, chosen, notes)))
         return Exit.OK
-    for note in data.notes:
+    for note in [*data.notes, *notes]:
         print(f"note: {note}")
     if path.stop.requested:
         print(f"note: the path ends at k = {int(path.k[-1])}: {path.stop.value}")
@@ -176,7 +177,7 @@ def _as_csv(path: Any, chosen: Any) -> str:
     return text.getvalue()
 
 
-def _record(classes: tuple[str, ...], path: Any, chosen: Any) -> dict[str, Any]:
+def _record(classes: tuple[str, ...], path: Any, chosen: Any, notes: list[str]) -> dict[str, Any]:
     return {
         "command": NAME,
         "version": __version__,
@@ -187,6 +188,7 @@ def _record(classes: tuple[str, ...], path: Any, chosen: Any) -> dict[str, Any]:
         "passes": float(path.passes),
         "stop": path.stop.value,
         "rule": chosen.chosen_by,
+        "notes": notes,
         "scores": [float(v) for v in chosen.scores],
         "chosen": {
             "k": chosen.k,

@@ -138,12 +138,14 @@ class Path:
 
     @small_work()
     def cross_validate(
-        self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
+        self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
     ) -> PathSolution:
         """Return the solution whose k predicts held-out observations best.
 
         Every fold is solved from its own observations alone. With ``one_standard_error`` the
-        smallest k within one standard error of the best is taken.
+        smallest k within one standard error of the best is taken: a smaller model that predicts
+        less well. Where 0 is on the path, it is left only for a k that is better by more than a
+        standard error of the difference.
 
         Parameters
         ----------
@@ -157,7 +159,7 @@ class Path:
         return self._chosen(place, rule, found.mean)
 
     def cross_validation(
-        self, *, folds: int | Any = 5, one_standard_error: bool = True, seed: int = 0
+        self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
     ) -> CrossValidation:
         """Return the held-out losses behind :meth:`cross_validate`."""
         return cross_validate(

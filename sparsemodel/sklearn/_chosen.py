@@ -1,0 +1,261 @@
+"""``k`` and the ridge chosen together by cross-validation."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
+from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+
+from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.modelling.loss_terms.terms import ridge_weight
+from sparsemodel.selection import at_the_end, chosen_place, mean_over_folds
+from sparsemodel.selection.criteria import copies
+from sparsemodel.sklearn._base import Data, Options
+from sparsemodel.sklearn._declared import Declared, candidates_of, predict_linear, splitter
+
+RIDGES = (1e-3, 0.1, 1.0)
+"""The ridges that are tried unless others are given."""
+
+_MOST = 89
+"""The largest k that is tried unless others are given."""
+
+_NEARBY = 4
+"""How many k between the best and its neighbours are tried afterwards."""
+
+
+@dataclass(eq=False, repr=False)
+class ChosenK(Options):
+    """``k`` and the ridge are those that predict held-out samples best."""
+
+    ks: Any = None
+    _: KW_ONLY
+    ridges: Any = None
+    cv: Any = None
+    scoring: Any = None
+    one_standard_error: bool = False
+    effort: str = "low"
+    n_jobs: Any = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose and fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features; not copied, not changed, never made dense.
+        y : array-like of shape (n_samples,) or as the estimator says
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Nonnegative weights; a weight of two counts a sample twice. Scorers that take weights
+            are given them.
+        **params : dict
+            ``groups`` of the samples, for splitters that keep groups together; with
+            scikit-learn's metadata routing whatever splitter and scorer request.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        _raise_for_params(params, self, "fit", allow=["groups"])
+        data = self._read(X, y, sample_weight)
+        scorer = None if self.scoring is None else get_scorer(self.scoring)
+        to_split, to_score = self._routed(scorer, sample_weight, params)
+        folds = list(self._splitter().split(data.X, data.y, **to_split))
+        self._choose(data, _Scoring(scorer, to_score, folds))
+        return self._fitted(data)
+
+    # ---- choosing ----------------------------------------------------------------------------
+
+    def _choose(self, data: Data, scoring: _Scoring) -> None:
+        """Keep ``k_``, ``ridge_`` and the scores behind them."""
+        n, p = float(copies(data.c).sum()), data.X.shape[1]
+        ks = candidates_of("ks", self.ks, usual_ks(n, p))
+        self.ridges_ = ridges_of(self.ridges)
+        scores, shares = self._scores(data, scoring, ks)
+        if self.ks is None:
+            more = between(ks, self._best(scores, shares, null=False)[0])
+            if more.size:
+                found, _ = self._scores(data, scoring, more)
+                order = np.argsort(np.concatenate([ks, more]))
+                ks = np.concatenate([ks, more])[order]
+                scores = np.concatenate([scores, found], axis=1)[:, order]
+        place, column = self._best(scores, shares, null=bool(ks[0] == 0))
+        self.ks_, self.k_ = ks, int(ks[place])
+        self.ridge_ = float(self.ridges_[column])
+        self.all_scores_ = scores
+        self.scores_ = np.ascontiguousarray(scores[:, :, column])
+        self.best_score_ = float(mean_over_folds(self.scores_, shares)[place])
+        said = at_the_end(ks.tolist(), place, by="cross-validation", units=p)
+        if said is not None and place > 0 and self.ks is None:
+            warnings.warn(said, stacklevel=4)
+
+    def _scores(self, data: Data, scoring: _Scoring, ks: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return scores of shape (folds, ks, ridges), and the share of each fold."""
+        seed = self._seed()
+        work = (
+            delayed(_fold)(self, data, scoring, ks, seed, train, test)
+            for train, test in scoring.folds
+        )
+        scored = Parallel(n_jobs=self.n_jobs)(work)
+        shares = np.array([share for _, share in scored])
+        return np.array([scores for scores, _ in scored]), shares / shares.sum()
+
+    def _best(self, scores: FloatArray, shares: FloatArray, null: bool) -> tuple[int, int]:
+        """Return the places of the chosen k and ridge; few features and much ridge are simple."""
+        flat = -scores[:, :, ::-1].reshape(scores.shape[0], -1)
+        place = chosen_place(
+            flat, one_standard_error=self.one_standard_error, null=null, shares=shares
+        )
+        row, column = divmod(place, scores.shape[2])
+        return row, scores.shape[2] - 1 - column
+
+    def _solved(self, data: Data) -> tuple[Declared, Any]:
+        """Solve on all samples as it is done in the folds: along k up to the chosen one."""
+        declared, seed = self._declared(data), self._seed()
+        for k in self.ks_[self.ks_ <= self.k_]:
+            solution = declared.solve(int(k), self.ridge_, seed=seed, warm=True)
+        return declared, solution
+
+    # ---- splitting and routing ---------------------------------------------------------------
+
+    def _splitter(self) -> Any:
+        return splitter(self.cv, self._seed(), classes=is_classifier(self))
+
+    def _routed(
+        self, scorer: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what splitter and scorer are given beside the data."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed.splitter.split), dict(routed.scorer.score) if scorer else {}
+        takes = scorer is not None and sample_weight is not None and _takes_weights(scorer)
+        return dict(params), {"sample_weight": sample_weight} if takes else {}
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is passed on to the splitter and to the scorer.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            As scikit-learn describes it.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(
+            splitter=self._splitter(),
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+        if self.scoring is not None:
+            router.add(
+                scorer=get_scorer(self.scoring),
+                method_mapping=MethodMapping().add(caller="fit", callee="score"),
+            )
+        return router
+
+
+class _Scoring(NamedTuple):
+    """How folds are scored."""
+
+    scorer: Any
+    """None for minus the mean loss."""
+    params: dict[str, Any]
+    folds: list[Any]
+
+
+def _fold(
+    model: Any,
+    data: Data,
+    scoring: _Scoring,
+    ks: IntArray,
+    seed: int,
+    train: Any,
+    test: Any,
+) -> tuple[FloatArray, float]:
+    """Return scores of shape (ks, ridges) on the held-out samples, and the samples' share."""
+    share = float(data.c[test].sum())
+    if not (data.c[train].sum() > 0.0 and share > 0.0):
+        raise ValueError("A fold of the cross-validation holds samples of weight zero only.")
+    fitted = copy.copy(model)
+    declared = model._declared(data, train)
+    held_out, y, c = data.X[test], data.y[test], data.c[test] / share
+    target = model._targets(data.target[test], data.outputs)
+    params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
+    scores = np.empty((ks.size, model.ridges_.size))
+    columns = list(range(model.ridges_.size))
+    for row, k in enumerate(ks):
+        for column in columns:
+            declared.solve(int(k), float(model.ridges_[column]), seed=seed, warm=True)
+            found = declared.coefficients()
+            if scoring.scorer is None:
+                u = predict_linear(held_out, *found)
+                scores[row, column] = -float(model._loss().total(u, target, c))
+            else:
+                fitted._take(found, data.outputs)
+                scores[row, column] = float(scoring.scorer(fitted, held_out, y, **params))
+        columns.reverse()  # the neighbour of the last ridge for more features is itself
+    return scores, share
+
+
+def _part(value: Any, rows: Any, n: int) -> Any:
+    """Return the rows of what there is one of per sample."""
+    per_sample = np.ndim(value) > 0 and np.shape(value)[0] == n
+    return np.asarray(value)[rows] if per_sample else value
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Return whether a scorer can be given ``sample_weight``."""
+    named = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
+    return "sample_weight" in named
+
+
+def usual_ks(n: float, p: int) -> IntArray:
+    """Return the candidates for ``n`` samples of ``p`` features: Fibonacci's numbers from 0 on.
+
+    Up to half of the samples, the features there are, and 89: coarse where few features more
+    hardly matter, and refined around the best afterwards.
+
+    Examples
+    --------
+    >>> from sparsemodel.sklearn._chosen import usual_ks
+    >>> usual_ks(60, 300), usual_ks(60, 4)
+    (array([ 0,  1,  2,  3,  5,  8, 13, 21, 30]), array([0, 1, 2, 3, 4]))
+    """
+    most = max(int(min(p, n // 2, _MOST)), 1)
+    ks = [0, 1, 2]
+    while ks[-1] < most:
+        ks.append(ks[-1] + ks[-2])
+    return np.unique(np.minimum(ks, most))
+
+
+def between(ks: IntArray, best: int) -> IntArray:
+    """Return up to four whole numbers between the neighbours of ``ks[best]``."""
+    low, high = ks[max(best - 1, 0)], ks[min(best + 1, ks.size - 1)]
+    inside = np.setdiff1d(np.arange(low + 1, high), ks)
+    if inside.size <= _NEARBY:
+        return inside
+    return inside[np.round(np.linspace(0, inside.size - 1, _NEARBY)).astype(np.intp)]
+
+
+def ridges_of(given: Any) -> FloatArray:
+    """Return the ridges to try, increasing."""
+    values = np.atleast_1d(np.asarray(RIDGES if given is None else given))
+    if values.ndim != 1 or values.dtype.kind not in "biuf" or values.size == 0:
+        raise ValueError(f"ridges must be numbers, for example [1e-3, 0.1, 1.0], not {given!r}.")
+    return np.unique(ridge_weight(values))
+
+
+__all__ = ["RIDGES", "ChosenK", "between", "ridges_of", "usual_ks"]

@@ -1,0 +1,106 @@
+"""An estimator's problem in the language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils import check_random_state
+
+from sparsemodel.compiler import checked_effort
+from sparsemodel.designs import as_design
+from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
+from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
+from sparsemodel.modelling.loss_terms.terms import ridge_weight
+
+
+class Declared:
+    """The estimator's problem for one set of data, any ``k`` and any ridge."""
+
+    def __init__(
+        self, model: Any, X: Any, target: FloatArray, weights: FloatArray, outputs: int
+    ) -> None:
+        p = X.shape[1]
+        names = getattr(model, "feature_names_in_", None)
+        shape: Any = p if outputs == 1 else (p, outputs)
+        self._model = model
+        self._intercept = bool(getattr(model, "fit_intercept", False))
+        self._k = Parameter(integer=True, nonneg=True, name="k", value=0)
+        self._ridge = Parameter(nonneg=True, name="ridge", value=0.0)
+        self._w = Variable(shape, name="coef", names=names)
+        self._c = Variable(() if outputs == 1 else outputs, name="intercept")
+        prediction: Any = as_design(X, where="X") @ self._w
+        if self._intercept:
+            prediction = prediction + self._c
+        loss: Any = loss_term(model._loss(), prediction, target, weights=weights, reduction="sum")
+        scales: Any = 1.0
+        if not model.plain_ridge:
+            scales = squared_scales(X, centred=self._intercept, weights=weights)
+        rows = 1 if self._w.ndim == 2 else None
+        constraints: list[Any] = [card(self._w, groups=model.groups, axis=rows) <= self._k]
+        if model.positive:
+            constraints.append(self._w >= 0.0)
+        self._units = p if model.groups is None else len(np.unique(np.asarray(model.groups)))
+        self.problem = Problem(minimize(loss + ridge(self._w, self._ridge * scales)), constraints)
+
+    def solve(self, k: Any, lam: Any, *, seed: int, warm: bool = False) -> Any:
+        """Solve for ``k`` and the ridge ``lam``, from the last solution if warm."""
+        # More than there are features is no constraint, which is what a grid of k would mean.
+        self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self._units)
+        self._ridge.value = ridge_weight(lam)
+        model = self._model
+        return self.problem.solve(
+            model.backend,
+            start="value" if warm and self.problem.value is not None else None,
+            effort=checked_effort(model.effort),
+            seed=seed,
+            time_limit=model.time_limit,
+            verbose=bool(model.verbose),
+        )
+
+    def coefficients(self) -> tuple[FloatArray, Any]:
+        """Return ``(coef, intercept)``, with one row per output where there are several."""
+        coef = np.ascontiguousarray(self._w.value.T)
+        if self._intercept:
+            return coef, self._c.value
+        return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from what scikit-learn calls a random state; None is a fixed one."""
+    if random_state is None:
+        return 0
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def splitter(cv: Any, seed: int, *, classes: bool = False) -> Any:
+    """Return what splits samples into folds; a number, or None for five, are shuffled ones."""
+    if cv is not None and not isinstance(cv, (int, np.integer)):
+        return check_cv(cv)
+    cls = StratifiedKFold if classes else KFold
+    return cls(5 if cv is None else int(cv), shuffle=True, random_state=seed)
+
+
+def candidates_of(name: str, given: Any, grid: Any) -> IntArray:
+    """Return the candidates of a parameter, increasing; ``grid`` where none are given."""
+    candidates = np.atleast_1d(np.asarray(grid if given is None else given))
+    if candidates.ndim != 1 or candidates.dtype.kind not in "iu" or candidates.size == 0:
+        raise ValueError(f"{name} must be whole numbers, for example range(21), not {given!r}.")
+    if candidates.min() < 0:
+        raise ValueError(f"{name} must not be negative, and the smallest is {candidates.min()}.")
+    return np.unique(candidates)
+
+
+def predict_linear(X: Any, coef: FloatArray, intercept: Any) -> FloatArray:
+    """Return ``X @ coef.T + intercept``, at the cost of the columns with a coefficient."""
+    rows = np.atleast_2d(coef)
+    support = np.flatnonzero((rows != 0.0).any(axis=0))
+    if 2 * support.size < rows.shape[1]:
+        X, rows = X[:, support], rows[:, support]
+    z = np.asarray(X @ rows.T.astype(np.float64)) + intercept
+    return np.asarray(z[:, 0] if coef.ndim == 1 or coef.shape[0] == 1 else z, dtype=np.float64)
+
+
+__all__ = ["Declared", "candidates_of", "predict_linear", "seed_of", "splitter"]

@@ -1,0 +1,145 @@
+"""The Cox model of survival times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparsemodel.interfaces import DataFit, FloatArray
+from sparsemodel.losses import CoxLoss
+from sparsemodel.sklearn._base import GivenK, SparseLinearModel
+from sparsemodel.sklearn._chosen import ChosenK
+from sparsemodel.sklearn._docs import (
+    CROSS_VALIDATED,
+    PARAMETERS_COX,
+    PARAMETERS_COX_CV,
+    REGRESSOR,
+    filled,
+)
+
+
+@dataclass(eq=False, repr=False)
+class _Cox(SparseLinearModel):
+    _matrix_target: ClassVar[bool] = True
+
+    def _loss(self) -> DataFit:
+        return CoxLoss()
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        return CoxLoss().check_target(np.asarray(y, dtype=np.float64), "y"), 1
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the logarithms of the hazards beside that of a sample of zeros.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        risk : ndarray of shape (n_samples,)
+            ``X @ coef_``; a larger one means an earlier event.
+        """
+        return self._linear(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the concordance: how often the sample with the earlier event has the larger risk.
+
+        Of all pairs of which one is known to have had its event before the other, by time or by
+        censoring (Harrell, Califf, Pryor, Lee and Rosati, JAMA 1982). Equal risks count one half.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples, 2)
+            Times and events.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples; a pair has the product of theirs.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1; 0.5 for risks that say nothing, and where no pair can be compared.
+        """
+        target, _ = self._encode(y)
+        return concordance(self.predict(X), target, sample_weight)
+
+
+def concordance(risk: FloatArray, y: FloatArray, weights: Any = None) -> float:
+    """Return the weighted share of comparable pairs whose risks are in the order of their times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> concordance(np.array([3.0, 1.0, 2.0]), np.array([[1.0, 1.0], [2.0, 1.0], [3.0, 0.0]]))
+    0.6666666666666666
+    """
+    time, event = y[:, 0], y[:, 1] == 1.0
+    c = np.ones(time.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    right = total = 0.0
+    for i in np.flatnonzero(event):
+        # At one time, who had no event yet outlived who had.
+        later = (time > time[i]) | ((time == time[i]) & ~event)
+        pairs = c[i] * c[later]
+        total += float(pairs.sum())
+        right += float(pairs @ (0.5 + 0.5 * np.sign(risk[i] - risk[later])))
+    return right / total if total > 0.0 else 0.5
+
+
+@filled(parameters=PARAMETERS_COX, attributes=REGRESSOR)
+@dataclass(eq=False, repr=False)
+class SparseCoxRegression(_Cox, GivenK):
+    r"""Proportional hazards (the Cox model) with at most ``k`` features.
+
+    Minimises minus the mean logarithm of the partial likelihood of times and events ``y`` (two
+    columns: the time, and 1 for an event or 0 for the end of observation; ties after Breslow),
+
+    .. math:: F(X w;\, y, c) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
+              \quad\text{with}\quad \|w\|_0 \le k.
+
+    There is no intercept: the baseline hazard takes it up.
+
+    Parameters
+    ----------
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseCoxRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((150, 10))
+    >>> time = rng.exponential(np.exp(X[:, 7] - X[:, 3]))
+    >>> y = np.column_stack([np.minimum(time, 3.0), time < 3.0])
+    >>> SparseCoxRegression(k=2).fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@filled(search=PARAMETERS_COX_CV, found=CROSS_VALIDATED)
+@dataclass(eq=False, repr=False)
+class SparseCoxRegressionCV(_Cox, ChosenK):
+    """Proportional hazards whose number of features and ridge are cross-validated together.
+
+    What is minimised is said at :class:`SparseCoxRegression`. The default score is the partial
+    likelihood among the samples of the held-out fold, which needs events in every fold.
+
+    Parameters
+    ----------
+    <search>
+
+    Attributes
+    ----------
+    <found>
+    """
+
+
+__all__ = ["SparseCoxRegression", "SparseCoxRegressionCV", "concordance"]

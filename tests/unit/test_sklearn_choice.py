@@ -1,0 +1,177 @@
+"""Estimators that choose k and the ridge: candidates, folds, scorers, weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from joblib import parallel_config
+from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.utils.class_weight import compute_sample_weight
+
+from sparsemodel.selection import chosen_place
+from sparsemodel.sklearn import (
+    SparseLinearRegression,
+    SparseLinearRegressionCV,
+    SparseLogisticRegressionCV,
+    SparsePrecisionCV,
+)
+from sparsemodel.sklearn._chosen import between, usual_ks
+
+N, P = 60, 6
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((N, P))
+Y = X[:, 1] - X[:, 4] + 0.5 * RNG.standard_normal(N)
+FEW: dict[str, Any] = {"ks": [0, 1, 2], "cv": 3, "ridges": 1e-3}
+
+
+# ---- candidates ----------------------------------------------------------------------------------
+
+
+def test_the_usual_candidates_begin_at_zero_and_end_at_half_the_samples() -> None:
+    assert usual_ks(60, 300).tolist() == [0, 1, 2, 3, 5, 8, 13, 21, 30]
+    assert usual_ks(1e5, 1000)[-1] == 89
+    assert usual_ks(60, 4).tolist() == [0, 1, 2, 3, 4]
+    ks = usual_ks(60, 300)
+    assert between(ks, 4).tolist() == [4, 6, 7]
+    assert between(ks, 5).tolist() == [6, 9, 10, 12]
+    assert between(ks, 0).size == between(ks, 1).size == 0
+
+
+def test_the_best_is_refined_and_the_table_holds_everything() -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((90, 12))
+    y = Z[:, :6].sum(axis=1) + 0.2 * rng.standard_normal(90)
+    model = SparseLinearRegressionCV(cv=3, ridges=[1e-3, 1.0]).fit(Z, y)
+    assert set(model.ks_) > {0, 1, 2, 3, 5, 8, 12}
+    assert np.all(np.diff(model.ks_) > 0)
+    assert model.all_scores_.shape == (3, model.ks_.size, 2)
+    column = model.ridges_.tolist().index(model.ridge_)
+    np.testing.assert_array_equal(model.scores_, model.all_scores_[:, :, column])
+    place = model.ks_.tolist().index(model.k_)
+    assert model.best_score_ == model.scores_.mean(axis=0)[place]
+    assert model.best_score_ == model.all_scores_.mean(axis=0).max()
+    assert model.k_ >= 6
+    assert model.ridge_ == 1e-3
+
+
+def test_a_weak_signal_is_shrunk_and_a_strong_one_is_not() -> None:
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((60, 10))
+    mean = Z @ np.ones(10)
+    weak = SparseLinearRegressionCV([10], cv=3).fit(Z, mean + 12.0 * rng.standard_normal(60))
+    strong = SparseLinearRegressionCV([10], cv=3).fit(Z, mean + 0.1 * rng.standard_normal(60))
+    assert (weak.ridge_, strong.ridge_) == (1.0, 1e-3)
+
+
+def test_pure_noise_chooses_nothing() -> None:
+    losses = np.array([[1.0, 0.95, 1.2], [1.0, 1.04, 1.1], [1.0, 0.98, 1.3]])
+    assert chosen_place(losses, one_standard_error=False) == 1
+    assert chosen_place(losses, one_standard_error=False, null=True) == 0
+    chosen = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        model = SparseLinearRegressionCV([0, 1, 3], ridges=1e-2, cv=5)
+        chosen.append(model.fit(rng.standard_normal((40, 8)), rng.standard_normal(40)).k_)
+    assert chosen.count(0) >= 3
+
+
+@pytest.mark.parametrize("ridges", ["much", [], [-1.0], [np.nan], [[1.0]]])
+def test_bad_ridges(ridges: Any) -> None:
+    with pytest.raises(ValueError, match="ridge"):
+        SparseLinearRegressionCV([1], ridges=ridges).fit(X, Y)
+
+
+# ---- units ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_ridge_does_not_depend_on_units(intercept: bool) -> None:
+    units = np.array([1.0, 1024.0, 2.0**-10, 4.0, 0.25, 1.0])
+    one = SparseLinearRegression(k=2, ridge=0.1, fit_intercept=intercept).fit(X, Y)
+    other = SparseLinearRegression(k=2, ridge=0.1, fit_intercept=intercept).fit(X * units, Y)
+    np.testing.assert_allclose(other.coef_ * units, one.coef_, rtol=1e-8)
+    plain = SparseLinearRegression(k=2, ridge=0.1, plain_ridge=True).fit(X, Y)
+    moved = SparseLinearRegression(k=2, ridge=0.1, plain_ridge=True).fit(X / 100.0, Y)
+    assert np.abs(moved.coef_ / 100.0 - plain.coef_).max() > 0.1
+
+
+# ---- folds ---------------------------------------------------------------------------------------
+
+
+def test_folds_are_shuffled_by_the_random_state() -> None:
+    order = np.argsort(Y)  # unshuffled, every fold would be of one kind
+    one = SparseLinearRegressionCV(**FEW, random_state=4).fit(X[order], Y[order])
+    splits = KFold(3, shuffle=True, random_state=int(np.random.RandomState(4).randint(2**31 - 1)))
+    same = SparseLinearRegressionCV(**{**FEW, "cv": splits}).fit(X[order], Y[order])
+    np.testing.assert_allclose(one.scores_, same.scores_, rtol=1e-9)
+    other = SparseLinearRegressionCV(**FEW, random_state=5).fit(X[order], Y[order])
+    assert not np.allclose(one.scores_, other.scores_)
+
+
+def test_samples_of_a_group_stay_together() -> None:
+    groups = np.arange(N) // 10
+    few = {**FEW, "cv": GroupKFold(3)}
+    model = SparseLinearRegressionCV(**few).fit(X, Y, groups=groups)
+    given = list(GroupKFold(3).split(X, Y, groups))
+    same = SparseLinearRegressionCV(**{**FEW, "cv": given}).fit(X, Y)
+    np.testing.assert_array_equal(model.scores_, same.scores_)
+    with pytest.raises((TypeError, ValueError), match="shade"):
+        SparseLinearRegressionCV(**few).fit(X, Y, shade=groups)
+
+
+def test_metadata_are_routed() -> None:
+    groups, weights = np.arange(N) // 10, RNG.integers(1, 3, N).astype(float)
+    scorer = make_scorer(mean_squared_error, greater_is_better=False)
+    with sklearn.config_context(enable_metadata_routing=True):
+        weighed = scorer.set_score_request(sample_weight=True)
+        few = {**FEW, "cv": GroupKFold(3)}
+        model = SparseLinearRegressionCV(**few, scoring=weighed).set_fit_request(sample_weight=True)
+        model.fit(X, Y, sample_weight=weights, groups=groups)
+    loss = SparseLinearRegressionCV(**few).fit(X, Y, sample_weight=weights, groups=groups)
+    np.testing.assert_allclose(model.scores_, 2.0 * loss.scores_, rtol=1e-9)
+
+
+# ---- scorers and weights -------------------------------------------------------------------------
+
+
+def _worst(model: Any, Z: Any, y: Any) -> float:
+    return -float(np.abs(y - model.predict(Z)).max())
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(N) % 3 + 1.0])
+def test_scorers_that_know_no_weights(weights: Any) -> None:
+    named = SparseLinearRegressionCV(**FEW, scoring="neg_max_error")
+    called = SparseLinearRegressionCV(**FEW, scoring=_worst)
+    named.fit(X, Y, sample_weight=weights)
+    called.fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(named.scores_, called.scores_)
+
+
+def test_class_weights_are_of_the_training_part_and_not_in_the_score() -> None:
+    y = (Y > 0.8).astype(int)
+    model = SparseLogisticRegressionCV([1], ridges=0.1, cv=3, class_weight="balanced").fit(X, y)
+    seeded = StratifiedKFold(3, shuffle=True, random_state=0)
+    for row, (train, test) in enumerate(seeded.split(X, y)):
+        alone = SparseLogisticRegressionCV([1], ridges=0.1, cv=2)
+        weights = compute_sample_weight("balanced", y[train])
+        alone.fit(X[train], y[train], sample_weight=weights)
+        chosen = alone.predict_proba(X[test])[np.arange(test.size), y[test]]
+        assert model.scores_[row, 0] == pytest.approx(np.log(chosen).mean(), rel=1e-6)
+
+
+def test_the_model_is_found_as_those_in_the_folds() -> None:
+    everything = [(np.arange(N), np.arange(N))]
+    model = SparseLinearRegressionCV([1, 3, 5], ridges=0.1, cv=everything).fit(X, Y)
+    residuals = Y - model.predict(X)
+    assert -model.best_score_ == pytest.approx(np.mean(residuals**2) / 2.0, rel=1e-12)
+
+
+def test_graphs_are_scored_in_parallel_alike() -> None:
+    one = SparsePrecisionCV([0, 2], cv=2).fit(X)
+    with parallel_config(backend="threading"):
+        two = SparsePrecisionCV([0, 2], cv=2, n_jobs=2).fit(X)
+    np.testing.assert_array_equal(one.scores_, two.scores_)

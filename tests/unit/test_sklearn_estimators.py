@@ -1,0 +1,116 @@
+"""Estimators of other targets: outliers, quantiles, amounts, exposures, several, times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import GammaRegressor, QuantileRegressor, Ridge
+
+import sparsemodel as sm
+from sparsemodel.sklearn import (
+    SparseCoxRegression,
+    SparseCoxRegressionCV,
+    SparseGammaRegression,
+    SparseHuberRegression,
+    SparseLinearRegression,
+    SparsePoissonRegression,
+    SparseQuantileRegression,
+)
+from sparsemodel.sklearn.survival import concordance
+
+N, P = 90, 6
+RNG = np.random.default_rng(8)
+X = RNG.standard_normal((N, P))
+U = X[:, 1] - X[:, 4]
+
+
+def test_with_all_features_it_is_gamma_regression() -> None:
+    y = RNG.gamma(2.0, np.exp(U) / 2.0)
+    ours = SparseGammaRegression(k=P, ridge=0.1, plain_ridge=True).fit(X, y)
+    theirs = GammaRegressor(alpha=0.1, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-6)
+    with pytest.raises(ValueError, match="positive amounts"):
+        ours.fit(X, y - y.max())
+
+
+def test_with_all_features_it_is_quantile_regression() -> None:
+    y = U + 0.5 * RNG.standard_normal(N)
+    ours = SparseQuantileRegression(k=P, ridge=1e-6, quantile=0.7).fit(X, y)
+    theirs = QuantileRegressor(quantile=0.7, alpha=0.0).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+    assert np.mean(y <= ours.predict(X)) == pytest.approx(0.7, abs=0.05)
+    assert 0.0 < ours.score(X, y) < 1.0
+
+
+def test_outliers_do_not_decide() -> None:
+    y = U + 0.1 * RNG.standard_normal(N)
+    y[:6] += 100.0
+    model = SparseHuberRegression(k=2, delta=0.5).fit(X, y)
+    np.testing.assert_allclose(model.coef_[[1, 4]], [1.0, -1.0], atol=0.15)
+    assert clone(model).get_params()["delta"] == 0.5
+    w, c = sm.Variable(P), sm.Variable()
+    goal = sm.huber_loss(X @ w + c, y, delta=0.5) + sm.ridge(w, 1e-3)
+    plain = clone(model).set_params(plain_ridge=True).fit(X, y)
+    value = sm.Problem(sm.minimize(goal), sm.card(w) <= 2).solve().value
+    assert plain.objective_ == pytest.approx(value, rel=1e-9)
+
+
+def test_exposures_are_weights_of_rates() -> None:
+    exposure = RNG.uniform(0.5, 4.0, N)
+    counts = RNG.poisson(exposure * np.exp(U / 2)).astype(float)
+    model = SparsePoissonRegression(k=2, ridge=0.0)
+    model.fit(X, counts / exposure, sample_weight=exposure)
+    w, c = sm.Variable(P), sm.Variable()
+    goal = sm.minimize(sm.poisson_loss(X @ w + c + np.log(exposure), counts))
+    sm.Problem(goal, sm.card(w) <= 2).solve()
+    np.testing.assert_allclose(model.coef_, w.value, atol=1e-6)
+
+
+def test_several_targets_share_their_features() -> None:
+    Y = np.column_stack([U, X[:, 1] + 0.1 * X[:, 2], -U]) + 0.01 * RNG.standard_normal((N, 3))
+    model = SparseLinearRegression(k=2).fit(X, Y)
+    assert model.get_support(indices=True).tolist() == [1, 4]
+    assert model.coef_.shape == (3, P)
+    assert model.predict(X).shape == (N, 3)
+    assert model.score(X, Y) > 0.9
+    ours = SparseLinearRegression(k=P, ridge=0.1, plain_ridge=True).fit(X, Y)
+    theirs = Ridge(alpha=0.1 * N).fit(X, Y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-9)
+
+
+def test_times_and_events() -> None:
+    time = RNG.exponential(np.exp(-1.5 * U))
+    y = np.column_stack([np.minimum(time, 2.0), time < 2.0])
+    model = SparseCoxRegression(k=2, ridge=1e-2, plain_ridge=True).fit(X, y)
+    assert model.get_support(indices=True).tolist() == [1, 4]
+    assert model.coef_[1] > 0.0 > model.coef_[4]
+    assert model.intercept_ == 0.0
+    assert model.score(X, y) > 0.8
+    w = sm.Variable(P)
+    weights = np.full(N, 1.0 / N)
+    goal = sm.cox_loss(X @ w, y, weights=weights, reduction="sum") + sm.ridge(w, 1e-2)
+    value = sm.Problem(sm.minimize(goal), sm.card(w) <= 2).solve().value
+    assert model.objective_ == pytest.approx(value, rel=1e-9)
+    chosen = SparseCoxRegressionCV([0, 1, 2], ridges=1e-2, cv=3).fit(X, y)
+    assert chosen.k_ == 2
+    with pytest.raises(sm.DataError, match="two columns"):
+        model.fit(X, time)
+
+
+def test_concordance_counts_pairs() -> None:
+    rng = np.random.default_rng(0)
+    risk = rng.integers(0, 4, 25).astype(float)
+    y = np.column_stack([rng.integers(1, 9, 25), rng.integers(0, 2, 25)]).astype(float)
+    c = rng.uniform(size=25)
+    right = total = 0.0
+    for i in range(25):
+        for j in range(25):
+            before = y[i, 0] < y[j, 0] or (y[i, 0] == y[j, 0] and not y[j, 1])
+            if y[i, 1] and before:
+                total += c[i] * c[j]
+                right += c[i] * c[j] * (1.0 if risk[i] > risk[j] else 0.5 * (risk[i] == risk[j]))
+    assert concordance(risk, y, c) == pytest.approx(right / total)
+    assert concordance(risk, np.column_stack([np.ones(25), np.zeros(25)])) == 0.5
