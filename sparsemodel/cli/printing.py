@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
+def noted() -> Iterator[list[str]]:
     """Collect what is warned of inside, to be printed as notes."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -136,9 +136,9 @@ __all__ = [
     "distinct",
     "encodable",
     "heading",
-    "heard",
     "message",
     "name",
+    "noted",
     "show",
     "table",
 ]

@@ -25,7 +25,7 @@ from sparsemodel.cli.options import (
     output_file,
     positive,
 )
-from sparsemodel.cli.printing import cell, heard, table
+from sparsemodel.cli.printing import cell, noted, table
 from sparsemodel.cli.records import plain_coefficients
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.interfaces import SparseRegression
@@ -108,7 +108,7 @@ def run(options: Options) -> int:
     path = declared.problem.path(choice.ks, effort=choice.effort, time_limit=choice.time_limit)
     form = cast("SparseRegression", declared.problem.form)
     rule = choice.select or ("ebic" if form.traits.likelihood else "cv")
-    with heard() as notes:
+    with noted() as notes:
         if rule == "cv":
             chosen = path.cross_validate(
                 folds=choice.folds,

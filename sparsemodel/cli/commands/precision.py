@@ -25,7 +25,7 @@ from sparsemodel.cli.options import (
     ks_of,
     output_file,
 )
-from sparsemodel.cli.printing import cell, distinct, heard
+from sparsemodel.cli.printing import cell, distinct, noted
 from sparsemodel.cli.printing import table as columns
 from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import save
@@ -221,7 +221,7 @@ def _chosen(table: Table, options: Options) -> _Chosen:
         return _Chosen(model.edges or 0)
     path = declare_graph(table, model, max(choice.among)).path(choice.among)
     rule = choice.select
-    with heard() as notes:
+    with noted() as notes:
         found = path.cross_validate(seed=options.run.seed) if rule == "cv" else path.select(rule)
     words = f"{found.k} edges of {path.k[0]} to {path.k[-1]} by {found.chosen_by}"
     words = " - ".join([words, *notes])
