@@ -24,10 +24,10 @@ def data(structure: str) -> tuple[np.ndarray, np.ndarray]:
     if structure == "dependent":
         A[:, 5], A[:, 6], A[:, 7] = A[:, 4], 0.0, A[:, 1] - 2.0 * A[:, 2]
     if structure == "nearly dependent":
-        A[:, 1] = A[:, 0] + 1e-5 * A[:, 1]
+        A[:, 1] = A[:, 0] + 1e-6 * A[:, 1]
     b = A[:, :3] @ [1.0, -2.0, 3.0] + 0.1 * rng.standard_normal(N)
     if structure == "nearly dependent":
-        b = b + 1e5 * (A[:, 1] - A[:, 0])
+        b = b + 1e6 * (A[:, 1] - A[:, 0]) + 0.85 * A[:, 4]
     if structure == "scales":
         A, b = A * np.geomspace(1e-60, 1e60, P), b * 1e40
     if structure == "wide":
@@ -109,7 +109,7 @@ def test_all_supports_count_though_large_ones_are_not_worth_their_price(grouped:
     A, b = data("plain")
     w = sm.Variable(P, name="w")
     counted = sm.card(w, groups=np.arange(P) // 2) if grouped else sm.card(w)
-    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b) + 0.5 * counted))
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b) + 0.7 * counted))
     by_blocks = problem.solve("exhaustive")
     followed = problem.solve("exhaustive", callback=lambda event: False)
     assert by_blocks.value == pytest.approx(followed.value, rel=1e-12)

@@ -13,6 +13,7 @@ from sparsemodel.certificates import short_proof as short
 from sparsemodel.certificates.proving.gram import warm
 from sparsemodel.certificates.short_proof import short_proof
 from sparsemodel.modelling.regression import compiled
+from sparsemodel_backends.exchange import Exchange
 
 P, K = 14, 3
 
@@ -140,3 +141,63 @@ def test_a_proof_that_is_left_open_is_not_called_closed(monkeypatch: pytest.Monk
     found = sm.Problem(sm.minimize(goal), sm.card(w) <= 5).solve()
     assert found.status == "solved"
     assert 0.0 < found.bound < found.value
+
+
+def claimed(monkeypatch: pytest.MonkeyPatch, prove: Any) -> sm.Problem:
+    """Return a problem whose short proofs are what somebody claims."""
+    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    monkeypatch.setattr(compiled.Compiled, "short_proof", lambda problem, effort: prove)
+    return posed()
+
+
+def test_a_proof_of_another_point_proves_nothing_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def prove(x: np.ndarray) -> short.Short:
+        asked.append(x)
+        return short.Short(x, -1.0, -1.0, True)
+
+    found = claimed(monkeypatch, prove).solve()
+    assert found.status == "solved"
+    assert len(asked) == 1
+
+
+def test_an_open_proof_is_tried_once_and_its_bound_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def prove(x: np.ndarray) -> short.Short:
+        asked.append(x)
+        return short.Short(x, 1e3, 1e3, False)  # above what is found: rounding, at worst
+
+    found = claimed(monkeypatch, prove).solve(effort="high")
+    assert len(asked) == 1
+    assert found.status == "solved"
+    assert found.bound == found.value
+
+
+def test_a_better_point_of_a_proof_is_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = posed().solve("exhaustive")
+
+    def prove(x: np.ndarray) -> short.Short:
+        return short.Short(best.values["w"], best.value, best.value * (1.0 - 1e-9), True)
+
+    monkeypatch.setattr(Exchange, "init", started_badly(Exchange.init))
+    found = claimed(monkeypatch, prove).solve()
+    assert found.status == "optimal (proved)"
+    assert found.support.tolist() == best.support.tolist()
+
+
+def started_badly(init: Any) -> Any:
+    """Return a start whose descent is over before it has begun."""
+
+    def at_once(backend: Any, objective: Any, context: Any) -> Any:
+        state = init(backend, objective, context)
+        state.search.start(np.array([P - 3, P - 2, P - 1]))
+        state.search.descend = lambda steps, over: True
+        return state
+
+    return at_once
