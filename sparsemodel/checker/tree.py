@@ -132,8 +132,10 @@ class Tree:
                 and problem.squares
                 and problem.units == np.sum(problem.unit >= 0)
             )
-            if not single or not 0 <= k <= 3 or left.size**k > 6 * _MOST:
+            if not single or not 0 <= k <= 3:
                 raise Refuted("a part has too many supports to have been looked at.")
+            if left.size**k > 6 * _MOST:
+                raise NotChecked(f"a part of which all {k} of {left.size} coordinates are tried")
             return None, least_of_all(problem, fixed, left, k)
         if "at" in record:
             member, taken = self.stages[_natural(record["stage"], len(self.stages))]

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import sparsemodel as sm
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED
@@ -120,3 +121,51 @@ def test_a_proof_with_enumerated_parts_is_verified():
         value = 0.5 * np.mean((sub @ x - y) ** 2) + 0.5e-3 * x @ x
         best = min(best, value)
     assert certificate.bound <= best
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_what_has_no_relaxation_is_enumerated_and_verified(k, intercept):
+    """Fewer rows than columns, no ridge, columns too correlated for bounds on the coefficients."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((7, 9)) + 3.0 * rng.standard_normal((7, 1))
+        y = np.sign(rng.standard_normal(7))
+        w = sm.Variable(9, name="w")
+        shift = sm.Variable(name="b") if intercept else 0.0
+        one = sm.Problem(sm.minimize(sm.squared_loss(A @ w + shift, y)), sm.card(w) <= k)
+        certificate = one.prove()
+        ones = np.ones((7, int(intercept)))
+        best = min(
+            np.sum(np.square(y - B @ np.linalg.lstsq(B, y, rcond=None)[0]))
+            for S in itertools.combinations(range(9), k)
+            for B in [np.column_stack([A[:, S], ones])]
+        )
+        assert certificate.value == pytest.approx(best / 14.0, rel=1e-9)
+        assert certificate.bound == pytest.approx(best / 14.0, rel=1e-6)
+        verify(certificate, one.form)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_best_gain_is_found_in_steps(k):
+    pytest.importorskip("numba")
+    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        c = int(rng.integers(1, 8))
+        B = rng.standard_normal((12, c)) + rng.uniform(0.0, 2.0) * rng.standard_normal((12, 1))
+        m, g = B.T @ B, B.T @ rng.standard_normal(12)
+        chosen, step, gain = np.full(3, -1), int(rng.integers(1, 4)), 0.0
+        for first in range(0, c, step):
+            gain = best_gain(m, g, k, first, min(first + step, c), chosen, gain)
+        gains = {
+            S: g[list(S)] @ np.linalg.solve(m[np.ix_(S, S)], g[list(S)])
+            for q in range(1, min(k, c) + 1)
+            for S in itertools.combinations(range(c), q)
+        }
+        assert gain == pytest.approx(max(gains.values()), rel=1e-8)
+        found = tuple(sorted(int(i) for i in chosen if i >= 0))
+        assert gains[found] == pytest.approx(gain, rel=1e-8)
+        m[0, 0] = -1.0
+        assert best_gain(m, g, k, 0, c, chosen, 0.0) == np.inf

@@ -27,6 +27,9 @@ _MANY = 2.0
 _SMALL, _LARGE = 0.02, 0.5
 """Gaps at the root that need no box, and that leave no doubt about the need."""
 
+_PAIRS = 20_000_000
+"""Pairs of columns that are looked at in less time than bounds on the coefficients take."""
+
 _WORTH = 0.97
 """Share of a large gap that a box may leave at the root: it does far more in the tree."""
 
@@ -39,6 +42,8 @@ def bounds_for_proof(
 ) -> CoefficientBounds | None:
     """Return bounds on the coefficients where a proof gains by them, else None."""
     if objection(form) or form.box is not None or form.sparsity.price > 0.0:
+        return None
+    if _enumerable(form):
         return None
     rows = sum(t.design.shape[0] for t in form.terms)
     at_point = primal(form, x)
@@ -57,6 +62,13 @@ def bounds_for_proof(
         if found > (_WORTH if gap >= _LARGE else 0.8) * gap:
             return None
     return bounds
+
+
+def _enumerable(form: SparseRegression) -> bool:
+    """Return whether supports can all be looked at sooner, and will be, for want of a ridge."""
+    sparsity = form.sparsity
+    loose = bool(np.any(form.ridge[sparsity.counted] == 0.0))
+    return loose and sparsity.budget <= 2 and math.comb(sparsity.units, 2) <= _PAIRS
 
 
 def _gap_without(

@@ -16,6 +16,7 @@ Algorithms*, Theorems 10.3 and 10.4), which the diagonal is lowered by as well.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -29,6 +30,12 @@ from sparsemodel.interfaces import FloatArray, IntArray
 
 LIMIT = 2_000_000
 """Supports up to which a node is enumerated: some milliseconds."""
+
+WHOLE = 5_000_000_000
+"""Supports up to which a problem is that nothing else bounds: some seconds."""
+
+_STEP = 1e8
+"""Supports between two looks at the clock."""
 
 _MOST = 3
 """Coordinates that may be left to choose."""
@@ -44,9 +51,9 @@ class Enumerated:
     """Sorted coordinates of the best support, those that are in among them."""
 
 
-def applies(candidates: int, k: int) -> bool:
+def applies(candidates: int, k: int, limit: int = LIMIT) -> bool:
     """Return whether a node with so many undecided coordinates is small enough."""
-    return 1 <= k <= _MOST and candidates >= 1 and math.comb(candidates, k) <= LIMIT
+    return 1 <= k <= _MOST and candidates >= 1 and math.comb(candidates, k) <= limit
 
 
 def enumerate_supports(
@@ -57,8 +64,9 @@ def enumerate_supports(
     k: int,
     *,
     caution: float = 1.0,
+    deadline: float | None = None,
 ) -> Enumerated | None:
-    """Return the best of all supports of a node; None where a pivot is not positive.
+    """Return the best of all supports of a node; None where a pivot is not positive, or too late.
 
     Parameters
     ----------
@@ -72,13 +80,13 @@ def enumerate_supports(
         How many undecided coordinates may be nonzero, 1 to 3.
     caution
         Multiple of the rounding allowance to subtract.
+    deadline
+        When to give up.
 
     Notes
     -----
     O(C(m, k) + m^2 |in|) for ``m`` undecided coordinates.
     """
-    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
-
     inside = np.concatenate([active[status == IN], balanced])
     rest = active[status == UNDECIDED]
     size = inside.size + k
@@ -113,7 +121,7 @@ def enumerate_supports(
         g -= cross.T @ slopes
         start = math.fsum(np.square(slopes))
     chosen = np.full(_MOST, -1, dtype=np.int64)
-    gain = float(best_gain(np.ascontiguousarray(m), g, k, chosen))
+    gain = _most(np.ascontiguousarray(m), g, k, chosen, deadline)
     if not math.isfinite(gain):
         return None
     gain = (gain + start) * (1.0 + caution * 64.0 * (size + 4.0) * U) + size * TINY
@@ -124,10 +132,23 @@ def enumerate_supports(
     return Enumerated(math.nextafter(bound, -math.inf), support)
 
 
+def _most(m: FloatArray, g: FloatArray, k: int, chosen: IntArray, deadline: float | None) -> float:
+    """Return the largest gain, infinite where it is not known; fills in who has it."""
+    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+
+    gain = 0.0
+    step = max(1, int(_STEP * g.size / math.comb(g.size, k))) if g.size >= k else g.size
+    for first in range(0, g.size, step):
+        if first and deadline is not None and time.perf_counter() >= deadline:
+            return math.inf
+        gain = float(best_gain(m, g, k, first, min(first + step, g.size), chosen, gain))
+    return gain
+
+
 def _scaled(q: Quadratic, scale: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
     """Return a part of the scaled Hessian."""
     part = q.hessian[np.ix_(rows, columns)]
     return np.asarray((part * scale[rows][:, None]) * scale[columns])
 
 
-__all__ = ["LIMIT", "Enumerated", "applies", "enumerate_supports"]
+__all__ = ["LIMIT", "WHOLE", "Enumerated", "applies", "enumerate_supports"]

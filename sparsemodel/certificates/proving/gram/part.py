@@ -15,7 +15,8 @@ from sparsemodel.certificates.arithmetic.rounding import CAUTION
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
-from sparsemodel.certificates.proving.gram.enumeration import applies, enumerate_supports
+from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
+from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.stage import Stage, best_stage
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
@@ -81,6 +82,7 @@ class Gram:
     points: RegressionObjective | None
     """The problem whose points are asked for, where it has bounds of its own."""
     delay: float = 0.0
+    deadline: float | None = None
 
     @classmethod
     def of(cls, form: SparseRegression, points: SparseRegression) -> Gram:
@@ -159,6 +161,7 @@ class GramPart(NodeBounder):
 
     def relax(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return the relaxation by coordinate descent and Newton steps."""
+        self._gram.deadline = aim.deadline
         stage = self._staged(aim.deadline)
         if stage is None:
             return None
@@ -216,12 +219,20 @@ class GramPart(NodeBounder):
     def finish(self, node: Node) -> Finished | None:
         """Return the best of all supports of a node where they are few enough to look at."""
         gram = self._gram
+        # Nothing else bounds a problem that has no relaxation.
+        limit = FEW if node.link is not None else WHOLE
         # On a support where declared bounds hold coefficients the minimum is another one.
-        if gram.points is not None or not applies(int(node.undecided.size), node.k):
+        if gram.points is not None or not applies(int(node.undecided.size), node.k, limit):
             return None
         gram.compiled()
         found = enumerate_supports(
-            gram.q, self._active, self._full(node.status), gram.balanced, node.k, caution=CAUTION
+            gram.q,
+            self._active,
+            self._full(node.status),
+            gram.balanced,
+            node.k,
+            caution=CAUTION,
+            deadline=gram.deadline,
         )
         if found is None:
             return None

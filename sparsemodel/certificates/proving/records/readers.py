@@ -114,7 +114,7 @@ class GramReader(Reader):
 
     def enumerated(self, status: Any, k: int) -> float:
         """Look at every support of a part again."""
-        if not enumeration.applies(int(np.sum(status == UNDECIDED)), k):
+        if not enumeration.applies(int(np.sum(status == UNDECIDED)), k, enumeration.WHOLE):
             raise ValueError("a part has too many supports to have been looked at")
         live = np.sort(np.concatenate([self._counted[status != OUT], self._always]))
         full = np.full(self._form.sparsity.size, IN, dtype=np.int8)
