@@ -217,7 +217,8 @@ def paths(court: Court) -> None:
     a, y = data(court, n, p)
     w, k = sm.Variable(p, name="w"), sm.Parameter(integer=True, name="k")
     loss = pick(court, NUMERICAL[:2])
-    constraints: list[Any] = [sm.card(w, groups=pick(court, (None, None, np.arange(p) // 2))) <= k]
+    groups = pick(court, (None, None, np.arange(p) // 2))
+    constraints: list[Any] = [sm.card(w, groups=groups) <= k]
     if rng.random() < 0.4:
         constraints.append(w[[0]] >= pick(court, (0.5, 1e-3)))
     if rng.random() < 0.2:
@@ -228,7 +229,7 @@ def paths(court: Court) -> None:
     problem = posed(court, lambda: goal, constraints)
     if problem is None:
         return
-    most = p // 2 if constraints[0].groups is not None else min(p, 6)
+    most = p // 2 if groups is not None else min(p, 6)
     ks = range(least, most + 1)
     path = court.ask("path", lambda: problem.path(k, ks), problem)
     if path is None and court.refusals:
