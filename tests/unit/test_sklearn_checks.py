@@ -55,7 +55,14 @@ def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+def _refused(estimator: Any) -> dict[str, str]:
+    """Checks of transformers give targets of zero, which are no positive amounts."""
+    gamma = isinstance(estimator, (SparseGammaRegression, SparseGammaRegressionCV))
+    names = ("data_not_an_array", "general", "preserve_dtypes")
+    return {f"check_transformer_{name}": "zeros in y" for name in names} if gamma else {}
+
+
 @pytest.mark.slow
-@parametrize_with_checks([cls() for cls in MORE])
+@parametrize_with_checks([cls() for cls in MORE], expected_failed_checks=_refused)
 def test_scikit_learn_checks_of_the_others(estimator: Any, check: Any) -> None:
     check(estimator)
