@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 from sparsemodel.testing import referee
+
+# Tests call what runs call, but outside of a run, which would keep small work to one thread.
+threadpool_limits(1)
 
 # Derandomised, so that a failure is the same failure for everybody; no deadline, because a time
 # limit belongs to pytest-timeout and a loaded machine is not a bug.

@@ -42,6 +42,7 @@ from sparsemodel.numerics.precision import (
     spectral_infimum,
     within_bounds,
 )
+from sparsemodel.threads import small_work
 
 _U = 2.0**-53
 
@@ -62,6 +63,7 @@ class Evaluated(NamedTuple):
     upper: float
 
 
+@small_work()
 def certify_precision(
     form: SparsePrecision,
     x: FloatArray,

@@ -44,11 +44,13 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import active_bounds, eigenvalues
+from sparsemodel.threads import small_work
 
 _RELATIVE = 1e-9
 """How far two computations of the same number may differ, as another machine rounds otherwise."""
 
 
+@small_work()
 def verify_precision(
     certificate: Any,
     form: SparsePrecision,
