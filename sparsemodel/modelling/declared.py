@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces import ModelError
+from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
@@ -17,6 +17,7 @@ from sparsemodel.modelling.expressions.parameters import Parameter, parameters_i
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.stand_ins import StandIns, value_of_stand_in, without_stand_ins
 
 
 @final
@@ -31,6 +32,15 @@ class Reading:
     """In the order of their appearance."""
     outer: tuple[Parameter, ...]
     """Parameters inside CVXPY's goal and constraints, whose present values were read."""
+    stand_ins: StandIns = ()
+    """Variables in whose place an expression of others is written."""
+
+    def fill(self, values: tuple[FloatArray, ...]) -> None:
+        """Give all variables their values."""
+        for variable, value in zip(self.variables, values, strict=True):
+            variable.value = value
+        for variable, meaning in self.stand_ins:
+            variable.value = value_of_stand_in(meaning)
 
 
 @final
@@ -81,8 +91,12 @@ class Declared:
     def _read(self) -> Reading:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
         flat = flatten(self._given)
-        variables = collect_variables(goal.objective, flat)
-        return Reading(goal, flat + attributes_of(variables), variables, self._outer)
+        every = flat + attributes_of(collect_variables(goal.objective, flat))
+        found = without_stand_ins(goal.objective, every)
+        if found.stand_ins:
+            goal = Minimize(found.objective)
+        variables = collect_variables(found.objective, found.constraints)
+        return Reading(goal, found.constraints, variables, self._outer, found.stand_ins)
 
     def __repr__(self) -> str:
         if self.missing:

@@ -396,8 +396,7 @@ class Problem:
         return self._outcome, self.solution
 
     def _fill(self, outcome: Outcome) -> None:
-        for variable, value in zip(self.variables, self.layout.split(outcome.x), strict=True):
-            variable.value = value
+        self._declared.reading.fill(self.layout.split(outcome.x))
 
 
 __all__ = ["Problem"]

@@ -149,6 +149,35 @@ def test_a_start_and_another_solve_go_through_the_coordinates():
     assert np.count_nonzero(w.value != W0 + 1.0) <= 2
 
 
+def test_a_variable_may_stand_for_an_expression():
+    center = np.maximum(W0, 0.0)
+    w, d = sm.Variable(P, name="w"), sm.Variable(P, name="d")
+    goal = sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, RIDGE))
+    problem = sm.Problem(goal, d == w - center, sm.card(d) <= 2, d <= 0.4, w.sum() == 0.5)
+    solution = problem.solve()
+    direct = [lambda w: w - center <= 0.4, lambda w: w.sum() == 0.5]
+    v, other = declared(lambda w: sm.card(w - center) <= 2, *direct)
+    assert np.isclose(solution.value, other.solve().value)
+    assert np.allclose(w.value, v.value)
+    assert np.allclose(d.value, w.value - center)
+    assert np.flatnonzero(d.value).tolist() == solution.indices.tolist()
+    assert not judge(problem, solution).faults
+
+    u, jumps = cp.Variable(P), cp.Variable(P - 1, nonneg=True)
+    fit = cp.sum_squares(A @ u - B) + cp.sum_squares(u)
+    sm.Problem(cp.Minimize(fit), [jumps == DIFF @ u, sm.card(jumps) <= 2]).solve()
+    assert np.diff(u.value).min() >= -1e-8
+    assert np.count_nonzero(jumps.value) <= 2
+    assert np.allclose(np.diff(u.value), jumps.value, atol=1e-8)
+
+
+def test_a_variable_with_a_loss_of_its_own_stands_for_itself():
+    w, d = sm.Variable(P), sm.Variable(P)
+    goal = sm.minimize(sm.squared_loss(A @ w, B) + sm.squared_loss(d, np.zeros(P)))
+    problem = sm.Problem(goal, d == w, sm.card(w) <= 2)
+    assert len(problem.variables) == 2
+
+
 @pytest.mark.parametrize(
     ("count", "words"),
     [

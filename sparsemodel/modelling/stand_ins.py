@@ -1,0 +1,153 @@
+"""Variables that stand for an expression of others: ``d == D @ w``, with ``d`` in no loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.comparisons import (
+    Bound,
+    CardinalityConstraint,
+    Constraint,
+    Counted,
+    LinearConstraint,
+    compare,
+)
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.variables import Variable
+
+StandIns: TypeAlias = tuple[tuple[Variable, Affine], ...]
+"""Each such variable with the expression that it stands for."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """A declaration without the variables that stand for expressions."""
+
+    objective: Objective
+    constraints: tuple[Constraint, ...]
+    stand_ins: StandIns
+
+
+def without_stand_ins(objective: Objective, constraints: tuple[Constraint, ...]) -> Elimination:
+    """Write expressions in the place of variables that an equality makes them stand for.
+
+    A variable stands for an expression where it is alone, whole and a vector on one side of an
+    equality, appears in no loss and no ridge, and is only counted or bounded as a whole otherwise.
+    Everything else stays as it was declared.
+    """
+    found = Elimination(objective, constraints, ())
+    for constraint in constraints:
+        if isinstance(constraint, LinearConstraint) and constraint.relation == "==":
+            for piece in constraint.expression.pieces:
+                tried = _eliminated(found, constraint, piece)
+                if tried is not None:
+                    found = tried
+                    break
+    return found
+
+
+def _eliminated(here: Elimination, equality: LinearConstraint, piece: Piece) -> Elimination | None:
+    """Return the declaration with the variable of ``piece`` replaced; None where it cannot be."""
+    variable, expression = piece.variable, equality.expression
+    others = tuple(p for p in expression.pieces if p is not piece)
+    alone = not any(p.variable is variable for p in others) and others
+    whole = piece.bare and piece.rows is None and len(variable.shape) == 1 and piece.factor
+    if not alone or not whole or variable.shape != expression.value_shape():
+        return None
+    if variable.owner is not None or any(_mentions(t, variable) for t in here.objective.terms):
+        return None
+    meaning = Affine(others, expression.offset).times(-1.0 / piece.factor)
+    constraints: list[Constraint] = []
+    for constraint in here.constraints:
+        if constraint is equality:
+            continue
+        rewritten = _rewritten(constraint, variable, meaning)
+        if rewritten is None:
+            return None
+        constraints += rewritten
+    terms: list[Any] = []
+    for term in here.objective.terms:
+        if isinstance(term, Price):
+            counted = _meant(term.counted, variable, meaning)
+            if counted is None:
+                return None
+            term = replace(term, counted=counted)
+        terms.append(term)
+    return Elimination(
+        Objective(tuple(terms), here.objective.constant),
+        tuple(constraints),
+        (*here.stand_ins, (variable, meaning)),
+    )
+
+
+def _mentions(term: Any, variable: Variable) -> bool:
+    """Return whether a loss or a ridge is about a variable, short forms included."""
+    if isinstance(term, Price):
+        return False
+    expression = term.prediction if isinstance(term, LossTerm) else term.expression
+    if not isinstance(expression, Affine):
+        return isinstance(term, (LossTerm, Ridge))  # a short form means any variable
+    return any(piece.variable is variable for piece in expression.pieces)
+
+
+def _rewritten(
+    constraint: Constraint, variable: Variable, meaning: Affine
+) -> tuple[Constraint, ...] | None:
+    """Return a constraint on what the variable stands for; None where it cannot be written."""
+    if isinstance(constraint, CardinalityConstraint):
+        parts = [_meant(part, variable, meaning) for part in constraint.counted]
+        kept = tuple(part for part in parts if part is not None)
+        return (replace(constraint, counted=kept),) if len(kept) == len(parts) else None
+    expression = getattr(constraint, "expression", None)
+    pieces = expression.pieces if isinstance(expression, Affine) else ()
+    if not any(piece.variable is variable for piece in pieces):
+        return (constraint,)
+    if not isinstance(constraint, Bound) or pieces[0].rows is not None:
+        return None
+    made = []
+    if constraint.lower is not None:
+        made.append(compare(meaning, ">=", constraint.lower))
+    if constraint.upper is not None:
+        made.append(compare(meaning, "<=", constraint.upper))
+    return tuple(made)
+
+
+def _meant(part: Counted, variable: Variable, meaning: Affine) -> Counted | None:
+    pieces = part.expression.pieces
+    if not any(piece.variable is variable for piece in pieces):
+        return part
+    if not part.plain or pieces[0].rows is not None:
+        return None
+    return Counted(meaning, part.groups)
+
+
+def value_of_stand_in(meaning: Affine) -> FloatArray:
+    """Return an expression at the values of its variables; rounding next to zero is zero."""
+    total, size = np.zeros(()), np.zeros(())
+    for piece in meaning.pieces:
+        variable = piece.variable
+        x = variable.value if variable.owner is None else np.ravel(variable.owner.value)
+        x = np.asarray(x if piece.rows is None else x[piece.rows], dtype=np.float64)
+        if piece.design is not None:
+            design: Any = piece.design
+            matrix = design.value if isinstance(design, Quantity) else design
+            x = matrix @ x if isinstance(design, Quantity) else matrix.matvec(np.atleast_1d(x))
+        if piece.right is not None:
+            x = x @ piece.right
+        total, size = total + piece.factor * x, size + np.abs(piece.factor * x)
+    offset = meaning.offset
+    if offset is not None:
+        number = np.asarray(offset.value if isinstance(offset, Quantity) else offset)
+        total, size = total + number, size + np.abs(number)
+    largest = np.max(size, initial=0.0)
+    return np.asarray(np.where(np.abs(total) <= 1e-12 * largest, 0.0, total))
+
+
+__all__ = ["StandIns", "value_of_stand_in", "without_stand_ins"]
