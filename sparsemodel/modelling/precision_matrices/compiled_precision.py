@@ -244,7 +244,9 @@ def _the_variable(variables: tuple[Variable, ...]) -> Variable:
     if len(variables) != 1:
         raise ModelError(
             "A precision-matrix problem has one symmetric variable, and this one has "
-            f"{len(variables)} variables."
+            f"{len(variables)} variables. Several matrices with one pattern cannot be declared: "
+            "solve for each by itself, or for one from the pooled covariance, and fix its pattern "
+            "for the others with sm.forbidden_edges."
         )
     return variables[0]
 
