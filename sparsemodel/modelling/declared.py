@@ -17,7 +17,11 @@ from sparsemodel.modelling.expressions.parameters import Parameter, parameters_i
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.stand_ins import StandIns, value_of_stand_in, without_stand_ins
+from sparsemodel.modelling.regression.stand_ins import (
+    StandIns,
+    value_of_stand_in,
+    without_stand_ins,
+)
 
 
 @final
