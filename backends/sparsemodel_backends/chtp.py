@@ -71,6 +71,7 @@ class CHTP(IterativeBackend[CHTPState]):
         "gradient hard thresholding pursuit (Yuan, Li and Zhang 2018) on the Lagrangian"
     )
     guarantee: ClassVar[str] = "the objective falls in every step, and every iterate is feasible"
+    always: ClassVar[str] = guarantee
     purpose: ClassVar[str] = "its steps stay within the constraints"
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, region=True

@@ -72,6 +72,7 @@ class Exhaustive(Backend):
         "the best of all supports, each minimised to its tolerance; certify() proves it where the "
         "problem has a dual bound"
     )
+    always: ClassVar[str] = "the best of all supports, each minimised to its tolerance"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
         smooth=False, price=True, box=True, region=True, limits=True

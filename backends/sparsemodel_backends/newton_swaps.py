@@ -89,6 +89,7 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
         "never worse than its start; with the squared loss the result is optimal under all "
         "exchanges of one coordinate"
     )
+    always: ClassVar[str] = "never worse than its start"
     purpose: ClassVar[str] = "swaps priced by a second-order model lower the objective further"
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Curved,), access=Access.PRODUCTS | Access.COLUMNS, groups=False, matrix=False

@@ -28,6 +28,8 @@ class Declared:
     """One name per feature."""
     classes: tuple[str, ...]
     """Of a classification, in the order of their codes; the last of two is the modelled one."""
+    target: Any
+    """Numbers, or the codes of the classes."""
 
 
 def declare(table: Table, options: ModelOptions, k: int) -> Declared:
@@ -55,7 +57,7 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
         constraints.append(w >= options.lower)
     if options.upper is not None:
         constraints.append(w <= options.upper)
-    return Declared(Problem(minimize(objective), constraints), shown, classes)
+    return Declared(Problem(minimize(objective), constraints), shown, classes, target)
 
 
 def _loss(options: ModelOptions) -> DataFit:

@@ -237,7 +237,7 @@ class RunOptions:
         "return the best found by then", metavar="SECONDS", kind=positive
     )
     seed: int = option("of backends that draw numbers", kind=count, default=0)
-    quiet: bool = flag("no progress on the terminal's error stream")
+    verbose: bool = flag("write to the error stream what each stage does")
 
 
 class OutputFile(NamedTuple):

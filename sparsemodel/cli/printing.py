@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 import warnings
@@ -11,8 +12,6 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from sparsemodel.documents.escaping import visible
-
-_WIDTH = 96
 
 LONGEST = 80
 """Characters of one name that are printed."""
@@ -90,26 +89,8 @@ def heading(text: str) -> None:
 
 def show(text: str, *, indent: str = "  ") -> None:
     """Print sentences, wrapped."""
-    print(textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent))
-
-
-def block(text: str, *, until: str | None = None, indent: str = "  ") -> None:
-    """Print lines as they are, long ones wrapped under their own beginning.
-
-    ``until`` leaves out the line that begins with it, and everything after.
-    """
-    kept = []
-    for line in text.splitlines():
-        if until is not None and line.lstrip().startswith(until):
-            break
-        kept.append(line)
-    for line in "\n".join(kept).strip("\n").splitlines():
-        own = " " * (len(line) - len(line.lstrip()))
-        filled = textwrap.fill(
-            line.strip(), _WIDTH, initial_indent=indent + own, subsequent_indent=indent + own + "  "
-        )
-        # Filling would close up the columns of a table; short lines stay as they are.
-        print((indent + line).rstrip() if len(indent + line) <= _WIDTH else filled)
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
 
 
 def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> str:
@@ -131,7 +112,6 @@ def _styled() -> bool:
 
 __all__ = [
     "LONGEST",
-    "block",
     "cell",
     "distinct",
     "encodable",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,12 +41,21 @@ def with_recipe(certificate: Any, options: Any) -> dict[str, Any]:
 
 
 def save(
-    certificate: Any, options: Any, *, report: Path | None, record: Path | None, overwrite: bool
+    certificate: Any,
+    options: Any,
+    *,
+    report: Path | None,
+    record: Path | None,
+    overwrite: bool,
+    about: Mapping[str, str],
+    data: str,
 ) -> None:
     """Write the certificate for people, and for ``verify`` with the options of its problem."""
     if report is not None:
+        name = "certificate.json" if record is None else record.name
+        command = f"sparsemodel verify {name} --data {Path(data).name}" if record else ""
         with written(report, overwrite=overwrite) as temporary:
-            certificate.save(temporary)
+            certificate.report(temporary, about=about, record=name, command=command)
     if record is not None:
         text = json.dumps(with_recipe(certificate, options), indent=1, ensure_ascii=False)
         write_text(record, text + "\n", overwrite=overwrite)

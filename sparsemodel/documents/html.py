@@ -25,7 +25,7 @@ _MOST = 1000
 def as_html(document: Document) -> str:
     """Return a document as a self-contained page for screen, phone and paper."""
     d = document
-    title = f"{d.title}: {d.subject}" if d.subject else d.title
+    page = f"{d.title}: {d.subject}" if d.subject else d.title
     header = (
         f'<header><p class="kind">{escape(d.kind)}</p>'
         f'<h1><span class="claim {d.mark}">{escape(d.title)}</span></h1>'
@@ -35,12 +35,16 @@ def as_html(document: Document) -> str:
     for section in d.sections:
         content = _blocks(section.blocks)
         if content:
-            heading = f"<h2>{escape(section.title)}</h2>" if section.title else ""
+            title = escape(section.title)
+            heading = f"<h2>{title}</h2>" if title else ""
+            if title and section.folded:
+                content = f"<details><summary>{heading}</summary>{content}</details>"
+                heading = ""
             body.append(f"<section>{heading}{content}</section>")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<title>{escape(page)}</title><style>{STYLE}</style></head>"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
@@ -97,11 +101,14 @@ def _bars(block: Bars) -> str:
     if not block.rows:
         return f"<p>{escape(block.empty)}</p>" if block.empty else ""
     largest = block.scale or max((abs(b.size) for b in block.rows if b.drawn), default=0.0) or 1.0
+    both = any(b.size < 0.0 for b in block.rows if b.drawn)  # to the left and to the right
     rows = []
     for bar in block.rows[:_MOST]:
-        width = 100.0 * min(1.0, abs(bar.size) / largest)
+        width = (50.0 if both else 100.0) * min(1.0, abs(bar.size) / largest)
         sign = "minus" if bar.size < 0.0 else "plus"
-        drawn = f'<i class="{sign}" style="width:{width:.1f}%"></i>' if bar.drawn else ""
+        left = (50.0 - width if bar.size < 0.0 else 50.0) if both else 0.0
+        style = f"margin-left:{left:.1f}%;width:{width:.1f}%"
+        drawn = f'<i class="{sign}" style="{style}"></i>' if bar.drawn else ""
         note = f' <small class="free">{escape(bar.note)}</small>' if bar.note else ""
         rows.append(
             f'<tr><th scope="row">{escape(bar.name)}{note}</th><td class="num">{escape(bar.text)}'
@@ -145,6 +152,7 @@ main{max-width:60rem;margin:2rem auto;padding:2.2rem 2.6rem;background:var(--pap
 border:1px solid var(--line);border-radius:6px}
 h1{margin:.1rem 0 .6rem;font-size:1.9rem;line-height:1.2}
 h2{margin:2.2rem 0 .6rem;font-size:1.05rem;letter-spacing:.01em}
+summary{cursor:pointer}summary h2{display:inline-block}
 .kind{margin:0;color:var(--soft);font-size:.85rem}
 .claim{display:inline-block;padding-left:.7rem;border-left:.4rem solid var(--soft)}
 .claim::first-letter{text-transform:uppercase}
@@ -193,6 +201,7 @@ h1{font-size:1.55rem}.facts th{width:42%}
 .assumptions li{padding-left:0}.assumptions b{position:static;display:block}
 .charts{grid-template-columns:1fr}}
 @media print{body{background:#fff;font-size:10.5pt}main{border:0;margin:0;padding:0;max-width:none}
+details::details-content{content-visibility:visible;block-size:auto}
 section,figure,tr{break-inside:avoid}i{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 """
 

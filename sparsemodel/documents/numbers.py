@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float, digits: int = 6) -> str:
@@ -24,6 +25,21 @@ def side_by_side(one: float, two: float) -> tuple[str, str]:
     return number(one, digits), number(two, digits)
 
 
+def aligned(values: Sequence[float], digits: int = 4) -> list[str]:
+    """Return numbers with the same number of decimals, ``digits`` significant ones in the smallest.
+
+    Numbers of very different sizes are written each on its own.
+
+    >>> aligned([0.913562, -0.5506, 12.0])
+    ['0.9136', '-0.5506', '12.0000']
+    """
+    sizes = [abs(v) for v in values if v != 0.0 and math.isfinite(v)]
+    if not sizes or max(sizes) / min(sizes) > 1e4 or not 1e-4 <= min(sizes) <= 1e6:
+        return [f"{v:.{digits}g}" for v in values]
+    decimals = max(0, digits - 1 - math.floor(math.log10(min(sizes))))
+    return [f"{v:.{decimals}f}" for v in values]
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage with two significant digits."""
     if not math.isfinite(share):
@@ -33,4 +49,4 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.{3 if share >= 0.01 else 2}g} %"
 
 
-__all__ = ["number", "percent", "side_by_side"]
+__all__ = ["aligned", "number", "percent", "side_by_side"]

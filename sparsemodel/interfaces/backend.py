@@ -140,6 +140,8 @@ class Backend(ABC):
     """The paper and algorithm number it implements."""
     guarantee: ClassVar[str] = ""
     """What is proved about it, with the assumptions, in one sentence for ``explain()``."""
+    always: ClassVar[str] = ""
+    """The part of it that needs no assumption on the data, for the short ``explain()``."""
     purpose: ClassVar[str] = ""
     """Why it is run: what its steps do for the objective, in a phrase for ``explain()``."""
     roles: ClassVar[frozenset[Role]] = frozenset()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Effort, Plan, make_plan
 from sparsemodel.compiler.canonical.layout import VariableLayout
-from sparsemodel.documents import as_notebook
+from sparsemodel.documents import as_notebook, as_text
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import (
     Backend,
@@ -144,9 +144,19 @@ class Problem:
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
     @small_work()
-    def explain(self, backend: str | Backend | None = None) -> str:
-        """Return in words what the compiler saw, what it will run, and why not the others."""
-        return str(self.plan(backend))
+    def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
+        """Return in words what will be run, why, what it costs and what is proved; solves nothing.
+
+        Parameters
+        ----------
+        backend
+            What if this one were asked for? As in :meth:`solve`.
+        full
+            Add every fact with its source, the reductions, the theorems with their assumptions,
+            and why each other backend is not taken.
+        """
+        plan = self.plan(backend)
+        return as_text(plan.document()) if full else str(plan)
 
     # ---- solving -----------------------------------------------------------------------------
 

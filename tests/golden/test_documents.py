@@ -221,7 +221,7 @@ def everything() -> Document:
 def rendered(document: Document) -> dict[str, str]:
     """Return a document by the ending of its files; the style sheet is left out."""
     return {
-        "txt": as_text(document) + "\n",
+        "txt": as_text(document, 100) + "\n",
         "md": as_markdown(document),
         "html": as_html(document).replace(STYLE, ""),
         "panel.html": as_notebook(document) + "\n",

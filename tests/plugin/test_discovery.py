@@ -133,7 +133,7 @@ def test_a_backend_that_takes_a_role_and_promises_most_is_chosen_unasked(monkeyp
     monkeypatch.setattr(Forward, "prior", Prior(close=1.0, excess=0.0))
     monkeypatch.setattr(Forward, "purpose", "adds what helps most")
     assert problem.plan().chosen == "forward"
-    assert "adds what helps most" in problem.explain()
+    assert "adds what helps most" in problem.explain(full=True)
     assert "forward" in problem.solve().backend
     monkeypatch.setattr(Forward, "prior", Prior(close=0.0, excess=1.0))
     assert problem.plan().chosen != "forward"

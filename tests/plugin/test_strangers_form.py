@@ -66,8 +66,8 @@ def test_it_is_declared_planned_and_solved(page):
         "sparse_means",
     ]
     assert chosen.plan().chosen == "largest_entries"
-    assert "quadratic" in chosen.explain()
-    assert "is for regressions, not for sparse means" in chosen.explain()
+    assert "quadratic" in chosen.explain(full=True)
+    assert "is for regressions, not for sparse means" in chosen.explain(full=True)
     solution = chosen.solve()
     assert solution.support.tolist() == [0, 2]
     assert solution.value == pytest.approx(np.sum(np.square(TARGET[[1, 3, 4, 5]])))

@@ -151,12 +151,12 @@ def test_reports_are_written_by_ending(certificate, tmp_path):
     for ending, mark in (
         (".html", "<!DOCTYPE html>"),
         (".md", "# Certificate"),
-        (".txt", "GLOBALLY OPTIMAL"),
+        (".txt", "Certificate: globally optimal"),
     ):
         text = certificate.save(tmp_path / f"report{ending}").read_text()
         assert mark in text
         assert "gene 0" in text
-    assert str(certificate).startswith("GLOBALLY OPTIMAL")
+    assert str(certificate).startswith("Certificate: globally optimal")
     with pytest.raises(CertificateError, match="ending"):
         certificate.save(tmp_path / "report.docx")
 

@@ -134,7 +134,7 @@ def test_what_would_take_long_is_brief_unless_somebody_waits() -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_explanation_has_reasons(loss: str) -> None:
     problem = posed(loss)
-    text, plan = problem.explain(), problem.plan()
+    text, plan = problem.explain(full=True), problem.plan()
     assert "Not taken: run when asked for by name" in text
     assert all(len(line) <= 100 for line in text.splitlines() if "solve('" not in line)
     assert {r.backend for r in plan.rejected} | {s.label for s in plan.stages} == set(entries())
@@ -156,7 +156,7 @@ def test_the_explanation_says_what_would_change_it() -> None:
     A = rng.standard_normal((60, 200))
     w = sm.Variable(200, name="w")
     bare = sm.Problem(sm.minimize(sm.squared_loss(A @ w, rng.standard_normal(60))), sm.card(w) <= 9)
-    changing = bare.explain().split("What would change this")[1]
+    changing = bare.explain(full=True).split("What would change this")[1]
     assert "sm.ridge(w, 1e-3)" in changing
 
 
@@ -166,11 +166,11 @@ def test_it_says_what_is_proved_before_and_after() -> None:
     hinge = sm.hinge_loss(A @ w, np.sign(A[:, 0]))
     for goal, ridged in ((hinge, False), (hinge + sm.ridge(w, 0.1), True)):
         problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 6)
-        text = problem.explain()
+        text = problem.explain(full=True)
         assert "What is proved" in text
         assert ("solve('sdiht')" in text) is ridged, "what is advised can be run"
     assert problem.solve("sdiht").backend == "sdiht"
-    text = posed().explain()
+    text = posed().explain(full=True)
     assert "beforehand" not in text
     assert "afterwards" in text
 

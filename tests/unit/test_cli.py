@@ -37,7 +37,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_json(capsys: pytest.CaptureFixture, *line: str) -> dict:
-    assert main(["solve", *line, "--json", "--quiet"]) == 0, capsys.readouterr().err
+    assert main(["solve", *line, "--json"]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
 
 
@@ -87,12 +87,16 @@ def test_units_of_the_columns_do_not_matter(data: Path, capsys: pytest.CaptureFi
 def test_classes_constraints_and_files(data: Path, capsys: pytest.CaptureFixture) -> None:
     line = (
         "solve data.csv --target kind --drop y --loss logistic --k 2 --always d "
-        "--coefficients w.csv --report r.html --certificate c.json --quiet"
+        "--coefficients w.csv --report r.html --certificate c.json"
     )
     status = main(line.split())
     shown = capsys.readouterr().out
     assert status == 0
-    assert "classes: neg (0), pos (1)" in shown
+    assert "neg (0), pos (1)" in shown
+    assert "accuracy on these rows" in shown
+    report = Path("r.html").read_text(encoding="utf-8")
+    assert "sparsemodel verify c.json --data data.csv" in report
+    assert "neg (0), pos (1)" in report
     coefficients = dict(line.split(",") for line in Path("w.csv").read_text().splitlines()[1:])
     assert {"a", "d"} <= set(coefficients)
     assert all(float(v) for n, v in coefficients.items() if n != "name")
@@ -188,7 +192,7 @@ def test_every_error_of_the_tree_has_a_code() -> None:
 
 @pytest.fixture
 def proved(data: Path, capsys: pytest.CaptureFixture) -> Path:
-    line = "solve data.csv --target y --drop kind --k 2 --always e --certificate c.json --quiet"
+    line = "solve data.csv --target y --drop kind --k 2 --always e --certificate c.json"
     assert main(line.split()) == 0
     capsys.readouterr()
     return Path("c.json")
@@ -278,7 +282,7 @@ def test_the_demonstration_writes_new_files_only(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("report.html").write_text("mine", encoding="utf-8")
-    assert main(["demo"]) == 0
+    assert main(["demo", "--output", "."]) == 0
     shown = capsys.readouterr().out
     assert "Plan" in shown
     assert "gene_" in shown

@@ -123,9 +123,9 @@ def test_names_beyond_the_encoding_of_the_output_are_escaped(tmp_path: Path, enc
     file = tmp_path / "größe.csv"
     rows = "\n".join(f"{i},{i % 3},{2 * i}" for i in range(12))
     file.write_text(f"größe,漢字,y\n{rows}\n", encoding="utf-8")
-    ended = shell("solve *.csv --target y --k 2 --quiet", tmp_path, encoding)
+    ended = shell("solve *.csv --target y --k 2", tmp_path, encoding)
     assert ended.returncode == 0, ended.stderr
-    refused = shell("solve *.csv --target z --k 2 --quiet", tmp_path, encoding)
+    refused = shell("solve *.csv --target z --k 2", tmp_path, encoding)
     assert refused.returncode == 2
     assert "has no column" in refused.stderr
 

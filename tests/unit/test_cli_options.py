@@ -20,13 +20,13 @@ from sparsemodel.cli.options import RegressionOptions
 from sparsemodel.cli.parser import COMMANDS, Common
 
 LINES = (
-    "solve d.csv --target y --k 2 --certificate c.json --report r.html --quiet",
+    "solve d.csv --target y --k 2 --certificate c.json --report r.html",
     "solve d.csv --target y --k 2 --no-certificate --json",
     "path d.csv --target y --ks 0:3 --select cv --table t.csv",
     "explain d.csv --target y --k 2",
     "verify c.json --data d.csv",
-    "precision d.csv --edges 2 --certificate g.json --quiet",
-    "precision d.csv --among 0:3 --json --no-certificate --quiet",
+    "precision d.csv --edges 2 --certificate g.json",
+    "precision d.csv --among 0:3 --json --no-certificate",
     "verify g.json --data d.csv",
     "backends nhtp --json",
     "backends nobody",
@@ -128,7 +128,7 @@ def test_a_parsed_line_is_typed_at_once() -> None:
 def test_options_of_a_regression_are_refused_for_a_graph(
     folder: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    assert main(["precision", "d.csv", "--edges", "2", "--certificate", "g.json", "--quiet"]) == 0
+    assert main(["precision", "d.csv", "--edges", "2", "--certificate", "g.json"]) == 0
     assert (
         main(["verify", "g.json", "--data", "d.csv", "--k", "3", "--loss", "huber"]) == Exit.USAGE
     )
@@ -136,7 +136,7 @@ def test_options_of_a_regression_are_refused_for_a_graph(
 
 
 def test_the_cross_check_is_made(folder: Path, capsys: pytest.CaptureFixture) -> None:
-    line = "solve d.csv --target y --k 2 --ridge 0.1 --certificate c.json --quiet"
+    line = "solve d.csv --target y --k 2 --ridge 0.1 --certificate c.json"
     assert main(line.split()) == 0
     capsys.readouterr()
     assert main(["verify", "c.json", "--data", "d.csv"]) == 0
@@ -145,7 +145,7 @@ def test_the_cross_check_is_made(folder: Path, capsys: pytest.CaptureFixture) ->
     assert "cross-check" in capsys.readouterr().out
     assert main(["verify", "c.json", "--data", "d.csv", "--cross-check", "--json"]) == 0
     assert "is not above it" in json.loads(capsys.readouterr().out)["checked"]["cross-check"]
-    assert main(["precision", "d.csv", "--edges", "1", "--certificate", "g.json", "--quiet"]) == 0
+    assert main(["precision", "d.csv", "--edges", "1", "--certificate", "g.json"]) == 0
     assert main(["verify", "g.json", "--data", "d.csv", "--cross-check"]) != Exit.OK
     assert "regressions" in capsys.readouterr().err
 
@@ -158,9 +158,9 @@ def test_dependent_columns_are_named(folder: Path, capsys: pytest.CaptureFixture
         table = np.column_stack([X, built, 2020.0 - built]) * scale
         rows = "\n".join(",".join(map(repr, row)) for row in table.tolist())
         (folder / "e.csv").write_text(f"a,b,c,d,built,age\n{rows}\n", encoding="utf-8")
-        assert main(["precision", "e.csv", "--edges", "2", "--quiet"]) == Exit.DATA
+        assert main(["precision", "e.csv", "--edges", "2"]) == Exit.DATA
         assert "built and age are linearly dependent" in capsys.readouterr().err
         for remedy in ("--drop age", "--shrinkage 0.1"):
-            line = f"precision e.csv --edges 2 --quiet --no-certificate {remedy}"
+            line = f"precision e.csv --edges 2 --no-certificate {remedy}"
             assert main(line.split()) == 0, capsys.readouterr().err
     capsys.readouterr()

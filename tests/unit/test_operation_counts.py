@@ -215,7 +215,7 @@ def test_a_plan_ends_when_the_support_stands_out() -> None:
     solution = problem.solve()
     assert solution.support.tolist() == list(range(10))
     assert solution.passes <= 3.0
-    assert "ends early" in problem.explain()
+    assert "ends early" in problem.explain(full=True)
 
 
 def test_the_share_that_stands_out_is_that_of_exact_exchanges() -> None:

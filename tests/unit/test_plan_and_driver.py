@@ -33,7 +33,7 @@ def test_plan_without_solving(data) -> None:
     names = {stage.label for stage in plan.stages} | {r.backend for r in plan.rejected}
     assert names == {info.name for info in sm.available_backends() if info.available}
     assert all(r.reasons for r in plan.rejected)
-    text = problem.explain()
+    text = problem.explain(full=True)
     assert plan.chosen in text
     assert "squared_loss" in text
     assert "at most 3 of 60" in text

@@ -240,18 +240,18 @@ def test_the_command_line(tmp_path: Path, capsys) -> None:
     X = observations()
     np.savetxt(data, X, delimiter=",", header="a,b,c,d,e,f", comments="")
     files = ["--certificate", str(tmp_path / "graph.json"), "--report", str(tmp_path / "g.html")]
-    assert main(["precision", str(data), "--edges", "5", "--correlation", "--quiet", *files]) == 0
-    assert "WITHIN GAP" in capsys.readouterr().out
+    assert main(["precision", str(data), "--edges", "5", "--correlation", *files]) == 0
+    assert "of what edges can explain is missing" in capsys.readouterr().out
     assert main(["verify", str(tmp_path / "graph.json"), "--data", str(data)]) == 0
     out = capsys.readouterr().out
     assert "verified: within gap" in out
     assert "--edges=5 --correlation" in out
-    chosen = ["--among", "0:10:5", "--certificate", str(tmp_path / "chosen.json"), "--quiet"]
+    chosen = ["--among", "0:10:5", "--certificate", str(tmp_path / "chosen.json")]
     assert main(["precision", str(data), *chosen]) == 0
     assert "5 edges of 0 to 10 by ebic" in capsys.readouterr().out
     assert main(["verify", str(tmp_path / "chosen.json"), "--data", str(data)]) == 0
     assert "--edges=5" in capsys.readouterr().out
-    assert main(["precision", str(data), "--edges", "5", "--among", "0:5", "--quiet"]) == 2
+    assert main(["precision", str(data), "--edges", "5", "--among", "0:5"]) == 2
     capsys.readouterr()
     X[0, 0] += 0.1
     np.savetxt(data, X, delimiter=",", header="a,b,c,d,e,f", comments="")

@@ -50,7 +50,7 @@ def test_what_would_take_long_is_named_and_runs_when_somebody_waits() -> None:
 
 def test_the_explanation_has_reasons() -> None:
     problem = posed()
-    text, plan = problem.explain(), problem.plan()
+    text, plan = problem.explain(full=True), problem.plan()
     assert "order 25" in text
     assert "memory of a solve" in text
     for rejection in plan.rejected:

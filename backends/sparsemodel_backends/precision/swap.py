@@ -83,6 +83,7 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     name: ClassVar[str] = "precision_swap"
     reference: ClassVar[str] = "splicing (Zhu et al., PNAS 2020) with exact one-edge scores"
     guarantee: ClassVar[str] = "never worse than its start"
+    always: ClassVar[str] = guarantee
     purpose: ClassVar[str] = "exchanges shrinking blocks of edges by exact one-edge gains"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON, Role.GREEDY})
     prior: ClassVar[Prior | None] = Prior(close=0.55, excess=0.007)

@@ -35,7 +35,7 @@ _SENTENCES = {
     "{nats} nats per sample.",
     "stationary": "The matrix is the best one with these edges. No matrix with as many edges is "
     "better by more than {nats} nats per sample.",
-    "none": "Nothing is proved about this matrix but the bound below.",
+    "none": "There is no guarantee beyond the lower bound below.",
 }
 
 
@@ -166,7 +166,7 @@ class Edge:
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PrecisionCertificate(SearchedCertificate):
     """What is proved about a sparse precision matrix, with everything needed to check it again.
 
@@ -263,6 +263,16 @@ class PrecisionCertificate(SearchedCertificate):
                 return f"line 'witness.{line}' does not fit a matrix with entries {self.x.shape}."
         return ""
 
+    def title(self) -> str:
+        """Return the claim in a few words."""
+        if self.claim is Claim.OPTIMAL:
+            return "globally optimal"
+        if self.claim is Claim.WITHIN_GAP:
+            return f"at most {percent(self.open_share)} of what edges can explain is missing"
+        if self.claim is Claim.STATIONARY:
+            return "the best matrix with these edges"
+        return "nothing is proved"
+
     def headline(self) -> str:
         """Return the claim in a sentence, with the gap where there is one."""
         if not math.isfinite(self.bound):
@@ -275,16 +285,16 @@ class PrecisionCertificate(SearchedCertificate):
     def _numbers(self) -> list[tuple[str, str]]:
         value, bound = side_by_side(self.value, self.bound)
         rows = [
-            ("objective P", value),
-            ("lower bound D", bound if math.isfinite(self.bound) else "none"),
+            ("objective", value),
+            ("lower bound", bound if math.isfinite(self.bound) else "none"),
         ]
         if math.isfinite(self.gap):
             nats = f"{number(self.nats_per_sample, 3)} nats per sample"
             trivial = number(0.5 * self.trivial_gap / self.weight, 3)
             rows += [
-                ("gap P - D", f"{number(self.gap, 3)}, {nats}"),
-                ("gap without sparsity", f"{trivial} nats per sample, for any method"),
-                ("open", f"{percent(self.open_share)} of {self.MEASURE}"),
+                ("gap", f"{number(self.gap, 3)}, {nats}"),
+                ("gap to any matrix", f"{trivial} nats per sample, were all edges allowed"),
+                ("share of the gap", f"{percent(self.open_share)} of {self.MEASURE}"),
             ]
         within = number(0.5 * self.restricted_gap / self.weight, 3)
         return [

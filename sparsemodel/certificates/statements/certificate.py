@@ -14,7 +14,7 @@ from sparsemodel.certificates.statements.frame import SearchedCertificate
 from sparsemodel.certificates.statements.problem_facts import ProblemFacts
 from sparsemodel.certificates.statements.stationarity import Stationarity
 from sparsemodel.documents import Bar, Bars, Chart, Facts, Section, Series
-from sparsemodel.documents.numbers import number, percent, side_by_side
+from sparsemodel.documents.numbers import aligned, number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
 
 _TOLERANCE = 1e-2
@@ -60,7 +60,7 @@ class Progress(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Certificate(SearchedCertificate):
     """What is proved about a point, with everything needed to check it again.
 
@@ -131,58 +131,72 @@ class Certificate(SearchedCertificate):
         far = [j for j in self.names if j >= shape[0]]
         return f"line 'names' names coordinate {far[0]}, and there are {shape[0]}." if far else ""
 
+    def title(self) -> str:
+        """Return the claim in a few words."""
+        match self.claim:
+            case Claim.OPTIMAL:
+                return "globally optimal"
+            case Claim.WITHIN_GAP if self._as_asked():
+                return f"optimal within the requested tolerance of {percent(self.target)}"
+            case Claim.WITHIN_GAP if self.relative_gap < 1.0:
+                return f"at most {percent(self.relative_gap)} from the best possible model"
+            case Claim.WITHIN_GAP:
+                return "the best possible model may be far better"
+            case Claim.STATIONARY:
+                return "the best model with these features; nothing is known of others"
+        return self.claim.value if self.claim is Claim.ZERO else "nothing is proved"
+
     def headline(self) -> str:
-        """Return the claim in a sentence, with the gap where there is one."""
-        claim = self.claim
+        """Return the claim in a sentence, with the numbers behind it."""
+        claim, value, bound = self.claim, *side_by_side(self.value, self.bound)
         if claim is Claim.WITHIN_GAP:
-            return self._within()
+            return f"No {self._model()} has an objective below {bound}. This one has {value}."
         if claim is Claim.OPTIMAL and self.relative_gap > 0.0:
-            return "No feasible point is better than this one, up to the accuracy printed below."
+            return f"No {self._model()} is better than this one, up to the accuracy printed below."
         weak = claim in (Claim.STATIONARY, Claim.NONE) and not self.violations
         if weak and math.isfinite(self.bound):
             # As files of the first version say it: the claim is weaker than the numbers.
-            return f"No feasible point has an objective below {number(self.bound)}."
+            return f"No {self._model()} has an objective below {number(self.bound)}."
         return claim.sentence
 
-    def _within(self) -> str:
-        share = percent(self.relative_gap)
-        if self.relative_gap >= 1.0:
-            return (
-                f"No feasible point has an objective below {number(self.bound)}, which is {share} "
-                "of the objective's size away."
-            )
-        known = f"no feasible point is better than this one by more than {share}."
-        if self.proof is not None and self.relative_gap <= self.target <= _TOLERANCE:
-            return f"Optimal within the requested tolerance of {percent(self.target)}: {known}"
-        return known[0].upper() + known[1:]
+    def _model(self) -> str:
+        """Return what the claim compares with: what keeps the same constraints."""
+        p = self.problem
+        bounded = p.price > 0.0 or p.box != "none" or p.region != "none"
+        if bounded:
+            return "model within these constraints"
+        units = "groups" if p.grouped else "rows" if len(p.shape) > 1 else "coefficients"
+        return f"model with at most {p.k} of {p.units + (p.forced or 0)} nonzero {units}"
+
+    def _as_asked(self) -> bool:
+        return self.proof is not None and self.relative_gap <= self.target <= _TOLERANCE
 
     def _numbers(self) -> list[tuple[str, str]]:
         value, bound = side_by_side(self.value, self.bound)
         known = math.isfinite(self.bound)
         rows = [
-            ("objective P", value),
-            ("lower bound D", bound if known else f"none ({self.bound_reason})"),
+            ("objective", value),
+            ("lower bound", f"{bound} ({self.bound_method})" if known else "none"),
+            *([] if known else [("why none", self.bound_reason)]),
         ]
         if math.isfinite(self.gap):
-            rows += [
-                ("gap P - D", number(self.gap, 3)),
-                ("relative gap", percent(self.relative_gap)),
-            ]
+            share = percent(self.relative_gap)
+            rows.append(("gap", f"{number(self.gap, 3)}, {share} of the objective"))
         return [
             *rows,
             ("objective at zero", number(self.null_value)),
             ("rounding allowance", f"{number(self.allowance, 2)} (already in the gap)"),
-            ("bound from", self.bound_method),
         ]
 
     def _sizes(self) -> tuple[str, Bars]:
         chosen, rows = set(self.support), []
-        for j, name in self.names.items():
+        single = aligned([float(self.x[j]) for j in self.names]) if self.x.ndim == 1 else None
+        for index, (j, name) in enumerate(self.names.items()):
             entry = self.x[j]
             size = float(entry) if self.x.ndim == 1 else float(np.linalg.norm(entry))
-            digits = 6 if self.x.ndim == 1 else 4
-            text = ", ".join(f"{v:.{digits}g}" for v in np.atleast_1d(entry).tolist())
-            note = "" if j in chosen else "always in"
+            parts = (f"{v:.4g}" for v in np.atleast_1d(entry).tolist())
+            text = ", ".join(parts) if single is None else single[index]
+            note = "" if j in chosen else "not counted"
             rows.append(Bar(name, size, text, j in chosen, note))
         rows.sort(key=lambda bar: (not bar.drawn, -abs(bar.size), bar.name))
         return "Coefficients", Bars(rows, empty="All coefficients are zero.")
@@ -190,7 +204,7 @@ class Certificate(SearchedCertificate):
     def _details(self) -> tuple[Section, ...]:
         facts = Facts(self.stationarity.rows(self.claim), ("quantity", "value"))
         data = Facts(self.problem.fingerprints())
-        return Section("First-order facts", (facts,)), Section("Data", (data,))
+        return Section("First-order facts", (facts,)), Section("Fingerprints of the data", (data,))
 
     def _origin(self) -> list[tuple[str, str]]:
         summary = [
@@ -215,7 +229,7 @@ class Certificate(SearchedCertificate):
                 (Series("objective", steps, above, "value"),),
                 title="objective above the bound, by iteration",
                 x_label="iteration",
-                y_label="objective - D" if known else "objective - final objective",
+                y_label="objective - bound" if known else "objective - final objective",
                 caption="Distance of the objective from the bound in each iteration of "
                 f"{self.backend}.",
                 log=True,

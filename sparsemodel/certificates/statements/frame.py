@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -29,12 +29,14 @@ from sparsemodel.documents import (
     Document,
     Facts,
     Gauge,
+    Items,
     Paragraph,
     Section,
     as_notebook,
     as_text,
 )
 from sparsemodel.documents.numbers import number, percent, side_by_side
+from sparsemodel.documents.text import WIDTH
 from sparsemodel.interfaces import CertificateError, FloatArray
 
 VERSION = 2
@@ -50,15 +52,20 @@ _CHECK_MARKS = {"checked": "yes", "taken on trust": "trust", "FAILS": "no"}
 
 _ORIGIN = "Origin, in the words of the certificate's writer (verify() does not check it)"
 
-_AGAIN = Paragraph(
-    "To check every number again from your own data, save the certificate as certificate.json, "
-    'declare the problem again and call verify("certificate.json", problem.form). What the command '
-    "line saved, sparsemodel verify certificate.json --data DATA checks.",
-    (
-        'verify("certificate.json", problem.form)',
-        "sparsemodel verify certificate.json --data DATA",
-    ),
-)
+
+def _again(record: str, command: str) -> Paragraph:
+    """Return how to check a certificate that is saved under a name."""
+    call = f'verify("{record}", problem.form)'
+    text = (
+        "To check every number again from your own data: declare the problem again and call "
+        f"{call} with the certificate saved as {record}."
+    )
+    if command:
+        return Paragraph(f"To check every number again from the data: {command}", (command,))
+    return Paragraph(text, (call,))
+
+
+_MORE = 'certificate.save("report.html"), or .md or .txt, writes the rest of it.'
 
 
 class ProblemFrame(Protocol):
@@ -73,7 +80,12 @@ class ProblemFrame(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+def _moment(created: str) -> str:
+    """Return a date and time for reading; a text that is none as it stands."""
+    return created.replace("T", " ").replace("+00:00", " UTC")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CertificateFrame(ABC):
     """What is proved about a point, whatever the kind of problem.
 
@@ -147,7 +159,7 @@ class CertificateFrame(ABC):
         return [
             *([("found by", self.backend)] if self.backend else []),
             ("gap asked for", f"{percent(self.target)} of {self.MEASURE}"),
-            ("certified", f"{self.created}, {number(self.seconds, 2)} s"),
+            ("certified", f"{_moment(self.created)}, in {number(self.seconds, 2)} s"),
             ("versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
         ]
 
@@ -155,21 +167,45 @@ class CertificateFrame(ABC):
         """Return pictures of how it was found."""
         return ()
 
-    def document(self) -> Document:
-        """Return what is said of the certificate, for every renderer."""
+    @abstractmethod
+    def title(self) -> str:
+        """Return the claim in a few words for people who have not read about claims."""
+
+    def document(
+        self,
+        *,
+        about: Mapping[str, str] | None = None,
+        record: str = "certificate.json",
+        command: str = "",
+    ) -> Document:
+        """Return what is said of the certificate, for every renderer.
+
+        Parameters
+        ----------
+        about
+            Lines about the data and the fit that stand first; no verification reads them.
+        record
+            The name under which the certificate itself is saved.
+        command
+            The command that verifies it, if there is one.
+        """
         title, sizes = self._sizes()
         checks = tuple(Check(a.text, a.word, _CHECK_MARKS[a.word]) for a in self.assumptions)
-        numbers = Facts(self._numbers(), ("quantity", "value"))
+        numbers = Facts([("claim", self.claim.value), *self._numbers()], ("quantity", "value"))
+        again = _again(record, command)
         return Document(
             kind="Certificate",
-            title=self.claim.value,
+            title=self.title(),
             headline=self.headline(),
             subject=self.problem.sentence(),
             mark=_MARKS.get(self.claim, "plain"),
             sections=(
+                Section("Data and fit", (Facts([*(about or {}).items()]),), folded=False),
                 Section("Numbers", (*self._gauge(), numbers), folded=False),
-                Section(f"{title} ({len(sizes.rows)})", (sizes,)),
-                Section(f"What it rests on ({len(checks)})", (Checklist(checks), _AGAIN)),
+                Section(f"{title} ({len(sizes.rows)})", (sizes,), folded=False),
+                Section(
+                    f"What it rests on ({len(checks)})", (Checklist(checks), again), folded=False
+                ),
                 *self._details(),
                 Section(_ORIGIN, (Facts(self._origin()), *self._pictures())),
             ),
@@ -182,16 +218,24 @@ class CertificateFrame(ABC):
         share = min(1.0, max(0.0, self.gap / (self.null_value - self.bound)))
         value, bound = side_by_side(self.value, self.bound)
         null = f"objective {self.WITHOUT}"
-        marks = (("lower bound D", bound), ("objective P", value), (null, number(self.null_value)))
-        label = f"the gap is {percent(share)} of the range from the bound to the {null}"
+        marks = (("lower bound", bound), ("this model", value), (null, number(self.null_value)))
+        label = f"{percent(share)} of the range from the lower bound to the {null} is open"
         caption = (
-            f"The filled part is what is not settled: {percent(share)} of that range. Nothing "
-            "feasible lies to the left of D."
+            "The best possible objective lies in the dark part, between the lower bound and the "
+            "objective of this model; no model lies to the left of the bound."
         )
+        if self.claim is Claim.OPTIMAL:
+            caption = "The gap is closed: the lower bound and the objective agree."
         return (Gauge(share, label, marks, caption),)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title()}>"
+
     def __str__(self) -> str:
-        return as_text(self.document())
+        found = self.document()
+        shown = (section for section in found.sections if not section.folded)
+        more = Section("", (Items((_MORE,)),))
+        return as_text(replace(found, sections=(*shown, more)))
 
     def _repr_html_(self) -> str:
         return as_notebook(self.document())
@@ -204,28 +248,45 @@ class CertificateFrame(ABC):
         """Return the certificate as the text of a ``.json`` file."""
         return json_text(self.to_dict())
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, about: Mapping[str, str] | None = None) -> Path:
         """Write the certificate and return where; the ending of the name says how.
 
         ``.json`` holds everything and can be loaded and verified again; ``.html``, ``.md`` and
         ``.txt`` are reports for people. The file appears whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to.
+        about
+            Lines that reports begin with, ``{"data": "golub, 38 patients"}`` for instance; files
+            of certificates do not hold them.
 
         Raises
         ------
         CertificateError
             When the ending is none of these.
         """
+        return save(path, self._writers(self.document(about=about)))
+
+    def report(
+        self, path: str | os.PathLike[str], *, about: Mapping[str, str], record: str, command: str
+    ) -> Path:
+        """Write a report beside a certificate that is saved as ``record``; see :meth:`document`."""
+        document = self.document(about=about, record=record, command=command)
+        return save(path, self._writers(document))
+
+    def _writers(self, document: Document) -> dict[str, Callable[[], str]]:
         from sparsemodel.documents.html import as_html
         from sparsemodel.documents.markdown import as_markdown
 
-        writers: dict[str, Callable[[], str]] = {
-            ".htm": lambda: as_html(self.document()),
-            ".html": lambda: as_html(self.document()),
+        return {
+            ".htm": lambda: as_html(document),
+            ".html": lambda: as_html(document),
             ".json": self.to_json,
-            ".md": lambda: as_markdown(self.document()),
-            ".txt": lambda: f"{self}\n",
+            ".md": lambda: as_markdown(document),
+            ".txt": lambda: as_text(document, WIDTH) + "\n",
         }
-        return save(path, writers)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -302,7 +363,7 @@ class CertificateFrame(ABC):
         return ""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SearchedCertificate(CertificateFrame):
     """A certificate with the record of a branch-and-bound proof, where there was one.
 

@@ -83,16 +83,17 @@ class Stationarity:
             return [("gradient", "the loss has none everywhere; only the bound speaks")]
         on = f"{number(self.residual, 2)} of that without coefficients"
         rows = [("gradient on the support", on)]
+        if claim is Claim.OPTIMAL and not self.optimal_at_sight:
+            return rows  # proved otherwise: what these facts alone would prove is beside the point
         if np.isfinite(self.step):
-            step = number(self.step, 3)
-            rows.append(("smallest coefficient / largest other gradient", step))
+            rows.append(("smallest coefficient / largest other gradient", number(self.step, 3)))
         if np.isfinite(self.threshold):
             needed = "not reached"
             if self.optimal_at_sight:
                 proved = claim is Claim.OPTIMAL
-                needed = "reached: optimal at sight" if proved else "reached, to first order"
+                needed = "reached: this alone proves it" if proved else "reached, to first order"
             known = f"{number(self.threshold, 3)} ({needed})"
-            rows.append(("that proves optimality from", known))
+            rows.append(("threshold that would prove optimality", known))
         return rows
 
 

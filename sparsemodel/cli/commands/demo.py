@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import textwrap
 import time
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import sparsemodel as sm
 from sparsemodel.cli.declaring import option
 from sparsemodel.cli.exits import Exit, OutputError
 from sparsemodel.cli.files import free_names, written
-from sparsemodel.cli.printing import block, heading, show
+from sparsemodel.cli.printing import heading, show
 from sparsemodel.interfaces import SparseRegression
 
 NAME = "demo"
@@ -21,7 +22,7 @@ SUMMARY = "a problem from end to end, on real data"
 DESCRIPTION = """\
 Declare, explain, solve and certify a sparse classification problem on real data that come with
 the package: 38 leukaemia patients, 3051 genes, two types of leukaemia. Takes a few seconds and
-writes a report and a certificate; nothing is overwritten.
+writes a report and a certificate to a temporary folder; nothing is overwritten.
 """
 EPILOG = """\
 examples:
@@ -45,12 +46,12 @@ problem = sm.Problem(
 class Options:
     """Where the files go."""
 
-    output: Path = option(
-        "where report.html and certificate.json go (default: the current folder); "
+    output: Path | None = option(
+        "where report.html and certificate.json go (default: a new temporary folder); "
         "they get a number when there are such files already",
         metavar="FOLDER",
         kind=Path,
-        default=Path(),
+        default=None,
     )
 
 
@@ -58,7 +59,7 @@ def run(options: Options) -> int:
     """Run the demonstration."""
     from sparsemodel.certificates import verify
 
-    folder = options.output
+    folder = options.output or Path(tempfile.mkdtemp(prefix="sparsemodel-demo-"))
     if not folder.is_dir():
         raise OutputError(f"There is no folder {folder}; create it first.")
     began = time.perf_counter()
@@ -79,21 +80,16 @@ def run(options: Options) -> int:
         sm.card(w) <= 10,
     )
 
-    heading("3. print(problem.explain()): what the compiler saw, and what it will run")
-    plan = problem.plan()
-    block(str(plan), until="Not taken")
-    show(
-        f"{len(plan.rejected)} other backends are not taken, each for a reason that explain() "
-        "prints."
-    )
+    heading("3. print(problem.explain()): what will run, and why")
+    print(textwrap.indent(problem.explain(), "  "))
 
-    heading("4. solution = problem.solve()")
+    heading("4. print(problem.solve())")
     solution = problem.solve()
-    block("\n".join(str(solution).splitlines()[:3]))  # the certificate has the coefficients
+    print(textwrap.indent(str(solution), "  "))
 
     heading("5. certificate = problem.certify(): how much better could any other answer be?")
     certificate = problem.certify()
-    block(str(certificate), until="found by")
+    show(f"{certificate.title().capitalize()}. {certificate.headline()}")
 
     heading("6. The files")
     report, record = free_names(folder, ("report.html", "certificate.json"))

@@ -10,17 +10,18 @@ from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
 from sparsemodel.cli.options import DATA, RegressionOptions
+from sparsemodel.documents import as_text
 
 NAME = "explain"
 USAGE = "explain DATA --target COLUMN --k K [options]"
 SUMMARY = "say what would be solved, by which backend, and why"
 DESCRIPTION = """\
-Read the data and print what the compiler sees in the problem, the backend it would take, and for
-each of the others why not. Nothing is solved.
+Read the data and print which backend would run, why, and what it costs. Nothing is solved.
 """
 EPILOG = """\
-example:
+examples:
   sparsemodel explain houses.csv --target price --k 8
+  sparsemodel explain houses.csv --target price --k 8 --full
 """
 
 
@@ -32,6 +33,7 @@ class Options:
     data: str = positional("DATA", DATA)
     problem: RegressionOptions = part()
     backend: str | None = option("what if this one were asked for?", metavar="NAME")
+    full: bool = flag("add all facts, the theorems, and why not the other backends")
     json: bool = flag("print the plan as JSON")
 
 
@@ -41,7 +43,10 @@ def run(options: Options) -> int:
     k = problem.limit()
     declared = declare(problem.file.read(options.data, problem.columns), problem.model, k)
     plan = declared.problem.plan(options.backend)
-    print(to_json(plan.to_dict()) if options.json else plan)
+    if options.json:
+        print(to_json(plan.to_dict()))
+    else:
+        print(as_text(plan.document()) if options.full else plan)
     return Exit.OK
 
 

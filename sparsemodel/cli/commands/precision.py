@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -25,14 +24,13 @@ from sparsemodel.cli.options import (
     ks_of,
     output_file,
 )
-from sparsemodel.cli.printing import cell, distinct, noted
+from sparsemodel.cli.printing import cell, distinct, noted, show
 from sparsemodel.cli.printing import table as columns
 from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import save
 from sparsemodel.cli.records import finite
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.modelling.precision_matrices.covariance import dependence
-from sparsemodel.reporting.progress import is_watched
 
 NAME = "precision"
 USAGE = "precision DATA --edges K | --among KS [options]"
@@ -172,7 +170,7 @@ def run(options: Options) -> int:
         effort=options.run.effort,
         seed=options.run.seed,
         time_limit=options.run.time_limit,
-        verbose=not options.run.quiet and is_watched(sys.stderr),
+        verbose=options.run.verbose,
     )
     certificate: Any = None if output.no_certificate else problem.certify()
     if certificate is not None:
@@ -184,6 +182,8 @@ def run(options: Options) -> int:
             report=output.report,
             record=output.certificate,
             overwrite=output.overwrite,
+            about={"data": f"{Path(options.data).name}, {table.X.shape[0]} rows"},
+            data=options.data,
         )
     edges = sorted(
         ((a, b, data["weight"]) for a, b, data in solution.graph().edges(data=True)),
@@ -200,7 +200,8 @@ def run(options: Options) -> int:
         print(chosen.words)
     _print(solution, problem.form.order, edges)
     if certificate is not None:
-        print(f"\n{certificate}")
+        print("\ncertified")
+        show(f"{certificate.title()}. {certificate.headline()}")
     for file in output.files():
         if file.path is not None:
             print(f"{file.option.removeprefix('--')}: {file.path}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -21,8 +20,8 @@ from sparsemodel.cli.options import (
     output_file,
 )
 from sparsemodel.cli.recording import save
-from sparsemodel.cli.records import certificate_record, coefficient_csv, solution_record
-from sparsemodel.reporting.progress import is_watched
+from sparsemodel.cli.records import certificate_record, coefficient_csv, fit_of, solution_record
+from sparsemodel.documents import Document, Facts, Section, as_text
 
 NAME = "solve"
 USAGE = "solve DATA --target COLUMN --k K [options]"
@@ -92,12 +91,13 @@ def run(options: Options) -> int:
         effort=how.effort,
         seed=how.seed,
         time_limit=how.time_limit,
-        verbose=not how.quiet and is_watched(sys.stderr),
+        verbose=how.verbose,
     )
     certificate = None if output.no_certificate else problem.certify()
     if output.coefficients is not None:
         text = coefficient_csv(declared, solution)
         write_text(output.coefficients, text, overwrite=output.overwrite)
+    about = _about(options, declared, table, solution)
     if certificate is not None:
         save(
             certificate,
@@ -105,12 +105,32 @@ def run(options: Options) -> int:
             report=output.report,
             record=output.certificate,
             overwrite=output.overwrite,
+            about=about,
+            data=options.data,
         )
     if output.json:
         print(to_json(_record(declared, solution, certificate, table.notes)))
-    else:
-        _print(declared, solution, certificate, table.notes, output)
+        return Exit.OK
+    for note in table.notes:
+        print(f"note: {note}")
+    print(as_text(_document(about, solution, certificate, output)))
     return Exit.OK
+
+
+def _about(options: Options, declared: Declared, table: Any, solution: Any) -> dict[str, str]:
+    """Return what the model is made from and how it fits, for people."""
+    rows, features = table.X.shape
+    model = options.problem.model
+    found = {"data": f"{Path(options.data).name}, {rows} rows, {features} features"}
+    if options.problem.columns.target:
+        found["target"] = str(options.problem.columns.target)
+    if len(declared.classes) == 2:
+        found["classes"] = f"{declared.classes[0]} (0), {declared.classes[1]} (1)"
+    elif declared.classes:
+        found["classes"] = ", ".join(declared.classes)
+    found["loss"] = model.loss
+    fit = fit_of(declared, table, model.loss, solution)
+    return found | {f"{name} on these rows": value for name, value in fit.items()}
 
 
 def _record(
@@ -127,25 +147,31 @@ def _record(
     }
 
 
-def _print(
-    declared: Declared,
-    solution: Any,
-    certificate: Any,
-    notes: tuple[str, ...],
-    output: Output,
-) -> None:
-    for note in notes:
-        print(f"note: {note}")
-    if len(declared.classes) == 2:
-        print(f"classes: {declared.classes[0]} (0), {declared.classes[1]} (1)")
-    elif declared.classes:
-        print(f"classes: {', '.join(declared.classes)}")
-    print(solution)
+def _document(about: dict[str, str], solution: Any, certificate: Any, output: Output) -> Document:
+    """Return what is printed: data and fit, coefficients, what is certified, what to do next."""
+    known = solution.document()
+    run, coefficients = known.sections[0].blocks[0], known.sections[1]
+    rows = [row for row in run.rows if certificate is None or row[0] != "lower bound"]
     if certificate is not None:
-        print(f"\n{certificate}")
-    for file in output.files():
-        if file.path is not None:
-            print(f"{file.option.removeprefix('--')}: {file.path}")
+        rows.insert(0, ("certified", f"{certificate.title()}. {certificate.headline()}"))
+    files = [
+        (file.option.removeprefix("--"), str(file.path))
+        for file in output.files()
+        if file.path is not None
+    ]
+    written = {name for name, _ in files}
+    hints = {"report": "--report report.html", "certificate": "--certificate proof.json"}
+    missing = [hint for name, hint in hints.items() if name not in written]
+    tail = [*files, ("next", " or ".join([*missing, "sparsemodel path compares other k"]))]
+    return Document(
+        kind="Solution",
+        title=known.title,
+        sections=(
+            Section("", (Facts([*about.items()]),)),
+            coefficients,
+            Section("", (Facts([*rows, *tail]),)),
+        ),
+    )
 
 
 __all__ = ["Options", "run"]

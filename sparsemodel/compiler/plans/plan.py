@@ -11,13 +11,21 @@ from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
 
+_SEEN = ("loss", "design", "covariance", "samples", "correlation", "conditioning", "noise")
+_COSTS = ("memory of the data", "memory of a solve")
+_STEPS = 6
+_MORE = (
+    "explain(full=True) gives the reasons, all facts with their sources, and the theorems. "
+    "problem.certify() bounds how far the result is from the best; problem.prove() searches for "
+    "a proof."
+)
 _AFTERWARDS = (
     "problem.certify() bounds how far the result is from the best, and assumes none of that"
 )
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """What the compiler decided; made without solving anything."""
 
@@ -100,7 +108,7 @@ class Plan:
                 ),
                 Section("On the way", (Items(self.adapters),)),
                 Section("Plan", (Items(steps), Facts(runs)), folded=False),
-                Section("What is proved", (Facts(self._proved()),)),
+                Section("What is proved, each under its own assumptions", (Facts(self._proved()),)),
                 *self._not_taken(),
                 Section("What would change this", (Items(self.notes),), folded=False),
             ),
@@ -132,8 +140,39 @@ class Plan:
         cannot = [(", ".join(names), reason) for reason, names in unable.items()]
         return [*parts, Section("Cannot be taken", (Facts(cannot),))]
 
+    def summary(self) -> Document:
+        """Return the plan in a few lines: what was seen, what is run and why, what it costs."""
+        facts = {fact.name: fact for fact in self.facts}
+        seen = [(name, facts[name].value) for name in _SEEN if name in facts]
+        costs = [(name, facts[name].value) for name in _COSTS if name in facts]
+        steps = [
+            f"{i}. {stage.label}{stage.options}: {stage.words(first=i == 1)}"
+            for i, stage in enumerate(self.stages, 1)
+        ]
+        if len(steps) > _STEPS:
+            steps = [*steps[: _STEPS - 1], f"... and {len(steps) - _STEPS + 1} more"]
+        proved = {s.label: s.backend.always for s in self.stages if s.backend.always}
+        able = sum(rejection.able for rejection in self.rejected)
+        others = f"{able} other backends could run, {len(self.rejected) - able} could not."
+        return Document(
+            kind="Plan",
+            title="",
+            subject=self.problem,
+            sections=(
+                Section("Data", (Facts(seen),)),
+                Section("Plan", (Items(tuple(steps)), Facts(self.outlook())), folded=False),
+                Section("Cost", (Facts(costs),)),
+                Section("Proved, whatever the data", (Facts([*proved.items()]),)),
+                Section("What would change this", (Items(self.notes),)),
+                Section("More", (Items((f"{others} {_MORE}",)),)),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.outline}>"
+
     def __str__(self) -> str:
-        return as_text(self.document())
+        return as_text(self.summary())
 
     def _repr_html_(self) -> str:
         return as_notebook(self.document())

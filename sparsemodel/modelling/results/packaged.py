@@ -65,6 +65,7 @@ def packaged(
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
         counts=compiled.counts,
+        units=compiled.form.cardinality.units + compiled.form.cardinality.forced_units,
     )
 
 

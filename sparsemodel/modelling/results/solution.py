@@ -9,11 +9,12 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook, as_text
+from sparsemodel.documents.numbers import aligned
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Solution:
     """The point that was found, how it was found, and what is known about it.
 
@@ -50,6 +51,8 @@ class Solution:
     """Names of the variables behind a precision matrix, if they have any."""
     counts: str = "nonzero"
     """What the support has, behind their number."""
+    units: int = 0
+    """How many entries (rows, groups, edges) there were to choose from."""
 
     @property
     def support(self) -> Any:
@@ -75,35 +78,59 @@ class Solution:
 
     def document(self) -> Document:
         """Return what was found, and how, in words."""
-        known = f"{self.bound:.8g}, gap {max(self.gap, 0.0):.3g}"
-        none = "none came with the run; problem.certify() says what is known"
-        work = f"{self.passes:.3g} passes over the data, {self.timings['total']:.3g} s"
+        graph = self.indices.ndim == 2
+        found = self.indices.shape[0]
+        chosen = f"{found} of {self.units}" if self.units else f"{found}"
+        work = f"{self.iterations} iterations, {self.passes:.3g} passes over the data"
         rows = [
-            ("objective", f"{self.value:.8g}"),
-            ("lower bound", known if np.isfinite(self.bound) else none),
-            ("stopped", f"{self.stop.value}, {self.iterations} iterations"),
-            ("work", work),
+            ("lower bound", self._bound_in_words()),
+            ("run", f"{self.status} by {self.backend}: {self.stop.value}, {work}"),
+            ("time", f"{self.timings['total']:.3g} s"),
             *(("note", note) for note in self.notes),
         ]
+        title, bars = ("Edges", self._edges()) if graph else ("Coefficients", self._bars())
         return Document(
             kind="Solution",
-            title=f"{self.status} by {self.backend}, {self.indices.shape[0]} {self.counts}",
+            title=f"{chosen} {self.counts}, objective {self.value:.8g}",
             sections=(
                 Section("", (Facts(rows),), folded=False),
-                Section("Coefficients", (self._bars(),), folded=False),
+                Section(title, (bars,), folded=False),
             ),
         )
 
+    def _bound_in_words(self) -> str:
+        if not np.isfinite(self.bound):
+            return "none came with the run; problem.certify() says what is known"
+        known = f"{self.bound:.8g} (gap {max(self.gap, 0.0):.3g})"
+        if self.status == "optimal (proved)":
+            return f"{known}; problem.certify() writes it down"
+        return f"{known}; problem.certify() looks for a better one"
+
     def _bars(self) -> Bars:
         numbers = {name for name, value in self.values.items() if np.ndim(value) == 0}
+        whole = all(np.ndim(value) == 0 for value in self.coefficients.values())
+        texts = aligned([float(v) for v in self.coefficients.values()]) if whole else None
         rows = []
-        for name, value in self.coefficients.items():
+        for index, (name, value) in enumerate(self.coefficients.items()):
             entries = np.atleast_1d(value)
             size = float(value) if np.ndim(value) == 0 else float(np.linalg.norm(entries))
-            text = ", ".join(f"{v:.6g}" for v in entries.tolist())
+            text = (
+                ", ".join(f"{v:.4g}" for v in entries.tolist()) if texts is None else texts[index]
+            )
             rows.append(Bar(str(name), size, text, name not in numbers))
         rows.sort(key=lambda bar: (not bar.drawn, -abs(bar.size)))
         return Bars(rows)
+
+    def _edges(self) -> Bars:
+        """Return the edges of a precision matrix by the size of their partial correlations."""
+        ends = [(a, b, data["weight"]) for a, b, data in self.graph().edges(data=True)]
+        rows = [Bar(f"{a} -- {b}", float(r), f"{r:+.4f}") for a, b, r in ends]
+        rows.sort(key=lambda bar: (-abs(bar.size), bar.name))
+        return Bars(rows, ("edge", "partial correlation"), "There are no edges.", scale=1.0)
+
+    def __repr__(self) -> str:
+        found = f"{self.indices.shape[0]} of {self.units}" if self.units else self.indices.shape[0]
+        return f"<Solution: {found} nonzero, objective {self.value:.6g}, {self.status}>"
 
     def __str__(self) -> str:
         return as_text(self.document())
