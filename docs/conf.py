@@ -66,7 +66,16 @@ html_theme_options = {
 }
 
 # Pages that are not part of a section have no section navigation.
-html_sidebars = {page: [] for page in ("benchmarks/index", "getting-started", "reliability")}
+_ALONE = (
+    "installation",
+    "tutorial",
+    "getting-started",
+    "faq",
+    "glossary",
+    "changelog",
+    "reliability",
+)
+html_sidebars = {page: [] for page in ("benchmarks/index", *_ALONE)}
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

@@ -56,8 +56,10 @@ def as_notebook(document: Document) -> str:
 
 def _section(section: Section) -> str:
     content = "".join(map(_block, section.blocks))
-    if not content or not section.folded:
+    if not content or not section.title:
         return content
+    if not section.folded:
+        return f'<div style="{_SOFT};margin:.35rem 0 0">{escape(section.title)}</div>{content}'
     return (
         '<details style="margin:.35rem 0 0"><summary style="cursor:pointer">'
         f"{escape(section.title)}</summary>{content}</details>"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import os
+import runpy
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from sybil import Sybil
-from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = runpy.run_path(str(ROOT / "docs" / "_scripts" / "page_outputs.py"))
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -32,12 +30,35 @@ def test_docstring_examples(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page is one session, from top to bottom; files it writes land in an empty folder."""
+    """A page is one session, from top to bottom; files it writes land in an empty folder.
+
+    Where a page shows what its code prints, that is what is printed.
+    """
     monkeypatch.chdir(tmp_path)
-    sybil = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], path=os.fspath(ROOT))
-    document = sybil.parse(ROOT / page)
-    session = ModuleType("session")  # a module, so that classes defined on the page can be pickled
-    monkeypatch.setitem(sys.modules, "session", session)
-    document.namespace = vars(session)
-    for example in document.examples():
-        example.evaluate()
+    monkeypatch.setenv("COLUMNS", SCRIPT["COLUMNS"])
+    monkeypatch.setitem(sys.modules, "session", None)  # put back at the end
+    for shown in SCRIPT["outputs"](ROOT / page):
+        assert not SCRIPT["differ"](shown.said, shown.printed), (
+            f"line {(ROOT / page).read_text(encoding='utf-8')[: shown.start].count(chr(10)) + 1}: "
+            + SCRIPT["differ"](shown.said, shown.printed)
+        )
+
+
+def test_the_table_of_losses_is_that_of_the_losses() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "_scripts" / "list_losses.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["table"]()
+
+
+@pytest.mark.parametrize(
+    ("said", "printed", "agree"),
+    [
+        ("gap 1.98 %\n", "gap 1.9801 %\n", True),
+        ("gap 1.98 %\n", "gap 2.1 %\n", False),
+        ("gap 1.98 %\n", "a gap of 1.98 %\n", False),
+        ("one\n", "one\ntwo 2\n", False),
+        ("in 0.2 s, 17 iterations\n", "in 31 s, 5 iterations\n", True),
+        ("gap 1e-12\n", "gap 0\n", True),
+    ],
+)
+def test_outputs_on_pages_are_compared(said: str, printed: str, agree: bool) -> None:
+    assert (SCRIPT["differ"](said, printed) == "") is agree

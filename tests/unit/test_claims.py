@@ -209,7 +209,7 @@ def test_a_proof_that_reaches_what_was_asked_for_says_so():
     )
     proof = problem.prove(gap=1e-2)
     assert proof.claim is Claim.WITHIN_GAP
-    assert "Optimal within the requested tolerance of 1 %" in str(proof)
+    assert "optimal within the requested tolerance of 1 %" in str(proof)
     assert verify(proof, problem.form).claim is Claim.WITHIN_GAP
     assert "requested" not in str(problem.certify())
 

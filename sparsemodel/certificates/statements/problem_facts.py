@@ -91,7 +91,7 @@ class ProblemFacts:
             parts.append(f"each costs {number(self.price, 4)}")
         free = self.free if self.grouped else self.free - forced
         if free:
-            parts.append(f"{free} always in")
+            parts.append(f"{free} not counted")
         if self.box != "none":
             parts.append("bounds on coefficients")
         if self.region != "none":

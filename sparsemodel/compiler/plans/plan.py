@@ -11,7 +11,7 @@ from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
 
-_SEEN = ("loss", "design", "covariance", "samples", "correlation", "conditioning", "noise")
+_SEEN = ("loss", "design", "covariance", "samples", "correlation")
 _COSTS = ("memory of the data", "memory of a solve")
 _STEPS = 6
 _MORE = (

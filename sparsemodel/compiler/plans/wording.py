@@ -48,7 +48,7 @@ def _(form: SparseRegression) -> str:
         text += f", at most {sparsity.k} of {sparsity.units + forced} {units} nonzero"
     text += _parts(sparsity)
     text += f" ({forced} of them by their bounds)" if forced else ""
-    text += f", {free} more always in" if free else ""
+    text += f", {free} not counted" if free else ""
     text += ", within bounds" if form.box is not None else ""
     return text + (f", under {form.region.describe()}" if form.region is not None else "")
 

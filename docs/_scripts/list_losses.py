@@ -1,0 +1,60 @@
+"""List the losses in one table: ``python docs/_scripts/list_losses.py`` writes the page of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import sparsemodel as sm
+from sparsemodel.interfaces import LossTraits, TargetKind
+from sparsemodel.registry import loss_class
+
+PAGE = Path(__file__).parents[1] / "reference" / "losses.md"
+
+_TARGETS = {
+    TargetKind.NUMBERS: "numbers",
+    TargetKind.TWO_CLASSES: "two classes",
+    TargetKind.CLASSES: "classes",
+    TargetKind.TIMES: "times and events",
+}
+_HEAD = """\
+# Losses in one table
+
+A row for every loss that comes with the package, written from the losses themselves. *Function*
+is what you write, with a link to its formula; *command line* is the name after `--loss`. A loss
+that is not smooth is solved through smooth approximations. Every loss with a known conjugate has
+dual bounds, so that `certify()` gives a gap (with a ridge) and `prove()` can close it.
+
+| function | command line | target | smooth | likelihood | certify and prove |
+| --- | --- | --- | --- | --- | --- |
+"""
+_TAIL = """
+Classes may be given as 0/1, -1/1, booleans or two strings. Only likelihoods have information
+criteria (`path.select("ebic")`); cross-validation works for all. A loss that is missing can be
+[added](../how-to/add-a-loss.md); `sm.available_losses()` lists those of plug-ins as well.
+"""
+
+
+def table() -> str:
+    """Return the page."""
+    rows = []
+    for info in sm.available_losses():
+        cls = loss_class(info.name)
+        if info.distribution != "sparsemodel" or not hasattr(sm, cls.name):
+            continue
+        kind = cls().target_kind
+        y = np.array([[1.0, 1.0], [2.0, 0.0]]) if kind is TargetKind.TIMES else np.ones(2)
+        traits = LossTraits.of(cls(), y)
+        known = "yes" if traits.conjugable else "a weak bound, no proof"
+        rows.append(
+            f"| {{py:func}}`~sparsemodel.{cls.name}` | "
+            f"{'from Python' if kind is TargetKind.TIMES else f'`{info.name}`'} | "
+            f"{_TARGETS[kind]} | {'yes' if traits.smooth else 'no'} | "
+            f"{'yes' if traits.likelihood else 'no'} | {known} |"
+        )
+    return _HEAD + "\n".join(rows) + "\n" + _TAIL
+
+
+if __name__ == "__main__":
+    PAGE.write_text(table(), encoding="utf-8", newline="\n")
