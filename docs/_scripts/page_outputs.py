@@ -32,6 +32,7 @@ _OUTPUT = re.compile(r"\s*^```text\n(.*?)^```$", re.M | re.S)
 _OF_THE_RUN = re.compile(
     r"[\d.e+-]+ (?:s|ms|iterations|passes|nodes|regions)\b|/tmp/\S+|\d{4}-\d\d-\d\d[ \d:]*"
 )
+_TIME = re.compile(r"(?<![\w.])[\d.]+(?:e[+-]?\d+)? s\b")
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 
@@ -94,12 +95,13 @@ def _commands(example: Example) -> None:
 
 
 def write(page: Path) -> None:
-    """Write what the code of a page prints into the page."""
+    """Write what the code of a page prints into the page, times as dots."""
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for shown in reversed(list(outputs(page))):
             if differ(shown.said, shown.printed):
-                text = text[: shown.start] + shown.printed + text[shown.end :]
+                printed = _TIME.sub("... s", shown.printed)  # the time of this run on this machine
+            text = text[: shown.start] + printed + text[shown.end :]
     page.write_text(text, encoding="utf-8", newline="\n")
 
 
