@@ -42,7 +42,7 @@ print(best)
 k.value = 40  # the skeleton: the forty edges that explain most
 solution = problem.solve()
 certificate = problem.certify()
-print(f"{certificate.claim.value}, {certificate.nats_per_sample:.3g} nats per sample are open")
+print(f"{certificate.claim.value}: gap {certificate.nats_per_sample:.3g} nats per sample")
 
 graph = solution.graph()
 hubs = sorted(graph.degree, key=lambda item: -item[1])[:3]

@@ -1,7 +1,7 @@
 """A graph of conditional dependences
 ==================================
 
-Which variables need each other?
+Which variables are conditionally dependent?
 
 Two hundred samples of twelve variables, of which eleven pairs depend on each other given all the
 others. A precision matrix of high likelihood with eleven edges shows them; the lower bound says

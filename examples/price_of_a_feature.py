@@ -1,7 +1,8 @@
 """A price on each feature
 =======================
 
-In place of a limit: more are bought when they are cheap.
+Penalise the number of features instead of capping it: the cheaper each feature, the more are
+selected.
 """
 
 import matplotlib.pyplot as plt

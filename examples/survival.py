@@ -1,7 +1,7 @@
 """Survival times with censoring
 =============================
 
-Which of 100 genes shorten life? The Cox partial likelihood.
+Which of 100 genes affect survival? Sparse Cox regression.
 """
 
 import matplotlib.pyplot as plt

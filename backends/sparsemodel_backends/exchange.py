@@ -110,7 +110,9 @@ class Exchange(IterativeBackend[ExchangeState]):
         "under all exchanges, insertions and removals of one coordinate, up to rounding"
     )
     always: ClassVar[str] = "never worse than its start"
-    purpose: ClassVar[str] = "prices all exchanges at once, takes the best, and perturbs the result"
+    purpose: ClassVar[str] = (
+        "evaluates all exchanges of features at once, takes the best, and perturbs the result"
+    )
     roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
     prior: ClassVar[Prior | None] = Prior(close=0.85, excess=0.005)
     capabilities: ClassVar[Capabilities] = Capabilities(

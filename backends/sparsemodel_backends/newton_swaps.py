@@ -90,7 +90,9 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
         "exchanges of one coordinate"
     )
     always: ClassVar[str] = "never worse than its start"
-    purpose: ClassVar[str] = "swaps priced by a second-order model lower the objective further"
+    purpose: ClassVar[str] = (
+        "exchanges features that a quadratic model predicts will lower the objective"
+    )
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(Curved,), access=Access.PRODUCTS | Access.COLUMNS, groups=False, matrix=False
     )

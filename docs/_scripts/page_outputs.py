@@ -100,8 +100,8 @@ def write(page: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for shown in reversed(list(outputs(page))):
             if differ(shown.said, shown.printed):
-                printed = _TIME.sub("... s", shown.printed)  # the time of this run on this machine
-            text = text[: shown.start] + printed + text[shown.end :]
+                printed = _TIME.sub("... s", shown.printed)  # of this run on this machine
+                text = text[: shown.start] + printed + text[shown.end :]
     page.write_text(text, encoding="utf-8", newline="\n")
 
 

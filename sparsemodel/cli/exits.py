@@ -25,9 +25,9 @@ class Exit(IntEnum):
 
     OK = 0
     INTERRUPTED_OUTPUT = 1
-    """The reader of a pipe went away."""
+    """The output pipe was closed early."""
     USAGE = 2
-    """The command line makes no sense."""
+    """Invalid command-line arguments."""
     DATA = 3
     """A file cannot be read, or its content cannot be used."""
     PROBLEM = 4
@@ -44,7 +44,7 @@ class Exit(IntEnum):
 
 
 class UsageError(SparseModelError, ValueError):
-    """The command line makes no sense; found out after parsing."""
+    """Invalid command-line arguments, found after parsing."""
 
 
 class OutputError(SparseModelError, OSError):

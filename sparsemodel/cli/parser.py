@@ -25,11 +25,11 @@ _EPILOG = """\
 start here:
   sparsemodel demo                                  a problem from end to end, on real data
   sparsemodel solve houses.csv --target price --k 8
-  sparsemodel solve --help                          which loss, which k, what the output means
+  sparsemodel solve --help                          help on losses, k and the output
 
 exit codes:
   0  done                          5  an optional package or backend is missing
-  1  the reader of a pipe left     6  an output file exists or cannot be written
+  1  the output pipe was closed    6  an output file exists or cannot be written
   2  the command line is wrong     7  verify: the certificate does not hold
   3  a file or its data are bad    70 a bug, here or in a plug-in
   4  the problem has no solution   130 interrupted
@@ -75,7 +75,7 @@ def parse(argv: Sequence[str] | None) -> Call | None:
     Raises
     ------
     SystemExit
-        After ``--help`` and ``--version``, and when the line makes no sense.
+        After ``--help`` and ``--version``, and when the line is invalid.
     """
     module = (namespace := build_parser().parse_args(argv)).module
     if module is None:

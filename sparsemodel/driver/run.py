@@ -103,7 +103,9 @@ class _Run:
         if self._best is None:
             return ""
         if self._closing.reached(self._best.point, self._found_by):
-            self._notes.append(f"{stage.label} was not needed: nothing is left to gain")
+            self._notes.append(
+                f"skipped {stage.label}: the objective already equals its lower bound"
+            )
             return "nothing is left to gain"
         if (
             self._improved

@@ -10,7 +10,7 @@ class SparseModelError(Exception):
 
 
 class ModelError(SparseModelError, ValueError):
-    """The declaration makes no sense: no loss, two objectives, a non-convex term."""
+    """The declaration is not valid: no loss, two objectives, a non-convex term."""
 
 
 class DataError(SparseModelError, ValueError):

@@ -56,7 +56,7 @@ class Problem:
     Raises
     ------
     ModelError, DataError, DataTypeError, InfeasibleError
-        When the declaration makes no sense; the message says where.
+        If the problem is not a valid declaration; the message says what to change.
 
     Notes
     -----
@@ -180,7 +180,7 @@ class Problem:
         backend
             None lets the compiler choose; a name, a value such as ``sm.backends.NHTP(tol=1e-10)``
             or a plan such as ``"nhtp > local_search | omp"`` (``>`` hands the point on, ``|``
-            starts afresh, the best point wins) is obeyed or refused, never replaced.
+            starts again, the best point wins) is obeyed or refused, never replaced.
         start
             Where to begin: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None begins at zero.

@@ -205,7 +205,7 @@ def _with_curvature(
 
 def _words(relaxed: Relaxed) -> str:
     if relaxed.exhausted:
-        return "perspective relaxation solved: no dual point gives more"
+        return "best possible dual bound (perspective relaxation solved to optimality)"
     return "perspective relaxation, stopped early"
 
 

@@ -17,7 +17,7 @@ from sparsemodel.interfaces import CertificateError
 
 NAME = "verify"
 USAGE = "verify CERTIFICATE --data DATA [options]"
-SUMMARY = "recompute a certificate from the data, believing nothing in it"
+SUMMARY = "recompute a certificate from the data without trusting the file"
 DESCRIPTION = """\
 Declare the problem again from the data and recompute every number of the certificate. The options
 of the problem are taken from the certificate where `sparsemodel solve` wrote it, and printed, so

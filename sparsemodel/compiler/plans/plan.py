@@ -67,7 +67,7 @@ class Plan:
     def outline(self) -> str:
         """Return the stages as a recipe, which ``solve`` takes.
 
-        ``>`` hands the point on, ``|`` starts afresh, options that are not the defaults follow a
+        ``>`` hands the point on, ``|`` starts again, options that are not the defaults follow a
         colon.
         """
         text = ""
@@ -267,7 +267,7 @@ def plan_graph(
         end = "best"
     graph.add_node("polish", kind="step", label="minimise on its support", detail=restricted)
     graph.add_edge(end, "polish", label="")
-    graph.add_node("solution", kind="step", label="solution on your data", detail="checked afresh")
+    graph.add_node("solution", kind="step", label="solution on your data", detail="checked again")
     graph.add_edge("polish", "solution", label="")
     return graph
 

@@ -8,7 +8,7 @@ from typing import Literal, final
 from sparsemodel.compiler.adapters import innermost
 from sparsemodel.interfaces import Backend
 
-_FROM = {"zero": "afresh, ", "last": "from there, ", "best": "from the best so far, "}
+_FROM = {"zero": "from the start, ", "last": "from there, ", "best": "from the best so far, "}
 
 
 @final

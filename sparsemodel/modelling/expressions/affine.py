@@ -81,11 +81,13 @@ class AffineLike(Symbolic, ABC):
     _instead = "After solving, the numbers are in the .value of the variables."
 
     def __len__(self) -> int:
-        raise DataTypeError(f"{self} is no sequence, although it can be sliced; use {self}.shape.")
+        raise DataTypeError(
+            f"{self} is not a sequence, although it can be sliced; use {self}.shape."
+        )
 
     def __iter__(self) -> NoReturn:
         raise DataTypeError(
-            f"{self} is no sequence: the entries of an unknown cannot be looped over, nor added up "
+            f"{self} is not iterable: the entries of an unknown cannot be looped over, added up "
             "or compared by Python's sum, min and max. Write w.sum() for the sum, `w >= 0` for a "
             "bound on every entry, w[0] for one of them."
         )

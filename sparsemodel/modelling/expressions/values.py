@@ -100,7 +100,7 @@ def cardinality_bound(value: Any) -> int:
         where="The k of card(...) <= k",
         minimum=0,
         maximum=None,  # more than there are coefficients means all of them
-        hint=" Round it yourself, so that the choice is yours.",
+        hint=" Round it explicitly, e.g. int(k).",
     )
     return min(k, int(np.iinfo(np.intp).max))
 

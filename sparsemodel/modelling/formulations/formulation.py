@@ -222,7 +222,7 @@ class Formulation(ABC):
         Raises
         ------
         ModelError, DataError, InfeasibleError
-            When the declaration makes no sense; the message says where, and what to write.
+            If the problem is not a valid declaration; the message says what to change.
         """
 
     def objective(
