@@ -25,13 +25,32 @@ def logistic_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`\log(1 + e^{-y_i u_i})`, labels :math:`y_i = \pm 1`.
 
-    Labels may be -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
-    Other parameters as for :func:`squared_loss`.
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`s \log s + (1-s) \log(1-s)` with :math:`s = -a y \in [0, 1]`; 1/4-smooth.
     Without a ridge the minimum is not attained on separable data.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.logistic_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
     """
     return loss_term(LogisticLoss(), prediction, target, weights=weights, reduction=reduction)
 
@@ -41,13 +60,34 @@ def hinge_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`\max(0, 1 - y_i u_i)`, labels :math:`y_i = \pm 1`.
 
-    With a ridge this is a support vector machine. Labels as for :func:`logistic_loss`, other
-    parameters as for :func:`squared_loss`.
+    With a ridge this is a support vector machine.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a y` for :math:`a y \in [-1, 0]`; neither smooth nor strongly convex: solved
     by a sequence of smoothed problems and exactly on the support, as ``explain()`` says.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.hinge_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
     """
     return loss_term(HingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
@@ -64,12 +104,34 @@ def smoothed_hinge_loss(
     0 for :math:`y u \ge 1`, :math:`(1 - y u)^2 / (2\gamma)` down to :math:`1 - \gamma`,
     :math:`1 - y u - \gamma/2` below.
 
-    Labels as for :func:`logistic_loss`, other parameters as for :func:`squared_loss`.
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
+    gamma
+        Width of the parabola.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a y + \frac{\gamma}{2} a^2` for :math:`a y \in [-1, 0]`;
     :math:`1/\gamma`-smooth, not strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.smoothed_hinge_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
     """
     loss = SmoothedHingeLoss(gamma=gamma)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
@@ -80,11 +142,31 @@ def squared_hinge_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`\frac12 \max(0, 1 - y_i u_i)^2`, :math:`y_i = \pm 1`.
 
-    Labels as for :func:`logistic_loss`, other parameters as for :func:`squared_loss`.
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a y + \frac12 a^2` for :math:`a y \le 0`; 1-smooth, not strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.squared_hinge_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
     """
     return loss_term(SquaredHingeLoss(), prediction, target, weights=weights, reduction=reduction)
 

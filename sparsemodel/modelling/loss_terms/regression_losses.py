@@ -81,11 +81,34 @@ def huber_loss(
     :math:`\frac12 r^2` for :math:`|r| \le \delta`, :math:`\delta |r| - \frac12 \delta^2` beyond.
 
     ``delta`` is in the units of the target; residuals above it count by their size only, so that
-    outliers pull with bounded force. Other parameters as for :func:`squared_loss`.
+    outliers pull with bounded force.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
+    delta
+        Where the parabola ends, in the units of the target.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a^2/2 + a y` for :math:`|a| \le \delta`; 1-smooth, not strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.huber_loss(np.eye(3) @ w, [3.0, 0.1, 90.0])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
     loss = HuberLoss(delta=delta)
     return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
@@ -96,12 +119,31 @@ def absolute_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`|u_i - y_i|`, whose minimiser predicts a median.
 
-    Parameters as for :func:`squared_loss`.
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a y` for :math:`|a| \le 1`; neither smooth nor strongly convex: solved by a
     sequence of smoothed problems and exactly on the support, as ``explain()`` says.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.absolute_loss(np.eye(3) @ w, [3.0, 0.1, 90.0])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
     return residual_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
 
@@ -116,13 +158,35 @@ def quantile_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`\tau (y - u)_+ + (1 - \tau)(u - y)_+`.
 
-    Its minimiser predicts the quantile of level ``tau``, strictly between 0 and 1. Other
-    parameters as for :func:`squared_loss`.
+    Its minimiser predicts the quantile of level ``tau``, strictly between 0 and 1.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
+    tau
+        Level of the quantile, strictly between 0 and 1.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a y` for :math:`-\tau \le a \le 1 - \tau`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.quantile_loss(np.eye(3) @ w, [3.0, 0.1, 90.0], tau=0.9)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
     """
     if target is None:
         raise ModelError(
@@ -143,13 +207,35 @@ def epsilon_insensitive_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`\max(|u - y| - \epsilon, 0)`.
 
-    Residuals up to ``epsilon`` (in the units of the target) cost nothing. Other parameters as
-    for :func:`squared_loss`.
+    Residuals up to ``epsilon`` (in the units of the target) cost nothing.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
+    epsilon
+        Half the width of what costs nothing, in the units of the target.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`a y + \epsilon |a|` for :math:`|a| \le 1`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.epsilon_insensitive_loss(np.eye(3) @ w, [3.0, 0.1, 90.0], epsilon=0.5)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
     loss = EpsilonInsensitiveLoss(epsilon=epsilon)
     return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
@@ -161,13 +247,33 @@ def poisson_loss(
     r"""Return the mean (or sum) of :math:`e^u - y u`, for counts :math:`y \ge 0` of mean
     :math:`e^u`.
 
-    Exposures enter as an offset, ``A @ w + c + np.log(exposure)``. Other parameters as for
-    :func:`squared_loss`.
+    Exposures enter as an offset, ``A @ w + c + np.log(exposure)``.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: counts, not negative, shape ``(n,)``.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
     convex on bounded sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.poisson_loss(np.eye(3) @ w, [1, 0, 7])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
     return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
 
@@ -178,12 +284,31 @@ def gamma_loss(
     r"""Return the mean (or sum) of :math:`u + y e^{-u}`, for positive targets of mean
     :math:`e^u` and a standard deviation proportional to it.
 
-    Parameters as for :func:`squared_loss`.
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: positive numbers, shape ``(n,)``.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`; smooth and strongly
     convex on bounded sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.gamma_loss(np.eye(3) @ w, [1.2, 0.9, 7.0])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
     return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
 
@@ -197,12 +322,33 @@ def cox_loss(
 
     ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
     for censoring: ``np.column_stack([time, event])``. An intercept changes nothing and must be
-    left out. Other parameters as for :func:`squared_loss`.
+    left out.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
     Observations are coupled, so there is no conjugate of single losses; convex, no global
     smoothness constant is declared. See :class:`~sparsemodel.losses.CoxLoss`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.cox_loss(np.eye(3) @ w, [[5.0, 1], [3.0, 0], [1.0, 1]])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
     return loss_term(CoxLoss(), prediction, target, weights=weights, reduction=reduction)
 
