@@ -51,6 +51,7 @@ napoleon_use_rtype = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"sparsemodel {version}"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
@@ -116,6 +117,21 @@ def _types_as_code(
     lines[:] = [_TYPE_IN_WORDS.sub(r"\1``\2``", line) for line in lines]
 
 
+# Fitted attributes end in an underscore, which reStructuredText would take for a reference.
+_FITTED = re.compile(r"^(\s*:(?:ivar|vartype) \w+)_:")
+
+
+def _underscores_kept(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    lines[:] = [_FITTED.sub(r"\1\_:", line) for line in lines]
+
+
+def _decisions_not_searched(app: Any, doctree: Any) -> None:
+    if app.env.docname.startswith("adr/"):
+        app.env.metadata[app.env.docname]["nosearch"] = "true"
+
+
 # Formulas become MathML when the site is built: it needs no script and no network to be read.
 html_math_renderer = "mathml"
 
@@ -148,3 +164,5 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", _draw_rooms)
     app.connect("autodoc-process-docstring", _complexities_as_code)
     app.connect("autodoc-process-docstring", _types_as_code, priority=900)  # after napoleon
+    app.connect("autodoc-process-docstring", _underscores_kept, priority=900)
+    app.connect("doctree-read", _decisions_not_searched)

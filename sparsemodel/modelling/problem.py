@@ -138,7 +138,23 @@ class Problem:
         time_limit: float | None = None,
         effort: Effort = "medium",
     ) -> Plan:
-        """Return what :meth:`solve` would do; raises where the backend, or every one, objects."""
+        """Return what :meth:`solve` would do, without solving.
+
+        Parameters
+        ----------
+        backend, time_limit, effort
+            As in :meth:`solve`.
+
+        Returns
+        -------
+        Plan
+            ``plan.stages``, ``plan.rejected``, ``plan.facts``; ``print`` shows the short form.
+
+        Raises
+        ------
+        UnsupportedProblemError
+            Where the backend that was asked for, or every one, cannot solve the problem.
+        """
         compiled = self._compiled()
         facts, reduced = compiled.analysis()
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
@@ -154,6 +170,20 @@ class Problem:
         full
             Add every fact with its source, the reductions, the theorems with their assumptions,
             and why each other backend is not taken.
+
+        Returns
+        -------
+        str
+            Some 25 lines, as wide as the terminal; with ``full`` about a hundred.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> w = sm.Variable(3, name="w")
+        >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]) + sm.ridge(w, 0.1))
+        >>> text = sm.Problem(goal, sm.card(w) <= 1).explain()
+        >>> text.splitlines()[0]
+        'Problem: minimise squared_loss + ridge, at most 1 of 3 entries nonzero'
         """
         plan = self.plan(backend)
         return as_text(plan.document()) if full else str(plan)
@@ -204,6 +234,14 @@ class Problem:
         -------
         Solution
             Also kept as :attr:`solution`.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> w = sm.Variable(3, name="w", names=["size", "age", "rooms"])
+        >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]) + sm.ridge(w, 0.1))
+        >>> sm.Problem(goal, sm.card(w) <= 1).solve().support
+        ['size']
         """
         began = time.perf_counter()
         options = run_options(seed, time_limit, max_iter, callback)
@@ -389,6 +427,11 @@ class Problem:
         resume
             The certificate of an earlier proof (or its ``.json`` file): what
             it closed is evaluated again and stays closed; ``gap`` cannot be smaller than its own.
+
+        Returns
+        -------
+        Certificate
+            With the record of the search, so that ``verify`` evaluates every part of it again.
         """
         with within(time_limit):
             proof, self._outcome, self._solution = prove(

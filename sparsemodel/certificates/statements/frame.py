@@ -109,7 +109,7 @@ class CertificateFrame(ABC):
     value: float
     """``P``, the objective at the point."""
     upper: float
-    """``P`` rounded up: not below the exact objective."""
+    """``P`` rounded up, so that it is not below the exact objective."""
     bound: float
     """``D``, not above the objective of any feasible point; ``-inf`` when none is known."""
     null_value: float

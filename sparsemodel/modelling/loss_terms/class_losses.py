@@ -195,6 +195,11 @@ def multinomial_loss(
     weights, reduction
         As for :func:`squared_loss`.
 
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
     Notes
     -----
     Conjugate :math:`\sum_j s_j \log s_j` with :math:`s = a + e_y` in the unit simplex; 1/2-smooth,

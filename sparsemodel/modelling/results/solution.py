@@ -42,7 +42,7 @@ class Solution:
     """Each variable's value by its label."""
     history: tuple[Iteration, ...] = field(repr=False)
     timings: Mapping[str, float] = field(repr=False)
-    """Seconds: compile, solve, total."""
+    """Seconds by name, which are ``compile``, ``solve`` and ``total``."""
     passes: float
     """Work of the solve in passes over the data (``A @ x`` and ``A.T @ r``)."""
     bound: float
