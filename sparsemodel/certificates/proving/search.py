@@ -200,6 +200,8 @@ class Search:
 
     def _give_up(self, node: Node) -> None:
         """Leave a node at what its parent proved: that is all that is known."""
+        if node.link is None:  # a later proof goes on from here
+            node.link = (self.recorder.begun(), 0)
         self._given_up += 1
         self.floor = min(self.floor, node.bound)
 

@@ -39,6 +39,10 @@ class Recorder:
         """Return the number of records."""
         return len(self._records)
 
+    def begun(self) -> int:
+        """Add a record of which nothing is known but that it is there, and return its number."""
+        return self._add({}, None)
+
     def relaxed(self, found: Relaxed, link: tuple[int, int] | None) -> int:
         """Add a record for a relaxation and return its number."""
         record: dict[str, Any] = {}
