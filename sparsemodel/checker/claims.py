@@ -95,10 +95,14 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     reference = np.zeros(problem.shape)
     reference[problem.free] = x[problem.free]
     loose = _loose(problem)
-    (g, left, noise), (g_free, _, _) = (_gradient(problem, v, loose) for v in (x, reference))
-    size = math.sqrt(_squares(g_free).max(initial=0.0))
-    if all(t.loss.name in ("squared_loss", "linear_term") for t in problem.terms):
-        size = max(size, float(np.abs(g - g_free).max(initial=0.0)))
+    g, left, noise = _gradient(problem, x, loose)
+    squares = all(t.loss.name in ("squared_loss", "linear_term") for t in problem.terms)
+    places = [reference] if squares else [reference, np.zeros(problem.shape)]
+    others = [_gradient(problem, v, loose) for v in places]
+    lengths = [(math.sqrt(_squares(v).max(initial=0.0)), error) for v, _, error in others]
+    size = min((one for one, error in lengths if one > error), default=0.0)
+    if squares:
+        size = max(size, float(np.abs(g - others[0][0]).max(initial=0.0)))
     known = 0.0 < size < math.inf
     size = size if known else 0.0
     active = np.zeros(problem.units + 1, dtype=bool)

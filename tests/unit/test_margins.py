@@ -148,6 +148,14 @@ def test_slopes_that_nothing_can_be_compared_with_make_nothing_stationary():
         assert not stationarity(form, np.array([sign, -sign * 1e6])).stationary
 
 
+def test_a_reference_without_end_makes_nothing_stationary():
+    term = Term(DenseDesign(np.ones((3, 2))), PoissonLoss(), np.full(3, 5.0), np.ones(3))
+    sparsity = Cardinality(2, 1, free=np.array([1]))
+    form = SparseRegression((term,), np.array([0.0, 1e-3]), sparsity)
+    found = stationarity(form, np.array([-1000.0, 1000.0]))  # e^1000 at the reference
+    assert found.residual == pytest.approx(1.0)  # 4 of 4: slopes at zero are as large as here
+
+
 def test_an_offset_of_the_target_makes_no_huber_loss_stationary():
     column = np.array([1.0, -1.0, 2.0, -2.0])
     A = np.column_stack([column, np.ones(4)])

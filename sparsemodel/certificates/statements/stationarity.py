@@ -203,16 +203,19 @@ def first_order(
     else:
         reference[sparsity.free] = x[sparsity.free]
     fitted = _FreeColumns(form, loose)
-    (g, left, noise), (scale, _, _) = fitted.gradient(x), fitted.gradient(reference)
+    (g, left, noise), scale = fitted.gradient(x), fitted.gradient(reference)
+    scales = [scale] if form.traits.quadratic else [scale, fitted.gradient(np.zeros(form.shape))]
     active = np.zeros(sparsity.units, dtype=bool)
     active[sparsity.active_units(x)] = True
     inside = np.zeros(sparsity.size, dtype=bool)
     inside[sparsity.coordinates(np.flatnonzero(active))] = True
     moving = _projected(form, x, g)
-    size = float(np.sqrt(coordinate_scores(scale).max(initial=0.0)))
+    # Slopes of counts leave every scale where others level off: the smaller of both references.
+    slopes_at = [float(np.sqrt(coordinate_scores(at).max(initial=0.0))) for at, _, _ in scales]
+    size = min((s for s, at in zip(slopes_at, scales, strict=True) if s > at[2]), default=0.0)
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
-        size = max(size, float(np.abs(g - scale).max(initial=0.0)))
+        size = max(size, float(np.abs(g - scale[0]).max(initial=0.0)))
     on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - noise)
     # A reference that leaves the range of doubles, or has no slope itself, excuses nothing.
     known = 0.0 < size < math.inf
