@@ -13,7 +13,7 @@ from sparsemodel.interfaces import Access, BoolArray, Design, FloatArray, IntArr
 
 @final
 class StepsDesign(Design):
-    r"""``v`` from its jumps: :math:`v_i = z_{n-1} + \sum_{j < i} z_j` for ``i = 0 .. n-1``.
+    r"""``v`` from its jumps: :math:`v_i = z_{n-1} + \sum_{j < i} z_j` for ``i < n``.
 
     Coordinate ``j < n - 1`` is the jump from ``v[j]`` to ``v[j + 1]``, the last one is ``v[0]``.
     Products take ``O(n)``; nothing is stored.
