@@ -16,7 +16,7 @@ from sparsemodel.selection.precision_matrices import (
     precision_criterion_values,
     solve_precision_path,
 )
-from sparsemodel.selection.regression_path import solve_path
+from sparsemodel.selection.regression_path import solve_path, valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
     most_carried,
@@ -47,4 +47,5 @@ __all__ = [
     "selection_frequencies",
     "solve_path",
     "solve_precision_path",
+    "valued",
 ]

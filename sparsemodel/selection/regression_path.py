@@ -121,4 +121,22 @@ def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
     return objective.origin() if found is None else found
 
 
-__all__ = ["solve_path"]
+def valued(form: SparseRegression, reduced: Reduced, path: Followed) -> Followed:
+    """Return a path whose objectives are those of the user's data.
+
+    Rows that were compressed have the same loss up to their rounding, which cancels where residuals
+    are small beside the target. One product with the chosen columns for each point.
+    """
+    if reduced.keeps_predictions:
+        return path
+    objective = objective_of(form)
+    points: list[PathPoint] = []
+    for point in path.points:
+        here = replace(point, value=objective.point_from(point.x).value)
+        if points and points[-1].value < here.value:  # by rounding: fewer units are as good
+            here = replace(points[-1], k=point.k)
+        points.append(here)
+    return Followed(points, path.passes + objective.work.passes, path.stop)
+
+
+__all__ = ["solve_path", "valued"]

@@ -44,6 +44,7 @@ from sparsemodel.selection import (
     regression_criterion_values,
     searched_further,
     solve_path,
+    valued,
 )
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ class Compiled(CompiledProblem):
             )
         facts, reduced = self.analysis()
         found = solve_path(self.form, reduced, ks, sweeps=sweeps)
-        return charged(searched_further(found, reduced, facts, effort=effort), self.form.sparsity)
+        further = searched_further(found, reduced, facts, effort=effort)
+        return charged(valued(self.form, reduced, further), self.form.sparsity)
 
     def scores(
         self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
