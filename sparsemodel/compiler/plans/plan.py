@@ -15,9 +15,8 @@ _SEEN = ("loss", "design", "covariance", "samples", "correlation")
 _COSTS = ("memory of the data", "memory of a solve")
 _STEPS = 6
 _MORE = (
-    "explain(full=True) gives the reasons, all facts with their sources, and the theorems. "
-    "problem.certify() bounds how far the result is from the best; problem.prove() searches for "
-    "a proof."
+    "explain(full=True) adds the reasons, all facts, reductions and theorems; problem.certify() "
+    "bounds how far the result is from the best."
 )
 _AFTERWARDS = (
     "problem.certify() bounds how far the result is from the best, and assumes none of that"
@@ -144,7 +143,9 @@ class Plan:
         """Return the plan in a few lines: what was seen, what is run and why, what it costs."""
         facts = {fact.name: fact for fact in self.facts}
         seen = [(name, facts[name].value) for name in _SEEN if name in facts]
-        costs = [(name, facts[name].value) for name in _COSTS if name in facts]
+        memory = [facts[name].value for name in _COSTS if name in facts]
+        if memory:
+            seen.append(("memory", " for the data, ".join(memory) + " for a solve"))
         steps = [
             f"{i}. {stage.label}{stage.options}: {stage.words(first=i == 1)}"
             for i, stage in enumerate(self.stages, 1)
@@ -161,7 +162,6 @@ class Plan:
             sections=(
                 Section("Data", (Facts(seen),)),
                 Section("Plan", (Items(tuple(steps)), Facts(self.outlook())), folded=False),
-                Section("Cost", (Facts(costs),)),
                 Section("Proved, whatever the data", (Facts([*proved.items()]),)),
                 Section("What would change this", (Items(self.notes),)),
                 Section("More", (Items((f"{others} {_MORE}",)),)),
