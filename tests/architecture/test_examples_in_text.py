@@ -58,6 +58,8 @@ def test_the_table_of_losses_is_that_of_the_losses() -> None:
         ("one\n", "one\ntwo 2\n", False),
         ("in 0.2 s, 17 iterations\n", "in 31 s, 5 iterations\n", True),
         ("gap 1e-12\n", "gap 0\n", True),
+        ("  lower bound  0 (gap 1); problem.certify() may\n", "", True),
+        ("  lower bound  0.1 (dual bound)\n", "  lower bound  0.2 (dual bound)\n", False),
     ],
 )
 def test_outputs_on_pages_are_compared(said: str, printed: str, agree: bool) -> None:
