@@ -11,6 +11,9 @@ import pytest
 
 import sparsemodel as sm
 
+# The paths are short, and their ends are chosen.
+pytestmark = pytest.mark.filterwarnings("ignore:bic chooses")
+
 LOSSES = ("squared", "logistic", "huber", "hinge")
 
 

@@ -20,6 +20,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import (
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
+from sparsemodel.documents import as_text
 from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
 
 pytest.importorskip("numba")
@@ -64,7 +65,7 @@ def test_more_features_than_observations_and_no_ridge_have_a_bound(
     certificate = one.certify()
     assert 0.5 * certificate.upper < certificate.bound <= certificate.upper
     assert METHOD in certificate.bound_method
-    assert METHOD in str(certificate)
+    assert METHOD in as_text(certificate.document(), 400)
     assert any(a.text == STATEMENT and a.checked for a in certificate.assumptions)
     loaded = Certificate.load(certificate.save(tmp_path / "bound.json"))
     assert ("witness.bounds", STATEMENT) in verify(loaded, form_of(one)).lines
@@ -75,7 +76,7 @@ def test_a_proof_without_a_ridge_closes_and_is_verified_from_its_file(
     tmp_path: Path, intercept: bool
 ) -> None:
     x, y = data()
-    one = problem(x, y, intercept=intercept)
+    one = problem(x, y + 0.6 * x[:, 40] - 0.5 * x[:, 70], k=4, intercept=intercept)
     proof = one.prove(gap=1e-6, time_limit=30.0)
     assert proof.relative_gap <= 1e-6
     assert METHOD in proof.bound_method
