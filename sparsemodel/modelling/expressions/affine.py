@@ -81,8 +81,9 @@ class AffineLike(Symbolic, ABC):
     _instead = "After solving, the numbers are in the .value of the variables."
 
     def __len__(self) -> int:
+        name = str(self) if str(self).isidentifier() else f"({self})"
         raise DataTypeError(
-            f"{self} is not a sequence, although it can be sliced; use {self}.shape."
+            f"{self} is not a sequence, although it can be sliced; use {name}.shape."
         )
 
     def __iter__(self) -> NoReturn:
