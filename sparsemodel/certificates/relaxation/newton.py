@@ -20,6 +20,7 @@ from sparsemodel.certificates.relaxation.regulariser import Regulariser
 from sparsemodel.certificates.relaxation.smooth import Model, Smooth
 from sparsemodel.certificates.relaxation.state import State, offer
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import Budget
 
 _OUTER, _INNER = 60, 30
 _FIRST, _GROWTH = 10.0, 4.0
@@ -44,7 +45,7 @@ def proximal_newton(
         model = smooth.model(state.x, state.image)
         if model is None:
             return False
-        found = _dual_newton(model, regulariser, state, f_x, gradient, sigma, goal)
+        found = _dual_newton(model, regulariser, state, f_x, gradient, sigma, goal, deadline)
         if found is None:
             return False
         x, z, rounds = found
@@ -79,6 +80,7 @@ def _dual_newton(
     gradient: FloatArray,
     sigma: float,
     goal: Callable[[State], bool],
+    deadline: float | None,
 ) -> tuple[FloatArray, FloatArray, int] | None:
     """Return the proximal step's point and shares, and how many Newton rounds it took."""
     x = state.x
@@ -100,6 +102,8 @@ def _dual_newton(
         if pattern is None:
             return None
         j = pattern.active
+        if not Budget(deadline).allows(model.gram_cost(j.size)):
+            return None
         residual = xs - u
         d = -u.copy()
         if j.size:

@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
-from sparsemodel.numerics.budget import gram_cost
+from sparsemodel.numerics.budget import gram_cost, products_cost
 from sparsemodel.threads import large_work
 
 Image = tuple[FloatArray, ...]
@@ -41,6 +41,10 @@ class Model(ABC):
     @abstractmethod
     def gram(self, active: IntArray) -> FloatArray:
         """Return the block on ``active``, a fresh array."""
+
+    def gram_cost(self, size: int) -> float:
+        """Return the cost of a block of so many coordinates beside that of reading its columns."""
+        return 0.0
 
 
 class Smooth(ABC):
@@ -114,6 +118,9 @@ class _Products(Model):
         return _sum(
             [d.rmatvec(h * m) for d, h, m in zip(self._designs, self._weights, moved, strict=True)]
         )
+
+    def gram_cost(self, size: int) -> float:
+        return products_cost(self._designs, 2.0 * size)
 
     def gram(self, active: IntArray) -> FloatArray:
         parts = [design.restrict(active) for design in self._designs]

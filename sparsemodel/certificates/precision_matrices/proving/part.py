@@ -23,6 +23,7 @@ from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder,
 from sparsemodel.certificates.proving.node import IN, OUT, Minorant, Node, decide
 from sparsemodel.interfaces import FloatArray, IntArray, UnboundedError
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.budget import Budget, eigenvector_cost, rate
 from sparsemodel.numerics.precision import Pattern, minimise_admm, minimise_on_pattern
 
 _AT_ROOT, _AT_NODE = 600, 25
@@ -138,7 +139,7 @@ class GraphPart(NodeBounder):
             self._status(node.status),
             node.k,
             aim.cutoff + 1e-9 * scale,
-            _AT_ROOT if first or aim.exact else _AT_NODE,
+            _possible(form.order, _AT_ROOT if first or aim.exact else _AT_NODE, aim.deadline),
             1e-6 * scale if first else _ENOUGH * open_gap,
         )
         point = np.round(point, _DIGITS)
@@ -223,6 +224,13 @@ class GraphPart(NodeBounder):
         self._graph.tries -= 1
         fit = self._fit(support)
         return None if fit is None else fit[0]
+
+
+def _possible(order: int, most: int, deadline: float | None) -> int:
+    """Return how many evaluations, an eigendecomposition each, half of the time left allows."""
+    if deadline is None:
+        return most
+    return min(most, max(1, int(0.5 * Budget(deadline).left * rate() / eigenvector_cost(order))))
 
 
 __all__ = ["Graph", "GraphPart", "below"]
