@@ -60,7 +60,8 @@ def certify(
     target
         Relative gap that is good enough: the search for a better bound ends there.
     time_limit
-        Seconds for the search of the bound; None lets it end by its own rules.
+        Seconds for the search of the bound; None lets it end by its own rules. What Numba compiles
+        on the first call after an installation is not counted.
     relax
         Whether to maximise the dual bound when the free ones leave a gap.
 

@@ -12,7 +12,6 @@ supergradient :math:`\frac12 w_j^2 (1/z_j - 1)`, so that better diagonals come f
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import final
 
@@ -142,13 +141,13 @@ def relax_extracted(
         state, slopes = problem.solve(extraction.diagonal, x, goal=_goal(report), deadline=deadline)
         if best is None or state.bound > best[0].bound:
             best = (state, extraction.diagonal, slopes)
-        if state.interrupted or _told(report, best[0]) or _late(deadline):
+        if state.interrupted or _told(report, best[0]) or Budget(deadline).over():
             best[0].interrupted = best[0].interrupted or state.interrupted
             break
     if best is None:
         return None
     for _ in range(sweeps):
-        if best[0].interrupted or _told(report, best[0]) or _late(deadline):
+        if best[0].interrupted or _told(report, best[0]) or Budget(deadline).over():
             break
         improved = _sweep(problem, best, report, deadline)
         if improved is None:
@@ -203,7 +202,7 @@ def _sweep(
         if trial.bound > state.bound:
             return trial, extraction.diagonal, slopes_there
         state.interrupted = trial.interrupted
-        if trial.interrupted or _late(deadline):
+        if trial.interrupted or Budget(deadline).over():
             return None
     return None
 
@@ -302,10 +301,6 @@ def _goal(report: Report | None) -> Callable[[State], bool]:
 
 def _told(report: Report | None, state: State) -> bool:
     return report is not None and report(state.value, state.bound)
-
-
-def _late(deadline: float | None) -> bool:
-    return deadline is not None and time.perf_counter() >= deadline
 
 
 def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:

@@ -10,7 +10,6 @@ as points ``u`` with residual :math:`A u - y`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -38,7 +37,7 @@ def proximal_newton(
     """Improve ``state`` until ``goal`` holds; return False when Newton's method does not apply."""
     sigma = state.sigma if state.sigma > 0.0 else _FIRST / state.lipschitz
     for _ in range(_OUTER):
-        if goal(state) or _late(deadline):
+        if goal(state) or Budget(deadline).over():
             return True
         f_x, gradient = smooth.gradient(state.x, state.image)
         offer(state, regulariser, state.x, f_x, gradient)
@@ -167,10 +166,6 @@ def _search(smooth: Smooth, regulariser: Regulariser, state: State, target: Floa
             state.x, state.image, state.value = x, image, value
             return True
     return False
-
-
-def _late(deadline: float | None) -> bool:
-    return deadline is not None and time.perf_counter() >= deadline
 
 
 __all__ = ["proximal_newton"]

@@ -14,7 +14,8 @@ from typing import Any, TextIO, final
 
 import numpy as np
 
-from sparsemodel.interfaces import ModelError
+from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
+from sparsemodel.interfaces import MissingDependencyError, ModelError
 from sparsemodel.testing.stress.courts.judging import Verdict, judge
 from sparsemodel.testing.stress.posing.declared import DeclaredRecipe, declared_recipe
 from sparsemodel.testing.stress.posing.precision import PrecisionRecipe, random_precision_recipe
@@ -220,12 +221,14 @@ def run_stress(
 
 
 def _alone(numbers: range, series: Series) -> Iterator[tuple[int, Verdict]]:
+    _compile()
     for number in numbers:
         yield number, judge(series.recipe(number))
 
 
 def _work(connection: Connection, series: Series, limit: float) -> None:
     """Judge what comes, until there is nothing more; the system ends what takes too long."""
+    _compile()
     while True:
         number = connection.recv()
         if number is None:
@@ -234,6 +237,16 @@ def _work(connection: Connection, series: Series, limit: float) -> None:
         verdict = judge(series.recipe(number))
         _alarm(0.0)
         connection.send(verdict)
+
+
+def _compile() -> None:
+    """Compile what searches call, which time limits do not count, before any limit is judged."""
+    with suppress(MissingDependencyError):
+        import sparsemodel.certificates.proving.gram.warm  # noqa: F401 - compiles when imported
+        from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compiled
+
+        rows_compiled.compiling()
+        ascent_compiled.compiling()
 
 
 def _alarm(seconds: float) -> None:

@@ -49,15 +49,17 @@ def search_within(
 ) -> Found:
     """Return candidates for the problem in the box that the data prove; none where it is no help.
 
-    ``best`` is the best candidate without it.
+    ``best`` is the best candidate without it. Compiling is not counted as search.
     """
     gap = relative_gap_of(at_point.upper, best.bound.value)
     if gap <= _GAP or at_point.violations or objection(form):
         return _NOTHING
     try:
-        bounds = from_data(form, at_point, work=WORK, deadline=deadline)
+        from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling
     except MissingDependencyError:
         return _NOTHING  # without a compiler a certificate does without these bounds
+    deadline = None if deadline is None else deadline + compiling()
+    bounds = from_data(form, at_point, work=WORK, deadline=deadline)
     if isinstance(bounds, str):
         return _NOTHING
     inner = boxed(form, bounds)

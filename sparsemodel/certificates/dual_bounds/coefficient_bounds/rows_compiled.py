@@ -18,8 +18,11 @@ to be needed for the row anyway.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
+from sparsemodel.certificates.proving.compiling import warmed
 from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
 
@@ -301,4 +304,19 @@ def settle(
     return True
 
 
-__all__ = ["rows", "settle"]
+def _both() -> None:
+    """Call both once, with the types of a search."""
+    one, none = np.ones(1), np.empty((1, 0))
+    starts, others = np.zeros(2, np.int64), np.empty((1, 0), np.int64)
+    data, sides = (one[None], one, one, one, 1.0, 1.0), (0, 1, starts, starts[:0])
+    rows(*data, 0.0, 1, one, *sides, one, one, 1, one, one, others, none)
+    settle(one, one, one, others, none, 1.0, 1)
+
+
+@lru_cache(maxsize=1)
+def compiling() -> float:
+    """Compile both, or read them from a cache; return the seconds that this took."""
+    return warmed(_both)
+
+
+__all__ = ["compiling", "rows", "settle"]
