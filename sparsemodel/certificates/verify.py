@@ -25,7 +25,7 @@ from sparsemodel.certificates.precision_matrices.certificate_of_precision import
 )
 from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound
-from sparsemodel.certificates.proving.searches import NOTHING, SEARCHED, searched
+from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import WRITERS_OWN, Certificate
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.certificates.statements.comparison import Verification, require, short

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
-from sparsemodel.certificates.proving.searches import SEARCHED, searched
+from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import Certificate
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim
 from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedProblemError

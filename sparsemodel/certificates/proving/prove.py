@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import CAUTION
 from sparsemodel.certificates.certify import (
     assemble,
     certify,
@@ -26,104 +24,27 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.bounder import NodeBounder
+from sparsemodel.certificates.proving.attempts import Task, attempted
 from sparsemodel.certificates.proving.dual import part as dual
 from sparsemodel.certificates.proving.gram import part as gram
-from sparsemodel.certificates.proving.incumbent import Incumbent
-from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
-from sparsemodel.certificates.proving.records.replay import Checked, checked, tree_bound
+from sparsemodel.certificates.proving.records.replay import checked, tree_bound
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
-from sparsemodel.certificates.proving.records.writing import Recorder
+from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.proving.search import Search, Snapshot
-from sparsemodel.certificates.proving.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
-from sparsemodel.certificates.statements.exact_fit import exact_fit
 from sparsemodel.certificates.statements.objective_interval import (
     Primal,
-    constant_part,
-    feasible_upper,
     primal,
 )
 from sparsemodel.interfaces import (
     DataError,
     FloatArray,
     Iteration,
-    MissingDependencyError,
     SparseRegression,
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import Budget, gram_cost
 from sparsemodel.numerics.objectives.closing import contradiction
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """What is to be proved, and what is known."""
-
-    form: SparseRegression
-    inner: SparseRegression
-    """The problem within its coefficient bounds."""
-    x: FloatArray
-    gap: float
-    tree: Any
-    """Of an earlier proof; None where there is none."""
-    deadline: float | None
-    progress: Callable[[Snapshot], object] | None
-    max_nodes: int | None
-
-    def search(self, *, quick: bool) -> Search:
-        """Return the search; ``quick`` bounds nodes by compiled code."""
-        form, inner = self.form, self.inner
-        kind: type[gram.GramPart | dual.DualPart] = gram.GramPart if quick else dual.DualPart
-        root: NodeBounder = kind.root(inner, form)
-
-        incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(form, x))
-        exact, constant = exact_fit(form, self.x, incumbent.upper), constant_part(form)
-
-        def allowed(upper: float) -> float:
-            # Nothing is to be closed below the rounding of the products, nor of an exact fit.
-            size = min(abs(upper), abs(upper - constant))
-            return upper if exact else max(0.98 * self.gap * size, root.rounding)
-
-        recorder = Recorder(gram=quick, boxed=inner is not form, earlier=self.tree)
-        return Search(
-            root,
-            incumbent,
-            recorder,
-            allowed=allowed,
-            deadline=self.deadline,
-            progress=self.progress,
-            max_nodes=self.max_nodes,
-        )
-
-    def parts(self, search: Search, known: Checked | None) -> list[Node]:
-        """Return where a search begins: everything, or the parts that an earlier one left."""
-        sparsity, root = self.form.sparsity, search.root
-        if known is None:
-            status = np.full(sparsity.units, UNDECIDED, dtype=np.int8)
-            return [Node(root, status, sparsity.budget, self.x)]
-        search.floor = known.closed
-        left = [leaf for leaf in known.leaves if leaf.bound < search.cutoff]
-        search.floor = min(
-            [known.closed, *(leaf.bound for leaf in known.leaves if leaf.bound >= search.cutoff)]
-        )
-        if not left:
-            return []
-        alive = np.any([leaf.status != OUT for leaf in left], axis=0)
-        root = root.on(np.where(alive, UNDECIDED, OUT))
-        return [
-            Node(
-                root,
-                leaf.status[root.units],
-                leaf.k,
-                self.x,
-                bound=leaf.bound,
-                link=leaf.link,
-                depth=0 if len(left) == 1 else 1,
-            )
-            for leaf in left
-        ]
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
@@ -141,6 +62,7 @@ def prove(
     progress: Callable[[Snapshot], object] | None = None,
     resume: Certificate | None = None,
     bounds: CoefficientBounds | None = None,
+    boxable: bool = False,
     known: Sequence[Candidate] = (),
 ) -> Certificate:
     """Search supports until no feasible point can be better than the best one by more than ``gap``.
@@ -175,6 +97,8 @@ def prove(
         parts that it closed stay closed, and the search goes on with the others.
     bounds
         Bounds on the coefficients that the data prove; those of ``resume`` take their place.
+    boxable
+        Whether to look for such bounds where there are none and they may help.
     known
         Bounds without branching that are known already; without any, a quarter of the time is kept.
 
@@ -229,11 +153,20 @@ def prove(
     if resume is not None:
         x, at_point = better(form, x, at_point, resume)
     reserve = Reserve(began, time_limit, known)
-    task = _Task(form, inner, x, gap, tree, reserve.deadline, progress, max_nodes)
-    search, interrupted = _run(task, quick)
-    return _Conclusion(task, search, interrupted, began, bounds, resume).certificate(
-        reserve, duals, names, backend, history
+    task = Task(
+        form,
+        inner,
+        x,
+        gap,
+        tree,
+        reserve.deadline,
+        progress,
+        max_nodes,
+        bounds,
+        boxable and bounds is None and resume is None,
     )
+    found = attempted(task, quick)
+    return _Conclusion(*found, began, resume).certificate(reserve, duals, names, backend, history)
 
 
 def _start(form: SparseRegression, x: FloatArray, gap: float) -> tuple[FloatArray, Primal]:
@@ -248,35 +181,15 @@ def _start(form: SparseRegression, x: FloatArray, gap: float) -> tuple[FloatArra
     return x, at_point
 
 
-def _run(task: _Task, quick: bool) -> tuple[Search, bool]:
-    """Run a search, or go on with a stored one; return whether the user stopped it."""
-    known = None
-    if task.tree is not None:
-        known = checked(task.form, task.inner, task.tree, caution=CAUTION)
-    search = task.search(quick=quick)
-    try:
-        search.run(task.parts(search, known))
-    except KeyboardInterrupt:
-        return search, True
-    except MissingDependencyError as missing:
-        reasons = dual.objections(task.inner)
-        if reasons or task.tree is not None:
-            raise
-        warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
-        return _run(task, False)
-    return search, False
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Conclusion:
     """A search that has ended, and what it proves."""
 
-    task: _Task
+    task: Task
     search: Search
     interrupted: bool
     began: float
-    bounds: CoefficientBounds | None
     resume: Certificate | None
 
     def certificate(
@@ -310,8 +223,10 @@ class _Conclusion:
             began=self.began,
         )
         best = root.best
-        if self.bounds is not None:  # what the parts rest on, the bound at the root rests on too
-            again = replace(best.witness, bounds=self.bounds)
+        if (
+            self.task.bounds is not None
+        ):  # what the parts rest on, the bound at the root rests on too
+            again = replace(best.witness, bounds=self.task.bounds)
             best = replace(best, witness=again, bound=evaluate(task.inner, again))
         if best.bound.value > at_root:
             witness, at_root = best.witness, best.bound.value
@@ -341,7 +256,9 @@ class _Conclusion:
         if task.inner is not task.form and record is not None and not record["gram"]:
             # Parts of a box are evaluated on fewer columns here than by whoever checks the
             # record, with smaller allowances for rounding.
-            proved = min(proved, checked(task.form, task.inner, record).bound)
+            proved = min(
+                proved, checked(task.form, task.inner, record, quadratic=task.quadratic).bound
+            )
         if self.resume is None:
             return proved
         return at_least(proved, self.resume, lambda: tree_bound(task.form, task.inner, task.tree))
@@ -353,7 +270,7 @@ class _Conclusion:
     def _root_witness(self) -> Witness:
         """Return the witness of the root's relaxation, where it is not in the record anyway."""
         first, size = self.search.first, self.task.form.sparsity.size
-        bare = Witness((), bounds=self.bounds)
+        bare = Witness((), bounds=self.task.bounds)
         if first is None or first.stage is None or first.duals is not None:
             return bare
         at = first.x if first.at is None else first.at
@@ -361,7 +278,7 @@ class _Conclusion:
             return bare
         delta = np.zeros(size)
         delta[first.stage.active] = first.stage.delta
-        witness = replace(extracted(self.task.inner, at, delta), bounds=self.bounds)
+        witness = replace(extracted(self.task.inner, at, delta), bounds=self.task.bounds)
         if np.any(delta > 0.0):
             return witness
         return replace(witness, at=None, extraction=None)

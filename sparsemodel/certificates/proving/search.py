@@ -98,11 +98,16 @@ class Search:
 
     # ---- the loop ----------------------------------------------------------------------------
 
-    def run(self, parts: Sequence[Node]) -> None:
-        """Search until every part is closed, or time is up, or somebody says stop."""
+    def run(self, parts: Sequence[Node], nodes: int | None = None) -> None:
+        """Search until every part is closed, or time is up, or somebody says stop.
+
+        With ``nodes`` also once so many were looked at; another call without parts goes on.
+        """
         for node in parts:
             self._push(node)
         while self._open and not (self._over() and self.nodes):
+            if nodes is not None and self.nodes >= nodes:
+                return
             bound, _, node = self._open[0]
             self._current = bound
             heapq.heappop(self._open)
@@ -122,9 +127,14 @@ class Search:
             return False
         return time.perf_counter() >= self._deadline + self.root.delay
 
-    def _over(self) -> bool:
+    @property
+    def over(self) -> bool:
+        """Return whether somebody said stop, or a limit was met."""
         many = self._max_nodes is not None and self.nodes >= self._max_nodes
-        return self._report() or self._late() or many
+        return self._stopped or self._late() or many
+
+    def _over(self) -> bool:
+        return self._report() or self.over
 
     def _report(self) -> bool:
         now = self.snapshot()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,7 +40,6 @@ def searched(
     resume
         An earlier proof to go on from.
     """
-    from sparsemodel.certificates.dual_bounds.coefficient_bounds.proving import bounds_for_proof
     from sparsemodel.certificates.dual_bounds.root import known_candidates
     from sparsemodel.certificates.proving.prove import prove as search
     from sparsemodel.certificates.proving.search import Snapshot
@@ -50,15 +48,9 @@ def searched(
         show(now.value, now.bound, now.nodes, now.open)
 
     x = outcome.x
-    began = time.perf_counter()
     try:
         known = known_candidates([last, resume], form)
         earlier = _resumable(last, gap) if resume is None else resume
-        bounds = None
-        if earlier is None:  # a proof may gain by bounds on the coefficients
-            bounds = _known_bounds(last, x) or bounds_for_proof(form, x, time_limit)
-        if time_limit is not None:
-            time_limit = max(0.0, time_limit - (time.perf_counter() - began))
         found = search(
             form,
             x,
@@ -70,7 +62,8 @@ def searched(
             history=outcome.history,
             progress=listen,
             resume=earlier,
-            bounds=bounds,
+            bounds=None if earlier is not None else _known_bounds(last, x),
+            boxable=True,
             known=known,
         )
     except KeyboardInterrupt:  # before there was anything to search

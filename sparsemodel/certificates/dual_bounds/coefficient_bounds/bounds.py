@@ -25,6 +25,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.iterate import find
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import MOST, Sweep
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
 
@@ -64,7 +65,12 @@ def objection(form: SparseRegression) -> str:
 
 
 def from_data(
-    form: SparseRegression, at_point: Primal, *, work: float, deadline: float | None
+    form: SparseRegression,
+    at_point: Primal,
+    *,
+    work: float,
+    deadline: float | None,
+    quadratic: Quadratic | None = None,
 ) -> CoefficientBounds | str:
     """Return bounds on the coefficients of ``form``'s restricted minimisers, or why none.
 
@@ -78,6 +84,8 @@ def from_data(
         Products that may be spent, beside those of the Gram matrix.
     deadline
         When to give up.
+    quadratic
+        That of the form, where it is known.
 
     Notes
     -----
@@ -86,9 +94,9 @@ def from_data(
     reason = objection(form)
     if reason:
         return reason
-    if not _affordable(form, deadline):
+    if quadratic is None and not _affordable(form, deadline):
         return "there is no time for the products of the data"
-    e = eliminated(form)
+    e = eliminated(form, quadratic)
     if isinstance(e, str):
         return e
     if not e.counted.size:

@@ -85,8 +85,10 @@ class Gram:
     deadline: float | None = None
 
     @classmethod
-    def of(cls, form: SparseRegression, points: SparseRegression) -> Gram:
-        """Compute what is shared, O(n p^2)."""
+    def of(
+        cls, form: SparseRegression, points: SparseRegression, quadratic: Quadratic | None
+    ) -> Gram:
+        """Compute what is shared, O(n p^2) where ``quadratic`` is not known yet."""
         sparsity, box = form.sparsity, form.box
         loose = form.ridge[sparsity.free] == 0.0
         if box is not None:
@@ -94,7 +96,7 @@ class Gram:
             box = Box(low, high)
         return cls(
             form=form,
-            q=Quadratic.of(form),
+            q=Quadratic.of(form) if quadratic is None else quadratic,
             counted=np.flatnonzero(sparsity.counted),
             ridged=sparsity.free[~loose],
             balanced=sparsity.free[loose],
@@ -131,13 +133,28 @@ class GramPart(NodeBounder):
         self._recorded: Recorded | None = None
 
     @classmethod
-    def root(cls, form: SparseRegression, points: SparseRegression) -> GramPart:
+    def root(
+        cls,
+        form: SparseRegression,
+        points: SparseRegression,
+        quadratic: Quadratic | None = None,
+    ) -> GramPart:
         """Return the part that is the whole problem.
 
-        ``points`` is the problem itself, where ``form`` has narrower bounds.
+        ``points`` is the problem itself, where ``form`` has narrower bounds; ``quadratic`` is that
+        of both, where it is known.
         """
-        gram = Gram.of(form, points)
+        gram = Gram.of(form, points, quadratic)
         return cls(gram, np.arange(gram.counted.size), np.empty(0, dtype=np.intp))
+
+    @property
+    def quadratic(self) -> Quadratic:
+        """Return the quadratic of the whole problem."""
+        return self._gram.q
+
+    def curved(self, deadline: float | None) -> bool:
+        """Return whether nodes have a relaxation: a ridge, curvature in the data, or bounds."""
+        return self._staged(deadline) is not None
 
     def _staged(self, deadline: float | None) -> Stage | None:
         """Return the data of the relaxation, with the curvature that can be taken out."""

@@ -58,12 +58,18 @@ class Reader(ABC):
 class GramReader(Reader):
     """Evaluates points of squared losses with their Gram matrix."""
 
-    def __init__(self, form: SparseRegression, stages: Any, caution: float) -> None:
+    def __init__(
+        self,
+        form: SparseRegression,
+        stages: Any,
+        caution: float,
+        quadratic: Quadratic | None = None,
+    ) -> None:
         reasons = objections(form)
         if reasons:
             raise ValueError("; ".join(reasons))
         self._form, self._caution, self.price = form, caution, form.sparsity.price
-        self._q = q = Quadratic.of(form)
+        self._q = q = Quadratic.of(form) if quadratic is None else quadratic
         sparsity, box = form.sparsity, form.box
         self._counted, free = np.flatnonzero(sparsity.counted), sparsity.free
         self._balanced = free[form.ridge[free] == 0.0]

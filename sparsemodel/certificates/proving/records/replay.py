@@ -14,6 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound, nothing
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, decide
 from sparsemodel.certificates.proving.records.readers import (
     DualReader,
@@ -86,11 +87,17 @@ def tree_bound(form: SparseRegression, within: SparseRegression, tree: Any) -> B
 
 
 def checked(
-    form: SparseRegression, within: SparseRegression, tree: Any, *, caution: float = 1.0
+    form: SparseRegression,
+    within: SparseRegression,
+    tree: Any,
+    *,
+    caution: float = 1.0,
+    quadratic: Quadratic | None = None,
 ) -> Checked:
     """Return a stored tree with its bounds computed from the data alone.
 
-    ``caution`` is the multiple of the rounding allowance to subtract.
+    ``caution`` is the multiple of the rounding allowance to subtract, ``quadratic`` that of the
+    form, where whoever asks has just computed it.
 
     Raises
     ------
@@ -100,8 +107,11 @@ def checked(
     tree = upgraded(form, tree)
     try:
         inner = within if tree["boxed"] else form
-        kind = GramReader if tree["gram"] is True else DualReader
-        reader = kind(inner, tree["stages"], caution)
+        reader: Reader
+        if tree["gram"] is True:
+            reader = GramReader(inner, tree["stages"], caution, quadratic)
+        else:
+            reader = DualReader(inner, tree["stages"], caution)
         start = np.full(form.sparsity.units, UNDECIDED, dtype=np.int8)
         return Replay(form.sparsity, start, tree["nodes"], reader).run()
     except MALFORMED as error:

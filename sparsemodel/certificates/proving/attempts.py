@@ -1,0 +1,244 @@
+"""Which search proves a problem: of the problem as it is, or in the box that its data prove.
+
+A box costs far more than a few nodes, and with a ridge that is strong enough these close the
+problem. So the problem as it is comes first, for a few nodes; the box where they leave a gap, and
+its search goes on where its root is the better one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
+    boxed,
+    from_data,
+    objection,
+)
+from sparsemodel.certificates.proving.bounder import NodeBounder
+from sparsemodel.certificates.proving.dual import part as dual
+from sparsemodel.certificates.proving.gram import part as gram
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.incumbent import Incumbent
+from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
+from sparsemodel.certificates.proving.records.replay import Checked, checked
+from sparsemodel.certificates.proving.records.writing import Recorder
+from sparsemodel.certificates.proving.search import Search, Snapshot
+from sparsemodel.certificates.statements.claims import relative_gap_of
+from sparsemodel.certificates.statements.exact_fit import exact_fit
+from sparsemodel.certificates.statements.objective_interval import (
+    constant_part,
+    feasible_upper,
+    primal,
+)
+from sparsemodel.interfaces import FloatArray, MissingDependencyError, SparseRegression
+
+_MANY = 2.0
+"""Observations per coefficient from which on the curvature of the data does better."""
+
+_SMALL, _MILD, _LARGE = 0.02, 0.35, 0.5
+"""Gaps at the root that need no box, that a few nodes may close, and that leave no doubt."""
+
+_NODES, _ENTRIES = 3, 4e7
+"""Nodes that are looked at before a box where the gap is mild, and entries of their matrices up to
+which there may be more."""
+
+_PAIRS = 20_000_000
+"""Pairs of columns that are looked at in less time than bounds on the coefficients take."""
+
+_WORTH = 0.97
+"""Share of a large gap that a box may leave at the root: it does far more in the tree."""
+
+_TIME = 0.7
+"""Share of the time left that the bounds may take."""
+
+WORK = 2e10
+"""Products that a proof may spend on the bounds: some seconds."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What is to be proved, and what is known."""
+
+    form: SparseRegression
+    inner: SparseRegression
+    """The problem within its coefficient bounds."""
+    x: FloatArray
+    gap: float
+    tree: Any
+    """Of an earlier proof; None where there is none."""
+    deadline: float | None
+    progress: Callable[[Snapshot], object] | None
+    max_nodes: int | None
+    bounds: CoefficientBounds | None = None
+    """On the coefficients, where ``inner`` has them for a box."""
+    boxable: bool = False
+    """Whether bounds may be looked for."""
+    quadratic: Quadratic | None = None
+
+    def search(self, *, quick: bool) -> Search:
+        """Return the search; ``quick`` bounds nodes by compiled code."""
+        form, inner = self.form, self.inner
+        root: NodeBounder
+        if quick:
+            root = gram.GramPart.root(inner, form, self.quadratic)
+        else:
+            root = dual.DualPart.root(inner, form)
+
+        incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(form, x))
+        exact, constant = exact_fit(form, self.x, incumbent.upper), constant_part(form)
+
+        def allowed(upper: float) -> float:
+            # Nothing is to be closed below the rounding of the products, nor of an exact fit.
+            size = min(abs(upper), abs(upper - constant))
+            return upper if exact else max(0.98 * self.gap * size, root.rounding)
+
+        recorder = Recorder(gram=quick, boxed=inner is not form, earlier=self.tree)
+        return Search(
+            root,
+            incumbent,
+            recorder,
+            allowed=allowed,
+            deadline=self.deadline,
+            progress=self.progress,
+            max_nodes=self.max_nodes,
+        )
+
+    def parts(self, search: Search) -> list[Node]:
+        """Return where a search begins: everything, or the parts that an earlier one left."""
+        sparsity, root = self.form.sparsity, search.root
+        if self.tree is None:
+            status = np.full(sparsity.units, UNDECIDED, dtype=np.int8)
+            return [Node(root, status, sparsity.budget, self.x)]
+        known: Checked = checked(self.form, self.inner, self.tree, caution=CAUTION)
+        left = [leaf for leaf in known.leaves if leaf.bound < search.cutoff]
+        search.floor = min(
+            [known.closed, *(leaf.bound for leaf in known.leaves if leaf.bound >= search.cutoff)]
+        )
+        if not left:
+            return []
+        alive = np.any([leaf.status != OUT for leaf in left], axis=0)
+        root = root.on(np.where(alive, UNDECIDED, OUT))
+        return [
+            Node(
+                root,
+                leaf.status[root.units],
+                leaf.k,
+                self.x,
+                bound=leaf.bound,
+                link=leaf.link,
+                depth=0 if len(left) == 1 else 1,
+            )
+            for leaf in left
+        ]
+
+
+class Attempt(NamedTuple):
+    """A task, its search, and whether the user stopped it."""
+
+    task: Task
+    search: Search
+    interrupted: bool = False
+
+
+def attempted(task: Task, quick: bool) -> Attempt:
+    """Search, or go on with a stored search, in the box that the data prove where that helps."""
+    search = task.search(quick=quick)
+    try:
+        root = search.root
+        if task.boxable and isinstance(root, gram.GramPart) and _boxable(task.form):
+            return _boxed(task, search, root)
+        search.run(task.parts(search))
+    except KeyboardInterrupt:
+        return Attempt(task, search, True)
+    except MissingDependencyError as missing:
+        if dual.objections(task.inner) or task.tree is not None:
+            raise
+        warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
+        return attempted(task, False)
+    return Attempt(task, search)
+
+
+def _boxable(form: SparseRegression) -> bool:
+    """Return whether a proof may gain by bounds on the coefficients."""
+    rows = sum(t.design.shape[0] for t in form.terms)
+    return rows < _MANY * form.sparsity.size and form.box is None and not objection(form)
+
+
+def _boxed(task: Task, search: Search, root: gram.GramPart) -> Attempt:
+    """Search with the ridge alone, and in the box that the data prove where that is better."""
+    form, gap, parts = task.form, math.inf, task.parts(search)
+    loose = bool(np.any(form.ridge[form.sparsity.counted] == 0.0))
+    if _enumerable(form, loose):
+        search.run(parts)
+        return Attempt(task, search)
+    if not loose or root.curved(task.deadline):
+        search.run(parts, 1)
+        parts, gap = [], _gap(search)
+        if gap <= _MILD:
+            search.run((), max(_NODES, int(_ENTRIES / float(form.sparsity.size) ** 2)))
+        if gap <= _SMALL:
+            search.run(())
+    if search.open == 0 < search.nodes or search.over:
+        return Attempt(task, search)
+    other = _in_box(task, search, root.quadratic)
+    if other is None:
+        search.run(parts)
+        return Attempt(task, search)
+    within = other.search(quick=True)
+    try:
+        within.run(other.parts(within), 1)
+        if math.isfinite(gap) and _gap(within) > (_WORTH if gap >= _LARGE else 0.8) * gap:
+            search.run(parts)
+            return Attempt(task, search)
+        within.run(())
+    except KeyboardInterrupt:
+        return Attempt(other, within, True)
+    return Attempt(other, within)
+
+
+def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
+    """Return the task in the box that the data prove; None where they prove none."""
+    form, x, now = task.form, search.incumbent.x, time.perf_counter()
+    bounds = from_data(
+        form,
+        primal(form, x),
+        work=WORK,
+        deadline=None if task.deadline is None else now + _TIME * (task.deadline - now),
+        quadratic=quadratic,
+    )
+    if isinstance(bounds, str):
+        return None
+    left = None if task.max_nodes is None else task.max_nodes - search.nodes
+    return replace(
+        task,
+        inner=boxed(form, bounds),
+        x=x,
+        bounds=bounds,
+        quadratic=quadratic,
+        max_nodes=left,
+    )
+
+
+def _gap(search: Search) -> float:
+    """Return the relative gap that a search has come to."""
+    bound = search.bound
+    return relative_gap_of(search.incumbent.upper, bound) if math.isfinite(bound) else math.inf
+
+
+def _enumerable(form: SparseRegression, loose: bool) -> bool:
+    """Return whether supports can all be looked at sooner, and will be, for want of a ridge."""
+    sparsity = form.sparsity
+    return loose and sparsity.budget <= 2 and math.comb(sparsity.units, 2) <= _PAIRS
+
+
+__all__ = ["WORK", "Attempt", "Task", "attempted"]
