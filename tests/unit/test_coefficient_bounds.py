@@ -18,6 +18,8 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import (
     CoefficientBounds,
 )
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
+from sparsemodel.certificates.proving import attempts
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.documents import as_text
@@ -118,6 +120,40 @@ def test_a_strong_ridge_needs_no_help() -> None:
     one = problem(x, y, ridge=10.0)
     one.solve()
     assert METHOD not in one.certify().bound_method
+
+
+def test_what_a_few_nodes_close_with_the_ridge_alone_computes_no_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = data()
+    one = problem(x, y + 0.6 * x[:, 40], k=3, ridge=0.5)
+    one.solve()
+
+    def never(*_: object, **__: object) -> str:
+        raise AssertionError("bounds were computed")
+
+    monkeypatch.setattr(attempts, "from_data", never)
+    proof = one.prove(gap=1e-6)
+    assert proof.relative_gap <= 1e-6
+    assert proof.proof is not None
+    assert proof.proof["summary"]["nodes"] > 1
+    with pytest.raises(AssertionError, match="bounds were computed"):
+        problem(x, y, k=4, ridge=1e-3).prove(gap=1e-6)
+
+
+def test_a_proof_in_a_box_forms_the_gram_matrix_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = data()
+    one, formed, of = problem(x, y, k=4), [], Quadratic.of.__func__  # type: ignore[attr-defined]
+    one.solve()
+
+    def counted(kind: type[Quadratic], form: SparseRegression) -> Quadratic:
+        formed.append(form)
+        quadratic: Quadratic = of(kind, form)
+        return quadratic
+
+    monkeypatch.setattr(Quadratic, "of", classmethod(counted))
+    assert METHOD in one.prove(gap=1e-6).bound_method
+    assert len(formed) == 1
 
 
 def test_duplicated_columns_have_no_bounds_and_the_certificate_says_what_it_did() -> None:
