@@ -88,12 +88,11 @@ def weighted_gram(design: Design, c: FloatArray) -> FloatArray:
         array: Any = design.array.astype(np.float64, copy=False)
         return np.asarray((array.T @ array.multiply(c[:, None]).tocsr()).todense())
     if isinstance(design, (DenseDesign, StackedDesign)):
-        root = np.sqrt(c)
-        out = np.zeros((design.shape[1], design.shape[1]))
+        root, out = np.sqrt(c), None
         for rows, entries in design.row_blocks(max(256, 2**22 // max(design.shape[1], 1))):
             scaled = root[rows][:, None] * entries
-            out += scaled.T @ scaled
-        return out
+            out = scaled.T @ scaled if out is None else np.add(out, scaled.T @ scaled, out=out)
+        return np.zeros((design.shape[1], design.shape[1])) if out is None else out
     return design.gram(c)
 
 

@@ -148,7 +148,9 @@ def _most(m: FloatArray, g: FloatArray, k: int, chosen: IntArray, deadline: floa
 def _scaled(q: Quadratic, scale: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
     """Return a part of the scaled Hessian."""
     part = q.hessian[np.ix_(rows, columns)]
-    return np.asarray((part * scale[rows][:, None]) * scale[columns])
+    part *= scale[rows][:, None]
+    part *= scale[columns]
+    return np.asarray(part)
 
 
 __all__ = ["LIMIT", "WHOLE", "Enumerated", "applies", "enumerate_supports"]

@@ -51,7 +51,7 @@ class Quadratic:
     def of(cls, form: SparseRegression) -> Quadratic:
         """Compute the quadratic of ``form``, O(n p^2)."""
         p = form.sparsity.size
-        h, g = np.zeros((p, p)), np.zeros(p)
+        g, h = np.zeros(p), None
         curved = [term for term in form.terms if term.traits.square]
         rows = sum(term.design.shape[0] for term in curved)
         squares = [np.zeros(0)]
@@ -59,9 +59,11 @@ class Quadratic:
             centre, weights = term.squares()
             aim = centre if term.offset is None else centre - term.offset
             weighted = weights * aim
-            h += weighted_gram(term.design, weights)
+            own = weighted_gram(term.design, weights)
+            h = own if h is None else h + own
             g += adjoint(term.design, weighted)
             squares.append(weighted * aim)
+        h = np.zeros((p, p)) if h is None else h
         energy = math.fsum(np.concatenate(squares))
         unit = gamma(rows + len(form.terms) + 64)
         lowest = form.constant + 0.5 * energy * (1.0 - 16.0 * U)
