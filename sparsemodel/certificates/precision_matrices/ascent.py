@@ -130,21 +130,34 @@ class Ascent:
         """Ascend until nothing is gained, or time is up."""
         from scipy.optimize import minimize
 
-        least = 1e-6 * self.box.modulus / self._unit
-        bounds = [(None, None)] * self._x.size + [(least, None if least > 0.0 else 0.0)]
+        options = {"maxiter": 150, "maxfun": 300}
         try:
             if not math.isfinite(self.best):
                 self._value(self._point)
             for _ in range(3):  # restarts get over the kinks of the sum of the k largest
                 before, start = self.best, self._point.copy()
-                options = {"maxiter": 150, "maxfun": 300}
-                minimize(
-                    self._value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-                )
+                minimize(self._reflected, start, jac=True, method="L-BFGS-B", options=options)
                 if self.best <= before + 1e-6 * (1.0 + abs(before)):
                     break
         except _Late:
             pass
+
+    @property
+    def _least(self) -> float:
+        """Return the least modulus that is tried, in the units of the last coordinate."""
+        return 1e-6 * self.box.modulus / self._unit
+
+    def _reflected(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the same as ``_value``, continued below the least modulus by reflection.
+
+        Limits on one coordinate would be read by SciPy in a loop over all of them.
+        """
+        least, point = self._least, point.copy()
+        above = float(point[-1]) - least
+        point[-1] = least + abs(above) if least > 0.0 else 0.0
+        value, slope = self._value(point)
+        slope[-1] *= (1.0 if above >= 0.0 else -1.0) if least > 0.0 else 0.0
+        return value, slope
 
     def _begin(self) -> None:
         """Look for a modulus to start from.
