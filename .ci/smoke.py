@@ -15,7 +15,8 @@ before = set(sys.modules)
 import sparsemodel as sm  # noqa: E402
 
 loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
-heavy = {"cvxpy", "dask", "matplotlib", "networkx", "numba", "pandas", "sklearn"}
+heavy = {"array_api_compat", "cvxpy", "dask", "matplotlib", "networkx", "numba"}
+heavy |= {"pandas", "sklearn"}
 assert not loaded & heavy, f"importing sparsemodel loads {sorted(loaded & heavy)}"
 
 from sparsemodel.certificates import verify  # noqa: E402

@@ -23,6 +23,7 @@ from types import FrameType
 
 from benchmarks import machine
 from benchmarks.families import NAMES, THREADED
+from benchmarks.measure import NothingToMeasure
 from benchmarks.options import Options
 from benchmarks.report import save, write_page
 
@@ -59,7 +60,8 @@ def main() -> int:
             if "failure" in result:
                 failed.append(family)
                 print(f"{label}: {result['failure']}", file=sys.stderr, flush=True)
-            print(f"{label}: {result['seconds']:.0f} s", flush=True)
+            ended = result.get("nothing", f"{result['seconds']:.0f} s")
+            print(f"{label}: {ended}", flush=True)
     print(f"{time.perf_counter() - began:.0f} s in all; the page: {write_page(arguments.out)}")
     return 1 if failed else 0
 
@@ -142,8 +144,11 @@ def _worker(arguments: argparse.Namespace) -> int:
     )
     about, (family,) = machine.describe(), arguments.families
     module = importlib.import_module(f"benchmarks.families.{family}")
-    records = [record.to_dict() for record in module.run(options)]
-    result = {"family": family, "machine": about, "records": records}
+    result: dict[str, object] = {"family": family, "machine": about, "records": []}
+    try:
+        result["records"] = [record.to_dict() for record in module.run(options)]
+    except NothingToMeasure as nothing:
+        result["nothing"] = str(nothing)
     print(json.dumps(result, default=str), flush=True)
     return 0
 

@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 
 
+class NothingToMeasure(Exception):
+    """What a family needs and the machine does not have, in words. No failure."""
+
+
 @dataclass(frozen=True)
 class Timing:
     """Medians over the repetitions; the minimum too, because the machine may be shared."""

@@ -42,8 +42,9 @@ def markdown(results: list[Row]) -> str:
                 lines += [words, ""]
                 stated = words
             lines += [_circumstances(machine), ""]
-            if "failure" in result:
-                lines += [f"**No result: {result['failure']}.**", ""]
+            why = result.get("failure", result.get("nothing"))
+            if why is not None:
+                lines += [f"**No result: {why}.**", ""]
             else:
                 lines += [*_table(result["records"], result["machine"]["threads"]), ""]
     seconds = [result["seconds"] for result in results if "seconds" in result]

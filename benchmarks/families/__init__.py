@@ -17,6 +17,7 @@ NAMES = (
     "precision_matrices",
     "limits",
     "threads",
+    "gpu",
 )
 """In the order of the report. Each name is a module of this package."""
 

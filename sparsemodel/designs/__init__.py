@@ -4,6 +4,7 @@ from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.coerce import as_design, column_names
 from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.kronecker import KroneckerDesign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
@@ -12,6 +13,7 @@ from sparsemodel.designs.steps import StepsDesign
 __all__ = [
     "ChunkedDesign",
     "DenseDesign",
+    "ForeignDesign",
     "KroneckerDesign",
     "OnesDesign",
     "OperatorDesign",

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.dense import DenseDesign, columns_again
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
 from sparsemodel.threads import large_work
@@ -122,17 +122,9 @@ class ChunkedDesign(Design):
         return DenseDesign(self._read_columns(support).T)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
-        known = np.isin(support, last, assume_unique=True)
-        if not isinstance(restricted, DenseDesign) or not known.any():
-            return self.restrict(support)
         if 8 * self.shape[0] * support.size > self._column_bytes:
             return RestrictedDesign(self, support)
-        if known.all() and support.size == last.size:
-            return restricted
-        out = np.empty((support.size, self.shape[0]))
-        out[known] = restricted.array.T[np.searchsorted(last, support[known])]
-        out[~known] = self._read_columns(support[~known])
-        return DenseDesign(out.T)
+        return columns_again(self._read_columns, support, last, restricted)
 
     def _read_columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array; one reading of a row-major file."""

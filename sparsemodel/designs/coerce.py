@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.frames import frame_array
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
@@ -33,8 +34,10 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     matrix
         A two-dimensional ndarray (real, integer or boolean), a SciPy sparse array or matrix, a
         ``LinearOperator``, a :class:`numpy.memmap` (read in blocks, never loaded), a Dask array
-        (left where its blocks are), a DataFrame with numeric columns, a nested list, or a
-        :class:`~sparsemodel.interfaces.Design`, which is returned as it is.
+        (left where its blocks are), an array of PyTorch, JAX, CuPy or another library that speaks
+        the array API (left on its device; needs ``array-api-compat``), a DataFrame with numeric
+        columns, a nested list, or a :class:`~sparsemodel.interfaces.Design`, which is returned as
+        it is.
     where
         What the user calls it, for error messages.
 
@@ -44,7 +47,7 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
         When it is empty, not two-dimensional, has 2^31 rows or columns, or is a sparse matrix
         whose indices lead out of its arrays.
     DataTypeError
-        When its entries are not real numbers.
+        When its entries are not real numbers; of another library's array, not float32 or float64.
     MissingDependencyError
         When it belongs to a package that cannot be imported whole.
 
@@ -61,6 +64,9 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
         return _distributed(matrix, where)
     if isinstance(matrix, np.memmap):
         return _mapped(matrix, where)
+    if is_foreign(matrix):
+        _check_shape(tuple(matrix.shape), where)
+        return ForeignDesign(matrix, where)
     if hasattr(matrix, "matvec") and hasattr(matrix, "rmatvec") and hasattr(matrix, "shape"):
         return _operator(matrix, where)
     return _dense(matrix, where)
@@ -104,7 +110,7 @@ def _distributed(array: Any, where: str) -> Design:
         import dask.delayed  # noqa: F401
     except ImportError as error:
         raise _dask_is_missing(where, error) from error
-    from sparsemodel.designs.distributed import DistributedDesign
+    from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)

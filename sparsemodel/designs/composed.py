@@ -43,6 +43,9 @@ class OnesDesign(Design):
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.asarray(r.sum(axis=0, keepdims=True))
 
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return self.rmatvec(r)
+
     def restrict(self, support: IntArray) -> Design:
         return self if support.size else StackedDesign(self._n, 0, ())
 
@@ -117,6 +120,12 @@ class StackedDesign(Design):
         out = np.zeros((self._p, *r.shape[1:]))
         for index, design in self._blocks:
             out[index] += design.rmatvec(r)
+        return out
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        out = np.zeros((self._p, *r.shape[1:]))
+        for index, design in self._blocks:
+            out[index] += design.rmatvec_in_double(r)
         return out
 
     def restrict(self, support: IntArray) -> Design:
@@ -273,6 +282,13 @@ class TransformedDesign(Design):
         if self._means is not None:
             total = r.sum(axis=0)
             out = out - (self._means * total if r.ndim == 1 else np.outer(self._means, total))
+        return out if self._scale is None else _scale_rows(self._scale, out)
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        if self._means is not None:  # what is taken off afterwards may cancel
+            return super().rmatvec_in_double(r)
+        out = self._design.rmatvec_in_double(r)
+        out = out if self._select is None else out[self._select]
         return out if self._scale is None else _scale_rows(self._scale, out)
 
     def restrict(self, support: IntArray) -> Design:

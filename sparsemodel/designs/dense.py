@@ -79,6 +79,10 @@ class DenseDesign(Design):
         with large_work(reads=self._a.size):
             return np.asarray((v.T @ self._a).T if turned else self._a.T @ v, dtype=np.float64)
 
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        double = self._a.dtype == np.float64
+        return self.rmatvec(r) if double else super().rmatvec_in_double(r)
+
     def _few(self, weights: FloatArray) -> IntArray | None:
         """Return the rows of nonzero weight where they are few and rows are cheap to read.
 
@@ -219,10 +223,28 @@ class DenseDesign(Design):
         return super().spectral_norm()
 
 
+def columns_again(
+    read: Callable[[IntArray], FloatArray], support: IntArray, last: IntArray, restricted: Design
+) -> Design:
+    """Return the design of the columns ``support``, those of ``last`` taken from ``restricted``.
+
+    ``read`` returns columns as rows of a float64 array; it is asked for those that are new.
+    """
+    known = np.isin(support, last, assume_unique=True)
+    if not isinstance(restricted, DenseDesign) or not known.any():
+        return DenseDesign(read(support).T)
+    if known.all() and support.size == last.size:
+        return restricted
+    out = np.empty((support.size, restricted.shape[0]))
+    out[known] = restricted.array.T[np.searchsorted(last, support[known])]
+    out[~known] = read(support[~known])
+    return DenseDesign(out.T)
+
+
 def _squared(block: NDArray[Any]) -> FloatArray:
     """Return the squares in float64, in place where that is the precision."""
     wide = block.astype(np.float64, copy=False)
     return np.square(wide, out=wide)
 
 
-__all__ = ["DenseDesign"]
+__all__ = ["DenseDesign", "columns_again"]

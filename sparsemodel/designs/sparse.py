@@ -60,6 +60,10 @@ class SparseDesign(Design):
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.asarray(self._a.T @ r.astype(self._a.dtype, copy=False), dtype=np.float64)
 
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        # SciPy promotes a product of float32 entries with a float64 vector to float64.
+        return np.asarray(self._a.T @ r, dtype=np.float64)
+
     def restrict(self, support: IntArray) -> Design:
         if self._columns is None:
             self._columns = self._a.tocsc()

@@ -16,6 +16,9 @@ import numpy as np
 
 from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
+_BLOCK_BYTES = 2**22
+"""Rows are converted to float64 in blocks of about this size, which stay in the cache."""
+
 
 class Access(Flag):
     """How a design can be read at a cost proportional to what is read."""
@@ -85,6 +88,19 @@ class Design(ABC):
     @abstractmethod
     def rmatvec(self, r: FloatArray) -> FloatArray:
         """Return ``A.T @ r``."""
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        """Return ``A.T @ r`` of the same entries, multiplied and added up in float64.
+
+        Bounds rest on it. The default reads blocks of rows; without ``Access.ROWS`` it is
+        :meth:`rmatvec`, taken on trust. Override it where the entries are elsewhere.
+        """
+        if Access.ROWS not in self.access:
+            return self.rmatvec(r)
+        out = np.zeros((self.shape[1], *r.shape[1:]))
+        for rows, block in self.row_blocks(max(1, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))):
+            out += block.T @ r[rows]
+        return out
 
     def describe(self) -> str:
         """Return a few words for ``explain()``, for example ``"dense float64 38 x 3051"``."""

@@ -15,7 +15,8 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 from sparsemodel import registry
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"cvxpy", "dask", "matplotlib", "networkx", "numba", "pandas", "sklearn"}
+HEAVY = {"array_api_compat", "cvxpy", "dask", "matplotlib", "networkx", "numba"}
+HEAVY |= {"pandas", "sklearn"}
 
 PROBE = """
 import json, sys, time

@@ -73,6 +73,7 @@ def run(names: set[str], more: str, folder: object) -> subprocess.CompletedProce
 
 def test_without_any_of_them(tmp_path):
     names = {"matplotlib", "sklearn", "dask", "distributed", "pandas", "pyarrow", "jax"}
+    names |= {"array_api_compat", "torch"}
     done = run(names, "", tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 

@@ -15,7 +15,7 @@ from sparsemodel.testing.designs import EXACT, run_design_suite
 
 da = pytest.importorskip("dask.array")
 
-from sparsemodel.designs.distributed import DistributedDesign  # noqa: E402
+from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
 from sparsemodel.numerics.objectives import distributed  # noqa: E402
 from sparsemodel.numerics.objectives.distributed import DistributedObjective  # noqa: E402
 

@@ -13,7 +13,17 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
-from sparsemodel.designs import DenseDesign, OnesDesign, OperatorDesign, SparseDesign, StackedDesign
+from sparsemodel.designs import (
+    ChunkedDesign,
+    DenseDesign,
+    OnesDesign,
+    OperatorDesign,
+    SparseDesign,
+    StackedDesign,
+    TransformedDesign,
+)
+from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.operator import compare_with_adjoint
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign, RestrictedRows
@@ -33,25 +43,6 @@ one with a chance of about 1e-6."""
 _NORMS: WeakKeyDictionary[Design, float] = WeakKeyDictionary()
 
 
-def adjoint(design: Design, r: FloatArray) -> FloatArray:
-    """Return ``A.T @ r`` accumulated in float64."""
-    if isinstance(design, StackedDesign):
-        out = np.zeros((design.shape[1], *r.shape[1:]))
-        for index, block in design.blocks:
-            out[index] += adjoint(block, r)
-        return out
-    if isinstance(design, SparseDesign):
-        array: Any = design.array
-        # SciPy promotes a product of float32 entries with a float64 vector to float64.
-        return np.asarray(array.T @ r, dtype=np.float64)
-    if _double(design) or Access.ROWS not in design.access:
-        return np.asarray(design.rmatvec(r), dtype=np.float64)
-    out = np.zeros((design.shape[1], *r.shape[1:]))
-    for rows, entries in design.row_blocks(_rows(design)):
-        out += entries.T @ r[rows]
-    return out
-
-
 def column_norms(design: Design) -> FloatArray:
     """Return upper bounds on the Euclidean norms of the columns.
 
@@ -66,7 +57,7 @@ def column_norms(design: Design) -> FloatArray:
         return out * (1.0 + gamma(len(design.blocks) + 1))
     if isinstance(design, SparseDesign):
         squares = np.asarray(_squared(design).sum(axis=0), dtype=np.float64).ravel()
-    elif isinstance(design, (DenseDesign, OnesDesign)):
+    elif isinstance(design, (DenseDesign, OnesDesign)) or _elsewhere(design):
         squares = design.column_square_norms()
     elif Access.ROWS in design.access:
         squares = np.zeros(p)
@@ -79,7 +70,7 @@ def column_norms(design: Design) -> FloatArray:
 
 
 def adjoint_error(norms: FloatArray, n: int, r: FloatArray) -> FloatArray:
-    """Return a bound on the errors of :func:`adjoint`, given :func:`column_norms`."""
+    """Return a bound on the errors of ``rmatvec_in_double(r)``, given :func:`column_norms`."""
     return spread(norms, gamma(n + 16) * norm_up(r, axis=0))
 
 
@@ -196,10 +187,11 @@ def _squared(design: SparseDesign) -> Any:
     return array
 
 
-def _double(design: Design) -> bool:
-    if isinstance(design, DenseDesign):
-        return design.array.dtype == np.float64
-    return isinstance(design, OnesDesign)
+def _elsewhere(design: Design) -> bool:
+    """Return whether squares of the entries are added up, in float64, where the entries are."""
+    if isinstance(design, TransformedDesign):
+        return design.only_scaled and _elsewhere(design.inner)
+    return isinstance(design, (ChunkedDesign, DistributedDesign, ForeignDesign))
 
 
 def _rows(design: Design) -> int:
@@ -207,7 +199,6 @@ def _rows(design: Design) -> int:
 
 
 __all__ = [
-    "adjoint",
     "adjoint_error",
     "check_adjoint",
     "column_norms",

@@ -22,7 +22,6 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import (
-    adjoint,
     adjoint_error,
     column_norms,
     spread,
@@ -174,7 +173,7 @@ def _assemble(
     v, error = np.zeros(form.shape), np.zeros(form.shape)
     constants, allowance = [form.constant], 0.0
     for term, piece, norm in zip(form.terms, pieces, norms, strict=True):
-        product = adjoint(term.design, piece.slopes)
+        product = term.design.rmatvec_in_double(piece.slopes)
         error += adjoint_error(norm, term.design.shape[0], piece.slopes)
         error += spread(norm, norm_up(piece.slope_error, axis=0))
         v += product

@@ -17,7 +17,6 @@ from typing import ClassVar, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import (
-    adjoint,
     adjoint_error,
     column_norms,
     predictions,
@@ -101,7 +100,7 @@ def gradient(form: SparseRegression, x: FloatArray) -> FloatArray:
     """Return the gradient of the objective, in float64."""
     out = np.array(form.ridge * x if x.ndim == 1 else form.ridge[:, None] * x)
     for term, slopes in zip(form.terms, _slopes(form, x), strict=True):
-        out += adjoint(term.design, slopes)
+        out += term.design.rmatvec_in_double(slopes)
     return out
 
 
@@ -147,7 +146,7 @@ class _FreeColumns:
             slopes = self._orthogonal(slopes)
         out, noise = np.array(ridge * x), np.zeros(x.shape)
         for term, r in zip(form.terms, slopes, strict=True):
-            out += adjoint(term.design, r)
+            out += term.design.rmatvec_in_double(r)
             noise += adjoint_error(column_norms(term.design), term.design.shape[0], r)
         out[self.index] = noise[self.index] = 0.0
         return out, left, float(noise.max(initial=0.0))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.designs.elsewhere.foreign import double_precision
 from sparsemodel.interfaces import DataTypeError, FloatArray, MissingDependencyError, ModelError
 
 Function = Callable[..., Any]
@@ -43,7 +44,7 @@ def differentiated(value: Function, name: str) -> tuple[Function, Function, Func
         compiled = jax.jit(function)
 
         def call(*arrays: FloatArray) -> FloatArray:
-            with _double(jax):
+            with double_precision(jax):
                 shape = arrays[0].shape
                 if shape not in inspected:
                     _inspect(jax, value, shape, name)
@@ -56,15 +57,6 @@ def differentiated(value: Function, name: str) -> tuple[Function, Function, Func
         return jax.jvp(slope, (u,), (v,))[1]
 
     return in_double(value), in_double(slope), in_double(product)
-
-
-def _double(jax: Any) -> Any:
-    """Return the context in which JAX keeps double precision, under its old or its new name."""
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64
-
-    return enable_x64()
 
 
 def _inspect(jax: Any, value: Function, shape: tuple[int, ...], name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
 from sparsemodel.interfaces.numeric import real_number, whole_number
@@ -24,6 +25,8 @@ def _plain(values: Any, where: str) -> npt.NDArray[Any]:
     """Return ``values`` as an array of whatever they are."""
     if hasattr(values, "to_numpy"):
         values = array_of(values, where)
+    if is_foreign(values):
+        values = fetched(values, where)
     if isinstance(values, np.ma.MaskedArray):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     try:

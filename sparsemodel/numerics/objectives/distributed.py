@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.distributed import DistributedDesign, total
+from sparsemodel.designs.elsewhere.distributed import DistributedDesign, total
 from sparsemodel.interfaces import (
     Design,
     FloatArray,

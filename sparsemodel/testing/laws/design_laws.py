@@ -60,9 +60,10 @@ def multiplies(design: Design, array: FloatArray, tolerance: Tolerance) -> None:
 
 
 def multiplies_transposed(design: Design, array: FloatArray, tolerance: Tolerance) -> None:
-    """``A.T @ r`` for a vector, several columns, one column; strided and read-only."""
+    """``A.T @ r`` for a vector, several columns, one column; strided and read-only; in double."""
     rng = np.random.default_rng(2)
     _products(design.rmatvec, array.T, rng, "A.T @ r", tolerance)
+    _products(design.rmatvec_in_double, array.T, rng, "A.T @ r in double", tolerance)
 
 
 def _products(

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy import sparse
 
+from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.interfaces import Design, FloatArray
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
@@ -63,6 +64,8 @@ def matrix_of(design: Any) -> Any:
             whole = isinstance(design, np.ndarray) or sparse.issparse(design)
             return design if whole or hasattr(design, "matvec") else np.asarray(design)
     held = getattr(design, "array", None)
+    if is_foreign(held):
+        return fetched(held, "A")
     return held if isinstance(held, np.ndarray) or sparse.issparse(held) else design
 
 

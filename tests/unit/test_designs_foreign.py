@@ -1,0 +1,171 @@
+"""Designs over arrays of other libraries: the laws, the same answers, and a matrix that stays."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.designs import DenseDesign, ForeignDesign
+from sparsemodel.designs.elsewhere import foreign
+from sparsemodel.interfaces import Access, DataError, DataTypeError, Design
+from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite
+from sparsemodel.testing.laws.design_laws import Tolerance
+
+strict = pytest.importorskip("array_api_strict")
+pytest.importorskip("array_api_compat")
+
+
+def on(device: str, dtype: Any = np.float64) -> Any:
+    """Return what puts an array on a device of array-api-strict, which refuses np.asarray there."""
+    return lambda a: strict.asarray(a.astype(dtype), device=strict.Device(device))
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "tolerance"),
+    [
+        ("device1", np.float64, EXACT),
+        ("no_float64", np.float32, Tolerance(relative=1e-5)),
+    ],
+)
+def test_laws(device, dtype, tolerance):
+    put = on(device, dtype)
+    report = run_design_suite(device, lambda a: ForeignDesign(put(a)), tolerance=tolerance)
+    report.raise_if_failed()
+
+
+@pytest.mark.slow  # they take seconds to import
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_laws_and_answers_of_other_libraries(library, dtype):
+    xp = pytest.importorskip(library)
+    if library == "jax.numpy" and dtype == np.float64:
+        pytest.skip("JAX has no float64 unless it is asked for")
+
+    def put(a: np.ndarray) -> Any:
+        return xp.asarray(a.astype(dtype))
+
+    tolerance = EXACT if dtype == np.float64 else Tolerance(relative=1e-5)
+    for law in DESIGN_CHECKS:  # on one array: JAX compiles anew for every shape
+        law(ForeignDesign(put(data()[0])), data()[0], tolerance)
+    the_same_answers(put, dtype, sm.logistic_loss, intercept=True)
+    A, b = data()
+    w = sm.Variable(A.shape[1])
+    problem = sm.Problem(sm.minimize(sm.squared_loss(put(A) @ w, put(b))), sm.card(w) <= 3)
+    assert problem.solve().support.tolist() == [2, 7, 11]
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 90)) * rng.uniform(0.2, 5.0, 90) + 1.0
+    return A, A[:, [2, 7, 11]] @ [1.0, -2.0, 1.5] + 0.1 * rng.standard_normal(60)
+
+
+def problem_of(A: Any, b: Any, loss: Any, *, intercept: bool) -> sm.Problem:
+    w = sm.Variable(A.shape[1])
+    prediction = sm.as_design(A) @ w
+    if intercept:
+        prediction = prediction + sm.Variable()
+    return sm.Problem(sm.minimize(loss(prediction, b) + sm.ridge(w, 0.1)), sm.card(w) <= 3)
+
+
+def the_same_answers(put: Any, dtype: Any, loss: Any, *, intercept: bool) -> None:
+    A, b = data()
+    stored = A.astype(dtype)
+    target = b if loss is sm.squared_loss else np.where(b > 0.0, 1.0, -1.0)
+    near = problem_of(stored, target, loss, intercept=intercept)
+    far = problem_of(put(A), target, loss, intercept=intercept)
+    one, two = near.solve(), far.solve()
+    assert one.support.tolist() == two.support.tolist()
+    assert two.value == pytest.approx(one.value, rel=1e-12)
+    certificate = far.certify()
+    assert certificate.bound == pytest.approx(near.certify().bound, rel=1e-3)
+    exact = problem_of(stored.astype(np.float64), target, loss, intercept=intercept)
+    assert certificate.bound <= exact.solve().value
+    verify(certificate, exact.form)  # made there, it holds for an array of NumPy
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "loss"),
+    [
+        ("device1", np.float64, sm.squared_loss),
+        ("device1", np.float32, sm.logistic_loss),
+        ("no_float64", np.float32, sm.squared_loss),
+    ],
+)
+def test_the_same_answers_as_numpy(device, dtype, loss):
+    the_same_answers(on(device, dtype), dtype, loss, intercept=True)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("device", ["device1", "no_float64"])
+def test_products_behind_bounds_are_those_of_float64(device, scale):
+    A, b = data()
+    single = (scale * A).astype(np.float32)
+    r = b / 3.0  # not representable in single precision
+    exact = single.astype(np.float64).T @ r
+    size = np.abs(single.astype(np.float64)).T @ np.abs(r)
+    design = ForeignDesign(on(device, np.float32)(single))
+    assert np.all(np.abs(design.rmatvec_in_double(r) - exact) <= 1e-13 * size)
+    assert np.any(np.abs(design.rmatvec(r) - exact) > 1e-9 * size), "else the test shows nothing"
+    squares = np.square(single.astype(np.float64)).sum(axis=0)
+    np.testing.assert_allclose(design.column_square_norms(), squares, rtol=1e-13)
+
+
+@pytest.mark.unrefereed("the referee reads the matrix")
+def test_the_matrix_stays_where_it_is(monkeypatch):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((300, 400))
+    b = A[:, :3] @ [1.0, -2.0, 1.5] + rng.standard_normal(300)
+    target = np.where(b > 0.0, 1.0, -1.0)
+    sizes = []
+    inner = foreign._as_numpy
+
+    def watched(values: Any) -> Any:
+        sizes.append(int(np.prod(values.shape)))
+        return inner(values)
+
+    monkeypatch.setattr(foreign, "_as_numpy", watched)
+    problem = problem_of(on("device1")(A), target, sm.logistic_loss, intercept=False)
+    solution = problem.solve()
+    assert max(sizes) <= 300 * 64, "vectors, and the columns of a few supports"
+    vectors = [size for size in sizes if size in (300, 400)]
+    assert 0 < len(vectors) <= 2 * solution.passes
+    del sizes[:]
+    problem.certify()
+    assert sum(size for size in sizes if size % 400 == 0 and size > 400) <= A.size, (
+        "its rows come over once, to be hashed"
+    )
+
+
+def test_rows_and_columns_stay_or_come_as_they_should():
+    A, _ = data()
+    design = sm.as_design(on("device1")(A))
+    assert isinstance(design, ForeignDesign)
+    assert Access.COLUMNS in design.access
+    assert "device1" in design.describe()
+    assert isinstance(design.restrict_rows(np.arange(5)), ForeignDesign)
+    columns: Design = design.restrict(np.array([1, 4]))
+    assert isinstance(columns, DenseDesign)
+    before = design.transfers
+    again = design.restrict_again(np.array([1, 4]), np.array([1, 4]), columns)
+    assert again is columns
+    assert design.transfers == before
+
+
+def test_what_is_not_multiplied_exactly_is_refused():
+    whole = strict.asarray(np.arange(6).reshape(3, 2))
+    with pytest.raises(DataTypeError, match=r"int64.*float32 or float64.*convert it there first"):
+        sm.as_design(whole)
+    with pytest.raises(DataError, match="two dimensions"):
+        sm.as_design(strict.asarray(np.ones(3)))
+
+
+def test_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "array_api_compat", None)
+    with pytest.raises(sm.MissingDependencyError, match="pip install array-api-compat"):
+        sm.as_design(strict.asarray(np.ones((3, 2))))
