@@ -117,9 +117,33 @@ def region_bound(problem: Problem, found: Dual, inside: Any, out: Any) -> Any:
     profits = gains - price
     if not problem.exact:
         profits = profits + 2.0 * UNIT * (np.abs(gains) + price)
-    optional = np.sort(profits[~must & ~out])[::-1][: problem.budget - int(must.sum())]
-    chosen = [*profits[must], *(g for g in optional if g > 0)]
-    return _down(base, add_up(chosen))
+    if any(must[among].sum() > most for among, most in problem.limits):
+        return np.inf
+    return _down(base, add_up([*profits[must], *_best(problem, profits, must, ~must & ~out)]))
+
+
+def _best(problem: Problem, profits: Any, must: Any, left: Any) -> list[Any]:
+    """Return the profits of the units that are best beside those of ``must``.
+
+    One after the other, the largest first, where limits leave room: the best choice, as their sets
+    are disjoint or one within the other.
+    """
+    rooms = [most - int(must[among].sum()) for among, most in problem.limits]
+    holders: dict[int, list[int]] = {}
+    for number, (among, _) in enumerate(problem.limits):
+        for unit in among.tolist():
+            holders.setdefault(unit, []).append(number)
+    chosen: list[Any] = []
+    candidates = np.flatnonzero(left)
+    for unit in candidates[np.argsort(-profits[candidates], kind="stable")].tolist():
+        holding = holders.get(unit, [])
+        if len(chosen) == problem.budget - int(must.sum()) or not profits[unit] > 0:
+            break
+        if all(rooms[i] > 0 for i in holding):
+            chosen.append(profits[unit])
+            for i in holding:
+                rooms[i] -= 1
+    return chosen
 
 
 def bound(problem: Problem, found: Dual) -> Any:

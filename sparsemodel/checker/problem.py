@@ -146,6 +146,13 @@ def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
     found = [(index(one["units"], units), int(one["most"])) for one in held.get("limits", [])]
     if any(most < 0 for _, most in found):
         raise Refuted("a limit is negative.")
+    outer, sizes = np.full(units, -1), list[int]()  # the largest set so far around each unit
+    for among, _ in sorted(found, key=lambda one: int(one[0].size)):
+        inner = outer[among][outer[among] >= 0]
+        if sum(sizes[i] for i in np.unique(inner)) != inner.size:
+            raise Refuted("limits hold for sets that overlap without one being in the other.")
+        outer[among] = len(sizes)
+        sizes.append(int(among.size))
     return found
 
 

@@ -66,6 +66,10 @@ class Layer:
         sets = self.sets[units]
         return np.bincount(sets[sets >= 0], minlength=self.most.size)
 
+    def left(self, taken: IntArray, kept: IntArray) -> Layer:
+        """Return what units that are ``taken`` leave of the limits to those ``kept``."""
+        return Layer(self.sets[kept], self.most - self.counts(taken))
+
     def full(self, units: IntArray) -> BoolArray:
         """Return which units are in a set that ``units`` have filled, shape ``(units,)``."""
         filled = np.append(self.counts(units) >= self.most, False)  # the last stands for no set

@@ -91,7 +91,7 @@ def test_the_gain_of_the_best_units_is_rounded_up():
         units = price * rng.uniform(0.0, 3.0, size)
         forced = (rng.random(size) < 0.3).astype(float)
         k = int(rng.integers(0, size + 1))
-        found = best_selection(units, forced, k, price)
+        found = best_selection(units, forced, Cardinality(size, k, price=price))
         room = k - int(forced.sum())
         if room < 0:
             assert found == -np.inf

@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates import Claim, certify, verify
+from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
+from sparsemodel.certificates.proving.node import IN, OUT, Minorant, decide
+from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import Cardinality, Layer, ModelError, UnsupportedProblemError
 from sparsemodel.numerics import best_units, project
 from sparsemodel.testing.referee import judge
@@ -234,14 +237,105 @@ def test_what_cannot_be_declared_is_refused_with_a_reason(limits, words):
         sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), limits(w)).solve()
 
 
-def test_paths_and_proofs_say_that_they_know_one_limit():
+def fit(w) -> sm.Minimize:
+    return sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, 0.1))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_path_follows_the_limit_that_its_parameter_is_in(both):
     w, k = sm.Variable(P), sm.Parameter(integer=True, value=2)
-    fit = sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, 0.1))
-    problem = sm.Problem(fit, sm.card(w[:4]) <= k, sm.card(w[4:]) <= k)
-    with pytest.raises(ModelError, match="one limit"):
-        problem.path(k, range(1, 3))
-    with pytest.raises(UnsupportedProblemError, match="one limit"):
-        problem.prove()
+    problem = sm.Problem(fit(w), sm.card(w[:4]) <= k, sm.card(w[4:]) <= (k if both else 2))
+    path = problem.path(k, range(5), sweeps=0)
+    for number, value in zip(path.k, path.objective, strict=True):
+        sets = [(range(4), number), (range(4, P), number if both else 2)]
+        assert np.isclose(value, min(map(least_squares, supports(P, sets))))
+    assert k.value == 2
+
+
+def test_a_path_of_values_follows_the_number_in_all():
+    problem = declared()
+    path = problem.path(range(P + 1), sweeps=0)
+    for k, value in zip(path.k, path.objective, strict=True):
+        assert np.isclose(value, min(map(least_squares, supports(k))))
+    chosen = path.cross_validate(folds=2)
+    assert allowed(tuple(chosen.support), chosen.k)
+
+
+def test_a_path_of_edges_follows_one_limit():
+    omega, k = sm.Variable((4, 4), symmetric=True), sm.Parameter(integer=True, value=2)
+    off = sm.card(sm.offdiag(omega))
+    goal = sm.minimize(sm.gaussian_nll(omega, np.eye(4)))
+    problem = sm.Problem(goal, off <= 2 * k, off <= 10)
+    with pytest.raises(ModelError, match="leave the other limits"):
+        problem.path(k, range(3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(families(), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.375]))
+def test_a_minorant_decides_what_all_supports_would(family, seed, price):
+    """The bound of a part, and with one unit more in or out, are the least over its supports."""
+    sparsity, sets = family
+    rng = np.random.default_rng(seed)
+    gains = rng.integers(0, 16, P) / 8.0  # sums are exact
+    status = rng.choice([OUT, 0, 0, 0, IN], P).astype(np.int8)
+    inside = set(np.flatnonzero(status == IN).tolist())
+    k = sparsity.budget - len(inside)
+    found = decide(Minorant(5.0, gains), status, k, price, sparsity.limits)
+
+    parts = [
+        (set(u), 5.0 - sum(gains[j] - price for j in u))
+        for u in supports(P, sets)
+        if inside <= set(u) and not any(status[j] == OUT for j in u)
+    ]
+
+    def least(unit=None, present=True):
+        kept = [v for u, v in parts if unit is None or (unit in u) == present]
+        return min(kept, default=np.inf)
+
+    if found is None or not np.isfinite(least()):
+        assert found is not None
+        assert found.bound == np.inf
+        return
+    assert found.bound <= least()
+    assert np.isclose(found.bound, least())
+    for unit in np.flatnonzero(status == 0).tolist():
+        assert np.isclose(found.if_in[unit], least(unit))
+        assert np.isclose(found.if_out[unit], least(unit, False))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "grouped", "boxed", "priced", "forced"])
+def test_a_proof_of_several_limits_is_that_of_all_supports(loss, tmp_path):
+    """The bound is no higher than the best of all supports, and close; both readers accept it."""
+    w = sm.Variable(P, name="w")
+    signs = np.where(np.median(B) < B, 1.0, -1.0)
+    goal = sm.squared_loss(A @ w, B) if loss != "logistic" else sm.logistic_loss(A @ w, signs)
+    goal = goal + sm.ridge(w, 0.1) + (0.05 * sm.card(w) if loss == "priced" else 0.0)
+    limits = [sm.card(w) <= 4, *(sm.card(w[s]) <= most for s, most in SETS)]
+    if loss == "grouped":
+        pairs = np.array([0, 0, 1, 1, 2, 2])
+        limits = [sm.card(w[:6], groups=pairs) <= 1, sm.card(w[6:]) <= 2]
+    more = {"boxed": [w >= -0.1, w <= 0.5], "forced": [w[5] >= 0.2]}.get(loss, [])
+    problem = sm.Problem(sm.minimize(goal), limits, more)
+    best = problem.solve("exhaustive").value
+    certificate = problem.prove(gap=1e-6)
+    assert certificate.claim is Claim.OPTIMAL
+    assert best - 1e-5 * abs(best) <= certificate.bound <= best + 1e-12
+    verify(certificate, problem.form)
+    certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=A, b=B if loss != "logistic" else signs)
+    assert main([str(tmp_path / "c.json"), str(tmp_path / "d.npz")]) == 0
+
+
+def test_limits_of_parts_sharpen_the_bound():
+    """Without branching, a bound that knows of the parts is above one that knows ``k`` alone."""
+    w = sm.Variable(P)
+    first, others = np.split(np.argsort(-np.abs(A.T @ B)), [2])
+    first, others = np.sort(first), np.sort(others)
+    form = sm.Problem(fit(w), sm.card(w[first]) <= 1, sm.card(w[others]) <= 1).form
+    at = from_point(form, np.zeros(P))
+    alone = replace(form, sparsity=replace(form.sparsity, limits=()))
+    best = min(map(least_squares, supports(P, [(first, 1), (others, 1)])))
+    assert evaluate(alone, at).value < evaluate(form, at).value - 0.1 < best
 
 
 def test_layers_count_by_set():

@@ -3,11 +3,12 @@ r"""The dual bound: a number that no feasible point can beat, from any dual poin
 For any ``a`` in the domains of the conjugates and :math:`v = \sum_t A_t^T (c_t a_t)`,
 
 .. math:: D(a) = \mathrm{const} + \sum_i c_i (a_i o_i - \ell_i^*(a_i))
-          - \sum_{j\ \mathrm{free}} h_j(v_j) - \max_{|S| \le k} \sum_{g \in S} (h_g(v_g) - \gamma)_+
+          - \sum_{j\ \mathrm{free}} h_j(v_j) - \max_{S} \sum_{g \in S} (h_g(v_g) - \gamma)_+
           \;\le\; \min_{x\ \mathrm{feasible}} P(x)
 
 with :math:`h_j(v) = \max_{x_j} -v x_j - \frac{\lambda_j}{2} x_j^2` over the bounds of ``x_j``,
-summed over the coordinates of a group, and :math:`\gamma` the price of a unit. (Weak duality; Yuan,
+summed over the coordinates of a group, :math:`\gamma` the price of a unit, and ``S`` a set of units
+that ``k`` and the limits on parts allow: the best one is found greedily. (Weak duality; Yuan,
 Liu, Wang, Liu and Metaxas, JMLR 2020, section 3, for the plain case.)
 
 What is printed is valid for the exact problem: every step is rounded towards minus infinity.
@@ -201,9 +202,7 @@ def _assemble(
         where = int(sparsity.free[np.flatnonzero(~np.isfinite(free))[0]])
         return nothing(f"the free coordinate {where} has no ridge and no bounds", method)
     units = unit_gains(sparsity, gains)
-    chosen = best_selection(
-        units, forced_units(sparsity, form.box), sparsity.budget, sparsity.price
-    )
+    chosen = best_selection(units, forced_units(sparsity, form.box), sparsity)
     if chosen == math.inf:
         return nothing("counted coordinates without ridge or bounds have a slope", method)
     if chosen == -math.inf:
@@ -223,7 +222,7 @@ def _plain_gains(form: SparseRegression, v: FloatArray, curvature: FloatArray) -
     sparsity = form.sparsity
     units = sparsity.unit_scores(gains)
     forced = forced_units(sparsity, form.box)
-    chosen = best_selection(units, forced, sparsity.budget, sparsity.price)
+    chosen = best_selection(units, forced, sparsity)
     return math.fsum([float(gains[sparsity.free].sum()), chosen])
 
 

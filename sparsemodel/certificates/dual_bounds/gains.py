@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, up
 from sparsemodel.interfaces import BoolArray, Box, Cardinality, FloatArray
+from sparsemodel.numerics import best_units
 
 
 def coordinate_gains(
@@ -87,18 +88,22 @@ def forced_units(sparsity: Cardinality, box: Box | None) -> FloatArray:
     return forced.astype(np.float64)
 
 
-def best_selection(units: FloatArray, forced: FloatArray, k: int, price: float) -> float:
-    """Return an upper bound on the gain of the best ``k`` units, prices paid.
+def best_selection(units: FloatArray, forced: FloatArray, sparsity: Cardinality) -> float:
+    """Return an upper bound on the gain of the best units that are allowed, prices paid.
 
-    Units in ``forced`` are taken whatever they gain; of the others only those with a profit.
+    Units in ``forced`` are taken whatever they gain, and then limits on parts are left out; of the
+    others only those with a profit.
     """
+    price = sparsity.price
     profit = units - price
     must = forced > 0.0
-    room = k - int(must.sum())
+    room = sparsity.budget - int(must.sum())
     if room < 0:
         return -math.inf
     optional = np.maximum(profit[~must], 0.0)
-    if 0 < room < optional.size:
+    if sparsity.limits and optional.size == units.size:
+        optional = optional[best_units(sparsity, optional)]
+    elif 0 < room < optional.size:
         optional = np.partition(optional, optional.size - room)[optional.size - room :]
     elif room == 0:
         optional = np.zeros(0)

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.proving.node import Minorant, Node
-from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, Layer
 
 
 @final
@@ -83,6 +83,8 @@ class NodeBounder(ABC):
         Those that are in for good.
     price
         The price of a unit.
+    limits
+        Limits on parts of the units.
     rounding
         Gap below which rounding leaves nothing to be closed.
     """
@@ -90,6 +92,7 @@ class NodeBounder(ABC):
     units: IntArray
     inside_units: IntArray
     price: float = 0.0
+    limits: tuple[Layer, ...] = ()
     rounding: float = 0.0
 
     @abstractmethod

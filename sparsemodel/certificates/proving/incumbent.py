@@ -9,6 +9,7 @@ import numpy as np
 from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.node import IN, Node
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray
+from sparsemodel.numerics import best_units
 
 
 class Incumbent:
@@ -26,8 +27,9 @@ class Incumbent:
     def offer(self, node: Node) -> bool:
         """Refit the support that a relaxation points at; return whether that is better."""
         part, undecided = node.part, node.undecided
-        order = np.argsort(-node.sizes[undecided], kind="stable")
-        chosen = undecided[order[: node.k]]
+        sizes = node.sizes[undecided]
+        best = best_units(node.choice, sizes)
+        chosen = undecided[best[np.argsort(-sizes[best], kind="stable")]]
         chosen = chosen[node.sizes[chosen] > 0.0]
         inside = part.units[node.status == IN]
         better = False

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Layer
+from sparsemodel.numerics import best_units
 
 if TYPE_CHECKING:
     from sparsemodel.certificates.proving.bounder import NodeBounder
@@ -65,8 +66,33 @@ class Node:
 
     @property
     def undecided(self) -> IntArray:
-        """Return the undecided units; none when the budget is spent."""
-        return np.flatnonzero(self.status == UNDECIDED) if self.k > 0 else np.empty(0, np.intp)
+        """Return the undecided units that may be nonzero; none when the budget is spent."""
+        if self.k <= 0:
+            return np.empty(0, np.intp)
+        undecided = np.flatnonzero(self.status == UNDECIDED)
+        inside = np.flatnonzero(self.status == IN)
+        for layer in self.part.limits:
+            undecided = undecided[~layer.full(inside)[undecided]]
+        return undecided
+
+    @property
+    def choice(self) -> Cardinality:
+        """Return what may be chosen of the undecided units, numbered from 0 on."""
+        undecided = self.undecided
+        limits = limits_left(self.part.limits, self.status, undecided)
+        return Cardinality(undecided.size, max(self.k, 0), limits=limits)
+
+    def allows(self, units: IntArray) -> bool:
+        """Return whether ``units`` may be nonzero beside those that are in."""
+        inside = np.flatnonzero(self.status == IN)
+        together = np.concatenate([inside, units])
+        return units.size <= self.k and all(
+            bool(np.all(layer.counts(together) <= layer.most)) for layer in self.part.limits
+        )
+
+    def decided(self, low: Minorant) -> Proved | None:
+        """Return what a minorant proves over the part; see :func:`decide`."""
+        return decide(low, self.status, self.k, self.part.price, self.part.limits)
 
     def child(self, unit: int, decision: int, bound: float, link: tuple[int, int]) -> Node:
         """Return the part where one more unit is decided."""
@@ -90,25 +116,34 @@ class Node:
         )
 
 
-def decide(low: Minorant, status: Any, k: int, price: float = 0.0) -> Proved | None:
+def limits_left(limits: tuple[Layer, ...], status: Any, kept: IntArray) -> tuple[Layer, ...]:
+    """Return what the units that are in leave of limits on parts to those ``kept``."""
+    inside = np.flatnonzero(status == IN)
+    return tuple(layer.left(inside, kept) for layer in limits)
+
+
+def decide(
+    low: Minorant, status: Any, k: int, price: float = 0.0, limits: tuple[Layer, ...] = ()
+) -> Proved | None:
     r"""Return the bound of a minorant over a part, and those of the part's possible children.
 
-    With :math:`a` the ``k``-th largest profit (gain less price) and :math:`b` the next, putting in
-    a unit beyond the best ``k`` raises the bound by :math:`a` less its profit, leaving out one of
-    the best by its profit less :math:`b`. None where nothing is proved.
+    The best units are chosen greedily. Putting in another one raises the bound by the least profit
+    (gain less price) that it can take the place of, less its own; leaving out one of them by its
+    profit less the largest that can take its place. Without ``limits`` on parts of the units these
+    are the ``k``-th largest profit and the next. None where nothing is proved.
     """
     if_in, if_out = np.full(status.size, -math.inf), np.full(status.size, -math.inf)
     undecided = np.flatnonzero(status == UNDECIDED)
-    if k < 0:
+    limits = limits_left(limits, status, undecided)
+    if k < 0 or any(np.any(layer.most < 0) for layer in limits):
         return Proved(math.inf, if_in, if_out)  # more units are in than may be
     inside = low.gains[status == IN]
     if price > 0.0:
         inside = np.nextafter(inside - price, math.inf)
     raw = low.gains[undecided] - price
     profits = np.maximum(raw, 0.0)
-    budget = min(k, undecided.size)
-    order = np.argsort(-profits, kind="stable")
-    top = profits[order[:budget]]
+    chosen, rest, last, following = _exchanged(profits, min(k, undecided.size), limits)
+    top = profits[chosen]
     if not (math.isfinite(low.base) and np.all(np.isfinite(inside)) and np.all(np.isfinite(top))):
         return None
     total = math.fsum([low.base, *(-inside).tolist(), *(-top).tolist()])
@@ -117,13 +152,9 @@ def decide(low: Minorant, status: Any, k: int, price: float = 0.0) -> Proved | N
     if k == 0:
         if_in[undecided], if_out[undecided] = math.inf, bound
         return Proved(bound, if_in, if_out)
-    last = float(top[-1]) if k <= undecided.size else 0.0
-    following = float(profits[order[budget]]) if budget < undecided.size else 0.0
-    # A unit outside the top takes the place of the last one in it; one inside leaves its own to
-    # the first outside. Each difference and sum rounds once.
-    most = float(top[0]) if budget else 0.0
-    slack = 4.0 * U * (abs(bound) + most + following + price)
-    chosen, rest = order[:budget], order[budget:]
+    # Each difference and sum rounds once.
+    most, next_ = float(top.max(initial=0.0)), float(following.max(initial=0.0))
+    slack = 4.0 * U * (abs(bound) + most + next_ + price)
     # For units outside the difference is negative or zero where their profit is larger than
     # rounding makes it; large gains only make it smaller.
     if_in[undecided[chosen]] = bound + np.maximum(-raw[chosen], 0.0) - slack
@@ -133,4 +164,38 @@ def decide(low: Minorant, status: Any, k: int, price: float = 0.0) -> Proved | N
     return Proved(bound, if_in, if_out)
 
 
-__all__ = ["IN", "OUT", "UNDECIDED", "Minorant", "Node", "Proved", "decide"]
+def _exchanged(
+    profits: FloatArray, k: int, limits: tuple[Layer, ...]
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return the best units, the others, and what each can be exchanged for.
+
+    Of another one that is the least profit in the smallest full set that it is in (infinite where
+    there is nothing to exchange it for), of one of the best the largest of those that it makes
+    room for.
+    """
+    if not limits:
+        order = np.argsort(-profits, kind="stable")
+        chosen, rest = order[:k], order[k:]
+        last = np.full(rest.size, profits[chosen[-1]] if k else math.inf)
+        return chosen, rest, last, np.full(k, profits[rest[0]] if rest.size else 0.0)
+    chosen = best_units(Cardinality(profits.size, k, limits=limits), profits)
+    open_ = np.ones(profits.size, dtype=bool)
+    open_[chosen] = False
+    rest = np.flatnonzero(open_)
+    least, most = np.zeros(profits.size), np.zeros(profits.size)
+    whole = Layer(np.zeros(profits.size, dtype=np.intp), np.array([k]))
+    for layer in (*limits, whole):  # inner sets first
+        blocked = np.flatnonzero(open_ & layer.full(chosen))
+        inner, outer = layer.sets[chosen], layer.sets[blocked]
+        smallest = np.full(layer.most.size + 1, math.inf)
+        largest = np.zeros(layer.most.size + 1)
+        np.minimum.at(smallest, inner, profits[chosen])
+        np.maximum.at(largest, outer, profits[blocked])
+        largest[-1] = 0.0  # stands for no set
+        least[blocked] = smallest[outer]
+        most[chosen] = np.maximum(most[chosen], largest[inner])
+        open_[blocked] = False
+    return chosen, rest, least[rest], most[chosen]
+
+
+__all__ = ["IN", "OUT", "UNDECIDED", "Minorant", "Node", "Proved", "decide", "limits_left"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.incumbent import Incumbent
-from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Node, Proved, decide
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Node, Proved
 from sparsemodel.certificates.proving.records.writing import Recorder
 
 
@@ -189,7 +189,7 @@ class Search:
             self.first = found
         node.start, node.hint, node.sizes = found.x, found.hint, found.sizes
         low = found.minorant
-        proved = None if low is None else decide(low, node.status, node.k, node.part.price)
+        proved = None if low is None else node.decided(low)
         if proved is not None:
             node.bound = self._current = max(node.bound, proved.bound)
         if found.interrupted:
@@ -198,7 +198,7 @@ class Search:
 
     def _closes(self, node: Node, found: Relaxed) -> bool:
         low = found.minorant
-        proved = None if low is None else decide(low, node.status, node.k, node.part.price)
+        proved = None if low is None else node.decided(low)
         return proved is not None and proved.bound >= self.cutoff
 
     def _done(self, node: Node) -> bool:
@@ -221,7 +221,7 @@ class Search:
         undecided = (node.status == UNDECIDED) & (node.k > 0)
         out = undecided & (proved.if_in >= cutoff)
         into = undecided & (proved.if_out >= cutoff) & ~out
-        if int(into.sum()) > node.k or not (out.any() or into.any()):
+        if not node.allows(np.flatnonzero(into)) or not (out.any() or into.any()):
             return False
         closed = float(proved.if_in[out].min(initial=math.inf))
         closed = min(closed, float(proved.if_out[into].min(initial=math.inf)))

@@ -54,16 +54,15 @@ def without_forced(
 
 def _limits_left(sparsity: Cardinality, forced: IntArray) -> tuple[Layer, ...]:
     """Return what limits on parts leave to the units that are not ``forced``."""
-    left = []
+    left, others = [], np.delete(np.arange(sparsity.units), forced)
     for layer in sparsity.limits:
-        most = layer.most - layer.counts(forced)
-        if np.any(most < 0):
-            s = int(np.argmin(most))
+        left.append(layer.left(forced, others))
+        if np.any(left[-1].most < 0):
+            s = int(np.argmin(left[-1].most))
             raise InfeasibleError(
                 f"The bounds keep {layer.counts(forced)[s]} entries of a set away from zero, of "
                 f"which at most {layer.most[s]} may be nonzero."
             )
-        left.append(Layer(np.delete(layer.sets, forced), most))
     return tuple(left)
 
 

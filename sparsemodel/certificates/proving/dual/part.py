@@ -31,7 +31,7 @@ from sparsemodel.certificates.proving.bounder import (
     coordinates_of,
 )
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
-from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node, decide
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
 from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
@@ -64,8 +64,6 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
     if unknown:
         out.append(f"the conjugate of {', '.join(unknown)} is not known")
-    if form.sparsity.limits:
-        out.append("there are limits on parts of what is counted, and branching knows one limit")
     if np.any(forced_units(form.sparsity, form.box)):
         out.append("bounds keep counted coordinates away from zero")
     reason = objection(form, form.ridge)
@@ -125,6 +123,7 @@ class DualPart(NodeBounder):
         self._stage: Stage | None = None
         self._norms: tuple[FloatArray, ...] | None = None
         self.price = world.form.sparsity.price
+        self.limits = self._form.sparsity.limits
         unit = world.unit[coordinates]
         self.inside_units = np.unique(world.unit[inside])
         own = np.setdiff1d(unit, self.inside_units)
@@ -290,7 +289,7 @@ class DualPart(NodeBounder):
     def finish(self, node: Node) -> Finished | None:
         """Return the bound of a node where nothing is left to choose: one convex problem."""
         undecided = node.undecided
-        everything = undecided.size <= node.k and self.price == 0.0
+        everything = node.allows(undecided) and self.price == 0.0
         if (undecided.size and not everything) or not self._world.points.form.traits.has_hessian:
             return None
         inside = node.status == IN
@@ -302,7 +301,7 @@ class DualPart(NodeBounder):
         witness = from_point(self._form, x[self._coordinates])
         bound = self._evaluate(witness)
         low = Minorant(bound.base, bound.gains) if bound.finite else None
-        proved = None if low is None else decide(low, node.status, node.k, self.price)
+        proved = None if low is None else node.decided(low)
         duals = tuple(a for a in witness.duals if a is not None)
         value = node.bound if proved is None else proved.bound
         return Finished(value, x=self._world.restored(x), duals=duals)
@@ -356,7 +355,7 @@ def _reading_cost(form: SparseRegression) -> float:
 
 def _goal(node: Node, aim: Aim) -> Any:
     """Return when a relaxation with a value and a bound is solved well enough."""
-    everything = node.undecided.size <= node.k
+    everything = node.allows(node.undecided)
 
     def enough(value: float, bound: float) -> bool:
         if bound >= aim.cutoff + 1e-9 * abs(aim.cutoff):

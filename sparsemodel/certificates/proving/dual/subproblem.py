@@ -25,9 +25,9 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     unit = unit_of(form)[coordinates]
     taken = np.unique(unit_of(form)[inside])
     free = np.flatnonzero((unit < 0) | np.isin(unit, taken))
+    counted = np.setdiff1d(np.unique(unit[unit >= 0]), taken)
     groups = None
     if sparsity.groups is not None:
-        counted = np.setdiff1d(np.unique(unit[unit >= 0]), taken)
         groups = np.full(unit.size, -1, dtype=np.intp)
         kept = np.isin(unit, counted)
         groups[kept] = np.searchsorted(counted, unit[kept])
@@ -48,6 +48,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
             free=free,
             groups=groups,
             price=sparsity.price,
+            limits=tuple(layer.left(taken, counted) for layer in sparsity.limits),
         ),
         outputs=form.outputs,
         matrix=form.matrix,

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound, nothing
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
-from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, decide
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Proved, decide
 from sparsemodel.certificates.proving.records.readers import (
     DualReader,
     GramReader,
@@ -222,10 +222,13 @@ class Replay:
         low = self._reader.minorant(record, status, facts)
         return low, max(known, self._value(low, status, k))
 
+    def _decided(self, low: Minorant, status: Any, k: int) -> Proved | None:
+        return decide(low, status, k, self._reader.price, self._sparsity.limits)
+
     def _value(self, low: Minorant | None, status: Any, k: int) -> float:
         if k < 0:
             return math.inf  # more units are in than may be
-        proved = None if low is None else decide(low, status, k, self._reader.price)
+        proved = None if low is None else self._decided(low, status, k)
         return -math.inf if proved is None else proved.bound
 
     def _cut(
@@ -238,7 +241,7 @@ class Replay:
         inside: IntArray,
     ) -> float:
         """Return the least bound of what the decisions of a record cut off."""
-        proved = None if low is None else decide(low, status, k, self._reader.price)
+        proved = None if low is None else self._decided(low, status, k)
         if proved is None:
             return known
         cut = min(
