@@ -27,7 +27,7 @@ from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.failures import answering
-from sparsemodel.modelling.results.limits import largest_of
+from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.packaged import solved
 from sparsemodel.modelling.results.path import Path, checked_ks
 from sparsemodel.modelling.results.proving import enclosure, prove
@@ -294,8 +294,9 @@ class Problem:
         ----------
         k
             The :class:`Parameter` that bounds the cardinality, with ``values`` to follow; or the
-            values themselves, whatever the constraint says. For a precision matrix these are
-            numbers of edges, pairs ``i < j``.
+            values themselves, whatever the constraint says. Of several limits a parameter follows
+            the one that it stands in, and values follow the number of nonzeros in all; the others
+            hold. For a precision matrix these are numbers of edges, pairs ``i < j``.
         values
             Whole numbers, ``range(1, 51)`` for instance.
         sweeps
@@ -312,20 +313,28 @@ class Problem:
             ``path.cross_validate()``, ``path.plot()``.
         """
         with within(time_limit):
-            if values is None and not isinstance(taken(k), Parameter):
-                compiled = self._compiled()
+            parameter = taken(k)
+            if values is None and not isinstance(parameter, Parameter):
+                parameter, compiled = None, self._compiled()
                 ks = checked_ks(k, compiled.form.cardinality)
             else:
-                compiled, ks = self._along(taken(k), values)
+                compiled, ks = self._along(parameter, values)
             rounds = whole_number(sweeps, where="sweeps", minimum=0)
-            return Path(compiled, compiled.path(ks, sweeps=rounds, effort=effort))
+            return Path(compiled, compiled.path(ks, sweeps=rounds, effort=effort), parameter)
 
     def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""
-        largest = largest_of(k, values, self._declared.reading)
+        largest, several = followed_values(k, values, self._declared.reading)
         with k.assuming(largest):
             compiled = self._compile(self._kept)
-        return compiled, checked_ks(values, compiled.form.cardinality)
+        ks = checked_ks(values, compiled.form.cardinality)
+        if not several:
+            return compiled, ks
+        limited = {}
+        for value in ks:
+            with k.assuming(float(value)):
+                limited[value] = self._compile(compiled).form.cardinality
+        return compiled.limited(limited), ks
 
     def restricted(self, support: Any) -> Any:
         """Return the problem on a support as a CVXPY problem: no more than the chosen columns.

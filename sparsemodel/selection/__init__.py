@@ -22,7 +22,7 @@ from sparsemodel.selection.regressions import (
     most_carried,
     regression_criterion_values,
 )
-from sparsemodel.selection.searched_path import searched_path
+from sparsemodel.selection.searched_path import limited_path, searched_path
 from sparsemodel.selection.stability import selection_frequencies
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "charged",
     "chosen_place",
     "cross_validate",
+    "limited_path",
     "mean_over_folds",
     "most_carried",
     "precision_criterion_values",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -11,6 +11,7 @@ import numpy as np
 from sparsemodel.compiler import Facts, reduce_form
 from sparsemodel.interfaces import (
     BoolArray,
+    Cardinality,
     FloatArray,
     Likelihood,
     ModelError,
@@ -23,6 +24,7 @@ from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import searched_further
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regression_path import solve_path
+from sparsemodel.selection.searched_path import limited_path
 
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
@@ -36,8 +38,11 @@ class RegressionObservations(Observed):
     no held-out loss. What is left out has weight zero, so that the data are not copied.
     """
 
-    def __init__(self, form: SparseRegression) -> None:
-        self._form = form
+    def __init__(
+        self, form: SparseRegression, along: Mapping[int, Cardinality] | None = None
+    ) -> None:
+        """``along`` is the constraint at each ``k``, where ``k`` is not the only limit."""
+        self._form, self._along = form, along
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -49,6 +54,8 @@ class RegressionObservations(Observed):
 
     def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
         part = on_observations(self._form, self._masks(kept))
+        if self._along is not None or part.sparsity.limits:
+            return limited_path(part, ks, self._along).uninterrupted()
         facts = Facts(part)
         reduced = reduce_form(part, facts)
         return searched_further(solve_path(part, reduced, ks), reduced, facts).uninterrupted()

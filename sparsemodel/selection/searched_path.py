@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from sparsemodel.compiler import Reduced, backend_for, make_plan
+from sparsemodel.compiler import Facts, Reduced, backend_for, make_plan
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.driver import RunOptions, run
-from sparsemodel.interfaces import FloatArray, Form, Role, Stop
-from sparsemodel.numerics import select
+from sparsemodel.interfaces import Cardinality, FloatArray, Form, Role, SparseRegression, Stop
+from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
 from sparsemodel.selection.path import Followed, PathPoint
 
@@ -38,6 +39,7 @@ def searched_path(
     *,
     thinned: Thinning[F] = largest_units,
     sweeps: int = 1,
+    limited: Callable[[int], F] | None = None,
 ) -> Followed:
     """Return a solution for every ``k``, and the passes over the data that they cost.
 
@@ -56,12 +58,14 @@ def searched_path(
         What is left of a solution for more units.
     sweeps
         How often improvements are carried down and up again.
+    limited
+        The form at each ``k``; by default ``form`` with that limit on all that is counted.
 
     Notes
     -----
     Two searches for each ``k``, and one or two more for each sweep.
     """
-    search = _Search(form, facts, thinned)
+    search = _Search(form, facts, thinned, limited or form.with_limit)
     points: list[PathPoint] = []
     for k in ks:
         if points and search.ended:
@@ -80,11 +84,58 @@ def searched_path(
     return Followed(points, search.passes, search.stop)
 
 
+def limited_path(
+    form: SparseRegression,
+    ks: Sequence[int],
+    along: Mapping[int, Cardinality] | None,
+    known: dict[Hashable, Any] | None = None,
+    *,
+    sweeps: int = 1,
+) -> Followed:
+    """Return a solution for every ``k``, by searches from neighbours.
+
+    Parameters
+    ----------
+    ks
+        Sorted.
+    along
+        The constraint at each ``k``; None limits all that is counted to ``k``, beside the limits on
+        parts of it.
+    known
+        What was computed from the data alone.
+    """
+    shared: dict[Hashable, Any] = {} if known is None else known
+
+    def limited(k: int) -> SparseRegression:
+        sparsity = _with_total(form.sparsity, k) if along is None else along[k]
+        return replace(form, sparsity=sparsity)
+
+    def facts(part: SparseRegression) -> Facts:
+        found = Facts(part, shared)
+        found.structure()
+        return found
+
+    return searched_path(form, ks, facts, sweeps=sweeps, limited=limited)
+
+
+def _with_total(sparsity: Cardinality, k: int) -> Cardinality:
+    """Return the constraint with ``k`` in all, or as many as the other limits allow."""
+    free = sparsity.with_budget(sparsity.units)
+    most = best_units(free, np.zeros(sparsity.units)).size + sparsity.forced_units
+    return replace(sparsity, k=min(k, most))
+
+
 class _Search(Generic[F]):
     """The searches of one path, with the passes over the data that they have cost."""
 
-    def __init__(self, form: F, facts: Callable[[F], FactSheet], thinned: Thinning[F]) -> None:
-        self._form, self._facts, self._thinned = form, facts, thinned
+    def __init__(
+        self,
+        form: F,
+        facts: Callable[[F], FactSheet],
+        thinned: Thinning[F],
+        limited: Callable[[int], F],
+    ) -> None:
+        self._limited, self._facts, self._thinned = limited, facts, thinned
         # One start for each k is enough: neighbours along the path are others.
         self._backend = backend_for(Role.COMPARISON, form)
         self.passes = 0.0
@@ -99,7 +150,7 @@ class _Search(Generic[F]):
 
     def found(self, k: int, start: FloatArray | None) -> PathPoint:
         """Return what a search finds with ``k`` units from ``start``."""
-        form = self._form.with_limit(k)
+        form = self._limited(k)
         reduced = Reduced(form, ())
         plan = make_plan(form, reduced, self._facts(form), self._backend)
         limit = budget().limit
@@ -116,7 +167,7 @@ class _Search(Generic[F]):
             if self.ended:
                 break
             above, here = points[place + 1], points[place]
-            trial = self.found(here.k, self._thinned(self._form.with_limit(here.k), above.x))
+            trial = self.found(here.k, self._thinned(self._limited(here.k), above.x))
             if _improves(trial, here):
                 points[place], better = trial, True
         return better
@@ -137,4 +188,4 @@ def _improves(trial: PathPoint, on: PathPoint) -> bool:
     return trial.value < on.value - _PROGRESS * (1.0 + abs(on.value))
 
 
-__all__ = ["Thinning", "largest_units", "searched_path"]
+__all__ = ["Thinning", "largest_units", "limited_path", "searched_path"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import (
     BoolArray,
+    Cardinality,
     CertificateError,
     FloatArray,
     Form,
@@ -166,6 +167,13 @@ class CompiledProblem(ABC):
         raise ModelError(f"There is no CVXPY form of {self.form.kind} on a support here.")
 
     # ---- along k -----------------------------------------------------------------------------
+
+    def limited(self, by: Mapping[int, Cardinality]) -> CompiledProblem:
+        """Return the problem whose path has the constraint ``by[k]`` at each ``k``."""
+        raise ModelError(
+            f"A path of {self.form.kind} follows one limit: leave the other limits (or the price) "
+            "out, and end the values where they would hold."
+        )
 
     def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
         """Return the solutions for each of the sorted ``ks``, by searches from neighbours."""

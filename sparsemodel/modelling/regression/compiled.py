@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
@@ -23,9 +23,9 @@ from sparsemodel.compiler import (
 from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import (
     BoolArray,
+    Cardinality,
     FloatArray,
     IntArray,
-    ModelError,
     Role,
     SparseRegression,
 )
@@ -40,6 +40,7 @@ from sparsemodel.selection import (
     PathPoint,
     RegressionObservations,
     charged,
+    limited_path,
     most_carried,
     regression_criterion_values,
     searched_further,
@@ -69,6 +70,8 @@ class Compiled(CompiledProblem):
     _reduced: Reduced | None = field(default=None, repr=False)
     certified: Certificate | None = field(default=None, repr=False)
     """The last certificate; a proof starts from its bound."""
+    along: Mapping[int, Cardinality] | None = field(default=None, repr=False)
+    """The constraint at each ``k`` of a path, where ``k`` is not the only limit."""
 
     @classmethod
     def of(cls, declaration: Declaration) -> Compiled:
@@ -205,12 +208,12 @@ class Compiled(CompiledProblem):
     def restricted(self, support: Any) -> Any:
         return restricted(self.form, self.layout, self.counted, support)
 
+    def limited(self, by: Mapping[int, Cardinality]) -> Compiled:
+        return replace(self, along=by)
+
     def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
-        if self.form.sparsity.limits:
-            raise ModelError(
-                "A path follows one limit on all that is counted, and this problem has limits on "
-                "parts of it; set the parameter's value and solve for each k."
-            )
+        if self.along is not None or self.form.sparsity.limits:
+            return limited_path(self.form, ks, self.along, self._known, sweeps=sweeps)
         facts, reduced = self.analysis()
         found = solve_path(self.form, reduced, ks, sweeps=sweeps)
         further = searched_further(found, reduced, facts, effort=effort)
@@ -237,7 +240,7 @@ class Compiled(CompiledProblem):
         ]
 
     def observed(self) -> Observed:
-        return RegressionObservations(self.form)
+        return RegressionObservations(self.form, self.along)
 
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.

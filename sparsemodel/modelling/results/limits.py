@@ -9,11 +9,14 @@ import numpy as np
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.declared import Reading, quantities
 from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
 
 
-def largest_of(k: Any, values: Any, reading: Reading) -> float:
-    """Return the largest of the values that a path over the parameter ``k`` follows.
+def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]:
+    """Return the largest value that a path over ``k`` follows, and whether there is another limit.
+
+    Other limits, and several that ``k`` is in, hold for every value as they were declared.
 
     Raises
     ------
@@ -46,14 +49,9 @@ def largest_of(k: Any, values: Any, reading: Reading) -> float:
             f"{k!r} stands elsewhere in the problem too, and a path changes the limit alone; "
             "set its value and solve again for each."
         )
-    largest = float(numbers.max())
-    for other in reading.constraints:
-        if other not in limits and _limit(other) is not None:
-            raise ModelError(
-                f"A path over {k!r} would pass over {other!r}: leave that constraint out, and end "
-                "the values there."
-            )
-    return largest
+    prices = any(isinstance(term, Price) for term in reading.goal.objective.terms)
+    known = sum(_limit(c) is not None for c in reading.constraints)
+    return float(numbers.max()), known > 1 or prices
 
 
 def _depends(parameter: Parameter, k: Parameter) -> bool:
@@ -85,4 +83,4 @@ def _is_limit(constraint: Constraint, k: Parameter) -> bool:
     return True
 
 
-__all__ = ["largest_of"]
+__all__ = ["followed_values"]

@@ -18,6 +18,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
+from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import whole_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.shown import path_document
@@ -72,16 +73,20 @@ class Path:
     stop
         Why it ended: ``Stop.CONVERGED`` where all ``k`` are there, else the time limit or Ctrl-C.
         It then holds the values of ``k`` that were done.
+    parameter
+        The parameter that has the values ``k``; None where they are the number in all.
     """
 
     def __init__(
         self,
         compiled: CompiledProblem,
         followed: Followed,
+        parameter: Parameter | None = None,
     ) -> None:
         points = followed.points
         self._compiled = compiled
         self._points = tuple(points)
+        self.parameter = parameter
         self.passes: float = followed.passes
         self.stop: Stop = followed.stop
         self.k: IntArray = np.array([point.k for point in points])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, final
 from weakref import WeakKeyDictionary
@@ -65,7 +66,9 @@ class Answer:
     values: Values
     value: float
     bounds: dict[str, float]
+    # At a point of a path: the limit, or the parameter's value where there are other limits.
     k: int | None = None
+    along: int | None = None
     claim: Claim | None = None
     upper: float | None = None
     allowance: float = 0.0
@@ -107,7 +110,8 @@ def rule(problem: Problem, answer: Any, *, effort: float = 1.0) -> Ruling:
         whole = Ruling("path")
         for place, at in enumerate(answer.k.tolist()):
             point = answer._chosen(place, "the referee", np.empty(0))
-            one = rule(problem, point, effort=effort)
+            with answer.parameter.assuming(at) if answer.parameter is not None else nullcontext():
+                one = rule(problem, point, effort=effort)
             whole.judged += one.judged
             whole.unjudged += one.unjudged
             whole.faults += [f"k = {at}: {fault}" for fault in one.faults]
@@ -204,7 +208,11 @@ def _of_solution(problem: Problem, s: Solution, ruling: Ruling) -> Answer:
 
 def _of_point(problem: Problem, p: PathSolution, ruling: Ruling) -> Answer:
     values = _by_label(problem, p.values)
-    return Answer(values, p.value, {}, k=p.k)
+    if sum(c.limit_on_units is not None for c in problem.constraints) < 2:
+        return Answer(values, p.value, {}, k=p.k)
+    if not any(p.version < 0 for p in problem.parameters):
+        raise Unjudged("a path along the number in all, beside limits on parts")
+    return Answer(values, p.value, {}, along=p.k)  # the parameter has the value of the point
 
 
 def _by_label(problem: Problem, values: Any) -> Values:
@@ -266,12 +274,12 @@ _searches: WeakKeyDictionary[Problem, dict[Any, tuple[Dense, Search]]] = WeakKey
 """What was found for each problem: many answers are about the same one."""
 
 
-def _searched(problem: Problem, k: int | None, effort: float) -> tuple[Dense, Search]:
-    key = (tuple(p.version for p in problem.parameters), k, effort)
+def _searched(problem: Problem, claimed: Answer, effort: float) -> tuple[Dense, Search]:
+    key = (tuple(p.version for p in problem.parameters), claimed.k, claimed.along, effort)
     kept = _searches.setdefault(problem, {})
     if key not in kept:
         objective = problem.goal.objective
-        dense = make_dense(objective, problem.constraints, problem.variables, k)
+        dense = make_dense(objective, problem.constraints, problem.variables, claimed.k)
         kept[key] = dense, search(dense, objective, effort=effort)
     return kept[key]
 
@@ -289,7 +297,7 @@ def _judge_optimum(
             points += [(v, None) for v in witnesses_of(problem, claimed.k)]
             complete, own, empty = False, None, None
         else:
-            dense, found = _searched(problem, claimed.k, effort)
+            dense, found = _searched(problem, claimed, effort)
             points += [(dense.values(c.z), c) for c in found.candidates]
             complete, empty = found.complete, found.empty
             own = best_on(dense, dense.coordinates(claimed.values))
