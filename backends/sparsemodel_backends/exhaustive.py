@@ -21,13 +21,11 @@ from sparsemodel.interfaces import (
     Iteration,
     ModelError,
     Objective,
-    Point,
     Result,
     Role,
     Stop,
     priced,
 )
-from sparsemodel.numerics import as_sequence, best_segments
 
 _SMALL = 500
 """Coordinates up to which the whole Hessian is formed."""
@@ -55,9 +53,6 @@ class Exhaustive(Backend):
 
     Notes
     -----
-    The steps of a sequence (a squared loss of a variable whose jumps are counted) are found by
-    dynamic programming instead, which leaves out what cannot be best: :math:`O(k n^2)` at most.
-
     :math:`\binom{p}{k}` restricted minimisations. For quadratics of single coordinates the values
     on all supports come from blocks of the Hessian first, thousands at a time, and only supports
     that are as good as the best up to rounding are minimised. The result is optimal up to the
@@ -83,8 +78,6 @@ class Exhaustive(Backend):
             raise ModelError(f"max_supports must be at least 1, not {self.max_supports}.")
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
-        if as_sequence(form) is not None:
-            return ()
         decades = _decades(form)
         if decades > 10.0:  # the number itself would have thousands of digits
             return (f"would try about 1e{decades:.0f} supports, more than {self.max_supports}",)
@@ -98,8 +91,6 @@ class Exhaustive(Backend):
     def solve(self, objective: Objective, context: Context) -> Result:
         began = time.perf_counter()
         start = context.first_point(objective)
-        if as_sequence(objective.form) is not None:
-            return _steps(objective, context, start)
         best, best_value, tried = start, priced(objective, start), 0
         history: list[Iteration] = []
         stop = Stop.CONVERGED
@@ -142,29 +133,6 @@ class Exhaustive(Backend):
         except KeyboardInterrupt:
             stop = Stop.INTERRUPTED
         return Result(best, stop, tried, tuple(history))
-
-
-def _steps(objective: Objective, context: Context, start: Point) -> Result:
-    """Return the best steps of a sequence, the start where time is up before."""
-    sparsity = objective.cardinality
-    sequence = as_sequence(objective.form)
-    places, stop = None, Stop.CONVERGED
-    try:
-        if sequence is not None:
-            places = best_segments(
-                *sequence,
-                min(sparsity.budget, sparsity.units),
-                price=sparsity.price,
-                over=context.limits.expired,
-            )
-        stop = Stop.TIME_LIMIT if places is None else Stop.CONVERGED
-    except KeyboardInterrupt:
-        stop = Stop.INTERRUPTED
-    if places is None:
-        return Result(start, stop, 0)
-    point = context.restricted(objective, sparsity.coordinates(places), start)
-    better = priced(objective, point) <= priced(objective, start)
-    return Result(point if better else start, stop, 1)
 
 
 def _looked_at(objective: Objective, context: Context) -> Iterator[tuple[int, IntArray]]:

@@ -163,6 +163,8 @@ class Role(Enum):
     """Run first, or in the place of a finish that would take long."""
     ENUMERATION = "tries every support"
     """Taken where there are few supports."""
+    SEQUENCE = "finds the best steps of a sequence"
+    """Taken where a squared loss of a variable has its jumps counted, and nothing else."""
     COMPARISON = "compares candidates"
     """Good after a short search from the start that a neighbouring problem gives: along paths and
     for the folds of precision matrices."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.numerics import as_sequence, best_segments
 from sparsemodel.testing.referee import judge
 
@@ -62,7 +65,7 @@ def test_a_declared_sequence_is_solved_so():
     problem = sm.Problem(sm.minimize(sm.squared_loss(w, T)), sm.card(sm.diff(w)) <= 8)
     assert "dynamic programming" in str(problem.explain())
     solution = problem.solve()
-    assert solution.backend == "exhaustive"
+    assert solution.backend == "segments"
     jumps = best_segments(T, np.ones(N), 8)
     assert np.isclose(solution.value, cost(T, np.ones(N), jumps) / N)
     assert np.array_equal(solution.indices, jumps)
@@ -92,6 +95,67 @@ def test_another_problem_is_none_of_a_sequence(more):
     w = sm.Variable(N)
     goal, limits = more(w)
     assert as_sequence(sm.Problem(sm.minimize(goal), limits).form) is None
+
+
+def exact_cost(y, weights, jumps) -> Fraction:
+    ends = [0, *(j + 1 for j in jumps), len(y)]
+    total = Fraction(0)
+    for a, b in pairwise(ends):
+        weight, moment = (
+            sum(weights[a:b]),
+            sum(w * v for w, v in zip(weights[a:b], y[a:b], strict=True)),
+        )
+        total += sum(w * v * v for w, v in zip(weights[a:b], y[a:b], strict=True))
+        total -= moment * moment / weight if weight else 0
+    return total / 2
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_is_below_every_choice_of_jumps_in_rational_arithmetic(seed, shift, scale):
+    rng = np.random.default_rng(seed)
+    n, k, price = int(rng.integers(2, 12)), int(rng.integers(0, 3)), float(rng.choice([0.0, 0.125]))
+    y = scale * (shift + rng.standard_normal(n))
+    offset = scale * float(rng.choice([0.0, 0.3]))
+    weights = rng.random(n) * (rng.random(n) < 0.9) + 2.0**-20
+    w, price = sm.Variable(n), price * scale * scale
+    loss = sm.squared_loss(w + offset if offset else w, y, weights=weights, reduction="sum")
+    goal = loss + price * sm.card(sm.diff(w)) if price else loss
+    problem = sm.Problem(sm.minimize(goal), sm.card(sm.diff(w)) <= min(k, n - 1))
+    problem.solve()
+    certificate = problem.certify()
+    target = [Fraction(v) - Fraction(offset) for v in y]
+    exact = min(
+        exact_cost(target, [Fraction(v) for v in weights], jumps) + Fraction(price) * len(jumps)
+        for m in range(min(k, n - 1) + 1)
+        for jumps in combinations(range(n - 1), m)
+    )
+    assert Fraction(certificate.bound) <= exact <= Fraction(certificate.upper)
+    assert float(exact) - certificate.bound <= 1e-9 * float(exact)
+    assert certificate.claim is Claim.OPTIMAL
+    assert certificate.bound_method == "dynamic programming"
+    verify(certificate, problem.form)
+
+
+def test_a_bound_of_steps_is_computed_again_on_the_data(tmp_path):
+    def declared(t, k):
+        w = sm.Variable(N, name="w")
+        return sm.Problem(sm.minimize(sm.squared_loss(w, t)), sm.card(sm.diff(w)) <= k)
+
+    problem = declared(T, 8)
+    solution = problem.solve()
+    certificate = problem.prove()
+    assert certificate.claim is Claim.OPTIMAL
+    worse = certify(problem.form, 0.999 * problem.layout.join((solution.values["w"],)))
+    assert worse.claim is Claim.WITHIN_GAP
+    with pytest.raises(sm.CertificateError, match="bound"):
+        verify(replace(certificate, bound=certificate.bound * (1.0 + 1e-7)), problem.form)
+    other = T.copy()
+    other[0] += 1.0
+    for changed in (declared(other, 8), declared(T, 7)):
+        with pytest.raises(sm.CertificateError, match="does not fit"):
+            verify(certificate, changed.form)
 
 
 def test_time_may_be_up():

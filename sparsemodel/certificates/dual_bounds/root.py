@@ -20,6 +20,7 @@ from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap
 from sparsemodel.certificates.statements.exact_fit import exact_fit
 from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.numerics import as_sequence
 
 _SHARE = 0.25
 """Share of a proof's time that is kept for the bound without branching."""
@@ -57,6 +58,9 @@ def root_bound(
     """
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import search_within
 
+    if as_sequence(form) is not None:
+        bare = Witness(())
+        return Root(Candidate(bare, evaluate(form, bare), "the steps of a sequence"))
     norms = tuple(column_norms(term.design) for term in form.terms)
     candidates = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     if candidates[0].bound.value >= 0.0 and exact_fit(form, x, at_point.value):

@@ -10,6 +10,7 @@ from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound, nothing
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
+from sparsemodel.certificates.dual_bounds.steps import steps_bound
 from sparsemodel.certificates.dual_bounds.unpenalised import balanced
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.objective_interval import primal
@@ -26,12 +27,14 @@ def evaluate(
 ) -> Bound:
     """Return the bound that a witness proves, from the data alone.
 
-    Without any dual point it is the infimum of the losses. Curvature that cannot be proved to be
-    there makes the bound ``-inf``. ``caution`` is the multiple of the rounding allowance to
-    subtract: more than one, so that a check on another machine can be strict.
+    Without any dual point it is the infimum of the losses, or the best steps of a sequence.
+    Curvature that cannot be proved to be there makes the bound ``-inf``. ``caution`` is the
+    multiple of the rounding allowance to subtract: more than one, so that a check on another
+    machine can be strict.
     """
     if not witness.duals:
-        return infimum_bound(form, caution=caution)
+        steps = steps_bound(form, caution=caution)
+        return infimum_bound(form, caution=caution) if steps is None else steps
     if len(witness.duals) != len(form.terms):
         return nothing("the witness has another number of terms than the problem")
     for term, a in zip(form.terms, witness.duals, strict=True):

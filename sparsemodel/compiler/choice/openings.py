@@ -63,7 +63,7 @@ def _(
 ) -> Choice | None:
     sparsity = form.sparsity
     if as_sequence(form) is not None:
-        name = candidates.best(Role.ENUMERATION)
+        name = candidates.best(Role.SEQUENCE)
         if name is not None:
             why = "the best steps of a sequence are found by dynamic programming"
             return Choice((candidates.stage(name, why),))

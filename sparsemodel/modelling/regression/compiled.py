@@ -32,6 +32,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
 from sparsemodel.modelling.regression.proof_of_supports import searched
 from sparsemodel.modelling.regression.restricted import restricted
+from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget
 from sparsemodel.registry import usable_backends
 from sparsemodel.selection import (
@@ -188,6 +189,8 @@ class Compiled(CompiledProblem):
         show: Callable[[float, float, int, int], None],
         resume: Any,
     ) -> Certificate:
+        if as_sequence(self.form) is not None:  # its bound is exact, and needs no search
+            return self.certify(outcome, backend, time_limit=time_limit)
         return searched(
             self.form,
             outcome,

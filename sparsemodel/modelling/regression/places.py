@@ -12,7 +12,7 @@ from sparsemodel.designs import KroneckerDesign, OnesDesign, SparseDesign, as_de
 from sparsemodel.interfaces import Design, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.comparisons import Constraint, Counted, LinearConstraint
-from sparsemodel.modelling.expressions.parameters import Parameter, resolve
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
 from sparsemodel.modelling.expressions.variables import Variable
 
 
@@ -52,7 +52,7 @@ class Places:
         (number,) = variables
         known = self._changes.get(number)
         if known is not None:
-            if known[0] is not expression:
+            if not _same(known[0], expression):
                 raise ModelError(
                     f"card({known[0]}) and card({expression}) are about one variable in two ways. "
                     "One expression of a variable can be counted, several limits on it cannot."
@@ -125,6 +125,32 @@ def about_entries(expressions: list[Affine], constraints: tuple[Constraint, ...]
             for c in constraints
         )
     )
+
+
+def _same(one: Affine, other: Affine) -> bool:
+    """Return whether two expressions are alike, piece by piece."""
+    if one is other:
+        return True
+    if len(one.pieces) != len(other.pieces) or not _equal(one.offset, other.offset):
+        return False
+    return all(
+        a.variable is b.variable
+        and a.factor == b.factor
+        and a.right is b.right
+        and _equal(a.rows, b.rows)
+        and _equal(a.design, b.design)
+        for a, b in zip(one.pieces, other.pieces, strict=True)
+    )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two numbers, arrays or designs are alike; parameters are themselves alone."""
+    if one is other:
+        return True
+    if any(value is None or isinstance(value, Quantity) for value in (one, other)):
+        return False
+    one, other = (v.to_array() if isinstance(v, Design) else v for v in (one, other))
+    return bool(np.array_equal(one, other))
 
 
 def _present(design: Design | Parameter | None) -> Design | None:
