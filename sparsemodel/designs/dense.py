@@ -241,10 +241,67 @@ def columns_again(
     return DenseDesign(out.T)
 
 
+@final
+class DenseColumns(Design):
+    """Most columns of a dense matrix, left where they are: a copy would be as large as the data."""
+
+    def __init__(self, design: DenseDesign, columns: IntArray) -> None:
+        self._design, self._columns = design, columns
+
+    @property
+    def inner(self) -> DenseDesign:
+        """Return the design whose columns they are."""
+        return self._design
+
+    @property
+    def columns(self) -> IntArray:
+        """Return which columns they are, sorted."""
+        return self._columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._design.shape[0], int(self._columns.size)
+
+    @property
+    def access(self) -> Access:
+        return self._design.access
+
+    def describe(self) -> str:
+        return f"{self._columns.size} columns of {self._design.describe()}"
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        full = np.zeros((self._design.shape[1], *x.shape[1:]))
+        full[self._columns] = x
+        return self._design.matvec(full)
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        return np.asarray(self._design.rmatvec(r)[self._columns])
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return np.asarray(self._design.rmatvec_in_double(r)[self._columns])
+
+    def restrict(self, support: IntArray) -> Design:
+        return self._design.restrict(self._columns[support])
+
+    def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        columns = self._columns
+        return self._design.restrict_again(columns[support], columns[last], restricted)
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        return DenseDesign(self._design.array[rows][:, self._columns])
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        for rows, block in self._design.row_blocks(size):
+            yield rows, block[:, self._columns]
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        return np.asarray(self._design.column_square_norms(h)[self._columns])
+
+
 def _squared(block: NDArray[Any]) -> FloatArray:
     """Return the squares in float64, in place where that is the precision."""
     wide = block.astype(np.float64, copy=False)
     return np.square(wide, out=wide)
 
 
-__all__ = ["DenseDesign", "columns_again"]
+__all__ = ["DenseColumns", "DenseDesign", "columns_again"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.designs import DenseDesign, OnesDesign, as_design
+from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import Access, Design
 from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite, sample_arrays
 from sparsemodel.testing.instances.problems import EXACT_STORAGES, SINGLE_STORAGES
@@ -22,6 +23,14 @@ SINGLE = Tolerance(relative=1e-5)
 CASES = {name: (make, EXACT) for name, make in EXACT_STORAGES.items()}
 CASES |= {name: (make, SINGLE) for name, make in SINGLE_STORAGES.items()}
 CASES["transformed"] = (EXACT_STORAGES["transformed"], SHIFTED)
+CASES["columns left where they are"] = (lambda array: columns_of_more(array), EXACT)
+
+
+def columns_of_more(array: np.ndarray) -> Design:
+    """Return the design of the array as every other column of a larger one."""
+    more = np.full((array.shape[0], 2 * array.shape[1] + 1), 7.0)
+    more[:, 1::2] = array
+    return DenseColumns(DenseDesign(more), np.arange(1, more.shape[1], 2))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates import Certificate, verify
+from sparsemodel.certificates.proving.dual import subproblem
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
+from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import (
     Box,
     Cardinality,
@@ -82,6 +84,26 @@ def test_proofs_agree_with_brute_force(loss, variant, seed):
     assert c.value - best <= 2e-5 * max(abs(best), 1e-3) + slack
     assert c.relative_gap <= 1e-5 * (1.0 + 1e-6)
     assert verify(c, form).claim is c.claim
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_columns_of_the_data_are_not_copied_for_nodes(single, monkeypatch):
+    monkeypatch.setattr(subproblem, "LIMIT", 2)
+    form = make(LogisticLoss(), "intercept", np.random.default_rng(4))
+    if single:
+        (index, block), intercept = form.terms[0].design.blocks
+        design = StackedDesign(
+            25, 7, ((index, DenseDesign(block.array.astype(np.float32))), intercept)
+        )
+        form = replace(form, terms=(replace(form.terms[0], design=design),))
+    used, product = [], DenseColumns.rmatvec
+    monkeypatch.setattr(DenseColumns, "rmatvec", lambda *a: used.append(1) or product(*a))
+    proof = prove(form, np.zeros(7), gap=1e-7)
+    best = min(every_support(form))
+    assert proof.relative_gap <= 1e-7
+    assert proof.bound <= best <= proof.upper + 1e-9
+    assert used
+    verify(proof, form)
 
 
 def test_a_search_that_is_cut_short_still_bounds():

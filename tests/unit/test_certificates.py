@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -262,6 +263,23 @@ def test_every_missing_line_is_named(certificate):
         body["digest"] = digest(body)
         with pytest.raises(CertificateError, match=f"'{line}"):
             Certificate.from_json(json.dumps(body))
+
+
+@pytest.mark.parametrize(("n", "p"), [(300, 7), (2, 400), (1, 1)])
+def test_a_fingerprint_is_the_hash_that_its_description_says(n, p):
+    a = np.random.default_rng(n).standard_normal((n, p)).astype(np.float32)
+    a[:256][a[:256] < -0.5] = 0.0
+    expected = hashlib.sha256(repr((n, p)).encode())
+    for rows in (a[:256].astype("<f8"), a[256:].astype("<f8")):
+        if not rows.all():
+            lines, columns = np.nonzero(rows)
+            expected.update(b"sparse" + np.bincount(lines, minlength=len(rows)).tobytes())
+            expected.update(columns.astype("<i8").tobytes())
+        elif rows.size:
+            expected.update(b"dense")
+        expected.update(rows[rows != 0.0].tobytes())
+    for design in (DenseDesign(a), DenseDesign(np.asfortranarray(a))):
+        assert design_fingerprint(design) == "sha256:" + expected.hexdigest()
 
 
 def test_fingerprints_depend_on_the_numbers_alone():

@@ -22,6 +22,7 @@ from sparsemodel.designs import (
     StackedDesign,
     TransformedDesign,
 )
+from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.operator import compare_with_adjoint
@@ -57,7 +58,7 @@ def column_norms(design: Design) -> FloatArray:
         return out * (1.0 + gamma(len(design.blocks) + 1))
     if isinstance(design, SparseDesign):
         squares = np.asarray(_squared(design).sum(axis=0), dtype=np.float64).ravel()
-    elif isinstance(design, (DenseDesign, OnesDesign)) or _elsewhere(design):
+    elif isinstance(design, (DenseDesign, DenseColumns, OnesDesign)) or _elsewhere(design):
         squares = design.column_square_norms()
     elif Access.ROWS in design.access:
         squares = np.zeros(p)

@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
-
 from sparsemodel.certificates.proving.node import Minorant, Node
-from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, Layer
+from sparsemodel.interfaces import FloatArray, IntArray, Layer
 
 
 @final
@@ -139,9 +137,4 @@ class NodeBounder(ABC):
         return 0.0
 
 
-def coordinates_of(units: BoolArray, unit: IntArray) -> IntArray:
-    """Return the coordinates of the marked units, ``unit`` being each one's (-1 for none)."""
-    return np.flatnonzero((unit >= 0) & np.append(units, False)[unit])
-
-
-__all__ = ["Aim", "Finished", "NodeBounder", "Relaxed", "Stage", "coordinates_of"]
+__all__ = ["Aim", "Finished", "NodeBounder", "Relaxed", "Stage"]

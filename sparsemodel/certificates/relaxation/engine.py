@@ -130,7 +130,7 @@ class _WorkingSet:
     ) -> None:
         self.form, self.smoothed, self.tolerance = form, smoothed, tolerance
         self.eliminated = unbounded_coordinates(form)
-        self.rest = rest = np.setdiff1d(np.arange(form.sparsity.size), self.eliminated)
+        self.rest = rest = np.delete(np.arange(form.sparsity.size), self.eliminated)
         self.free = tuple(t.design.restrict(self.eliminated).to_array() for t in form.terms)
         self.whole = Regulariser(form, rest, form.ridge)
         squared = _squared(smoothed)

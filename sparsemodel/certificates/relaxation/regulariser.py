@@ -87,9 +87,7 @@ class Regulariser:
         all_units = unit_of(form)
         if fixed is not None:
             all_units = np.where(np.append(fixed, False)[all_units], -1, all_units)
-        unit_index, local = np.unique(all_units[coordinates], return_inverse=True)
-        if unit_index.size and unit_index[0] < 0:
-            unit_index, local = unit_index[1:], local - 1
+        unit_index, local = _numbered(all_units[coordinates], sparsity.units)
         self.shape: Shape = Shape(coordinates, local, int(unit_index.size), unit_index)
         taken = 0 if fixed is None else int(np.count_nonzero(fixed))
         self.k: int = max(0, min(sparsity.budget - taken, self.shape.units))
@@ -207,6 +205,15 @@ def unit_of(form: SparseRegression) -> IntArray:
         return form.sparsity.groups
     counted = form.sparsity.counted
     return np.where(counted, np.cumsum(counted) - 1, -1)
+
+
+def _numbered(unit: IntArray, units: int) -> tuple[IntArray, IntArray]:
+    """Return the units that occur, sorted, and the place of each of ``unit``; -1 for none."""
+    present = np.zeros(units + 1, dtype=bool)
+    present[unit] = True
+    present[-1] = False  # the place of the free ones
+    place = np.append(np.cumsum(present[:-1]) - 1, -1)
+    return np.flatnonzero(present), place[unit]
 
 
 def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:

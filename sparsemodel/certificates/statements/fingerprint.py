@@ -18,6 +18,8 @@ from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDe
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 
 ROWS = 256
+_AT_ONCE = 2**20
+"""Entries that are looked at at once."""
 _PROBES = 4
 PROBE_TOLERANCE = 1e-8
 
@@ -45,15 +47,8 @@ def design_fingerprint(design: Design) -> str:
         return f"ones:{design.shape[0]}"
     if isinstance(design, SparseDesign) or Access.ROWS in design.access:
         digest = hashlib.sha256(repr(tuple(int(s) for s in design.shape)).encode())
-        for counts, columns, values in _blocks(design):
-            rows = counts.size
-            if values.size == rows * design.shape[1]:
-                digest.update(b"dense")
-            else:
-                digest.update(b"sparse")
-                digest.update(counts.astype("<i8").tobytes())
-                digest.update(columns.astype("<i8").tobytes())
-            digest.update(values.astype("<f8").tobytes())
+        for piece in _pieces(design):
+            digest.update(piece)
         return "sha256:" + digest.hexdigest()
     return _probe(design)
 
@@ -91,33 +86,59 @@ def same_design(stored: str, found: str) -> bool:
     return bool(np.all(np.abs(one - two) <= PROBE_TOLERANCE * scale))
 
 
-def _blocks(design: Design) -> Iterator[tuple[Any, Any, FloatArray]]:
-    """Yield counts per row, columns and values of the entries that are not zero."""
+def _pieces(design: Design) -> Iterator[Any]:
+    """Yield what is hashed, some megabytes at a time."""
     if isinstance(design, SparseDesign):
         rows = design.array.tocsr().astype(np.float64, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         for start in range(0, rows.shape[0], ROWS):
             part = rows[start : start + ROWS]
-            yield np.diff(part.indptr), part.indices, part.data
+            counts = np.diff(part.indptr)
+            yield from _head(counts, design.shape[1])
+            if not _full(counts, design.shape[1]):
+                yield part.indices.astype("<i8")
+            yield part.data.astype("<f8")
         return
-    for _, entries in _row_blocks(design):
-        if np.all(entries):
-            size = np.full(entries.shape[0], entries.shape[1])
-            yield size, np.empty(0), np.ascontiguousarray(entries).ravel()
-        else:
-            mask = entries != 0.0
-            yield mask.sum(axis=1), np.nonzero(mask)[1], entries[mask]
-
-
-def _row_blocks(design: Design) -> Iterator[tuple[slice, FloatArray]]:
     if isinstance(design, DenseDesign):
-        array = design.array
-        for start in range(0, array.shape[0], ROWS):
-            rows = slice(start, start + ROWS)
-            yield rows, np.ascontiguousarray(array[rows], dtype=np.float64)
+        for start in range(0, design.shape[0], ROWS):
+            yield from _dense_pieces(design.array[start : start + ROWS])
     else:
-        yield from design.row_blocks(ROWS)
+        for _, entries in design.row_blocks(ROWS):
+            yield from _dense_pieces(entries)
+
+
+def _dense_pieces(entries: Any) -> Iterator[Any]:
+    """Yield what is hashed of a block of rows."""
+    height, p = entries.shape
+    step = max(1, _AT_ONCE // max(p, 1))
+    parts = [slice(start, start + step) for start in range(0, height, step)]
+    counts = np.concatenate([np.count_nonzero(entries[part], axis=1) for part in parts])
+    yield from _head(counts, p)
+    if not _full(counts, p):
+        for part in parts:
+            mask = entries[part] != 0.0
+            if p > ROWS:  # row by row, which is faster where rows are long
+                columns = np.concatenate([np.flatnonzero(row) for row in mask])
+            else:
+                columns = np.nonzero(mask)[1]
+            yield np.ascontiguousarray(columns, dtype="<i8")
+    for part in parts:
+        some = entries[part]
+        yield np.ascontiguousarray(some[some != 0.0], dtype="<f8")
+
+
+def _full(counts: IntArray, p: int) -> bool:
+    """Return whether there is no zero among the entries of a block of rows."""
+    return int(counts.sum()) == counts.size * p
+
+
+def _head(counts: IntArray, p: int) -> Iterator[Any]:
+    if _full(counts, p):
+        yield b"dense"
+    else:
+        yield b"sparse"
+        yield counts.astype("<i8")
 
 
 def _probe(design: Design) -> str:

@@ -28,7 +28,6 @@ from sparsemodel.certificates.proving.bounder import (
     NodeBounder,
     Relaxed,
     Stage,
-    coordinates_of,
 )
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
@@ -52,6 +51,9 @@ _SHRINK = 0.7
 
 _AGAIN = 0.9
 """The same where every node is a problem of its own anyway."""
+
+_COPY = 0.5
+"""A node's children have a smaller part when this share of its units (or less) is left."""
 
 _READINGS = 4.0
 """How often curvature is read: here, and where the bound at the root is evaluated from its
@@ -113,7 +115,9 @@ class DualPart(NodeBounder):
         coordinates: IntArray,
         inside: IntArray,
         matrix: FloatArray | None = None,
+        norms: tuple[FloatArray, ...] | None = None,
     ) -> None:
+        """``matrix`` and ``norms`` are the Gram matrix and the columns' norms, where known."""
         self._world, self._coordinates, self._inside = world, coordinates, inside
         self._form: SparseRegression = restricted(world.form, coordinates, inside)
         self._matrix = matrix
@@ -121,13 +125,15 @@ class DualPart(NodeBounder):
         self._ready = False
         self._delta: FloatArray | None = None
         self._stage: Stage | None = None
-        self._norms: tuple[FloatArray, ...] | None = None
+        self._norms = norms
         self.price = world.form.sparsity.price
         self.limits = self._form.sparsity.limits
         unit = world.unit[coordinates]
         self.inside_units = np.unique(world.unit[inside])
-        own = np.setdiff1d(unit, self.inside_units)
-        self.units = own[own >= 0]
+        marked = np.zeros(world.form.sparsity.units + 1, dtype=bool)
+        marked[unit] = True  # the last one stands for the free ones
+        marked[self.inside_units] = False
+        self.units = np.flatnonzero(marked[:-1])
 
     @classmethod
     def root(cls, form: SparseRegression, points: SparseRegression) -> DualPart:
@@ -313,6 +319,15 @@ class DualPart(NodeBounder):
             return self._reduced(node.status) if alive <= _SHRINK * self.units.size else None
         return self if node.undecided.size <= _AGAIN * before else None
 
+    def copied(self, node: Node) -> DualPart | None:
+        """Return the part on the units that are left where they are much fewer; else None."""
+        out = node.status == OUT
+        if self._fast is not None or int(out.sum()) < (1.0 - _COPY) * out.size:
+            return None
+        part = self._reduced(np.where(out, OUT, UNDECIDED))
+        part._ready = True  # its nodes are problems of their own, as they were
+        return part
+
     def on(self, status: Any) -> DualPart:
         """Return the part on the units that are not out."""
         return self._reduced(np.where(status == OUT, OUT, UNDECIDED))
@@ -320,14 +335,14 @@ class DualPart(NodeBounder):
     def _reduced(self, status: Any) -> DualPart:
         """Return the part without the units that are out, those that are in for good."""
         world = self._world
-        marked = np.zeros(world.form.sparsity.units, dtype=bool)
-        marked[self.units[status == OUT]] = True
-        keep = ~np.isin(self._coordinates, coordinates_of(marked, world.unit))
-        marked[:] = False
-        marked[self.units[status == IN]] = True
-        taken = np.intersect1d(self._coordinates, coordinates_of(marked, world.unit))
+        own = world.unit[self._coordinates]
+        decided = np.full(world.form.sparsity.units + 1, UNDECIDED, dtype=np.int8)
+        decided[self.units] = status
+        keep, taken = decided[own] != OUT, self._coordinates[decided[own] == IN]
         matrix = None if self._matrix is None else self._matrix[np.ix_(keep, keep)]
-        return DualPart(world, self._coordinates[keep], np.union1d(self._inside, taken), matrix)
+        norms = None if self._norms is None else tuple(norm[keep] for norm in self._norms)
+        inside = np.union1d(self._inside, taken)
+        return DualPart(world, self._coordinates[keep], inside, matrix, norms)
 
     # ---- points ------------------------------------------------------------------------------
 

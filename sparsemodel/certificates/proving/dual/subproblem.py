@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.relaxation.regulariser import unit_of
+from sparsemodel.designs import DenseDesign, StackedDesign
+from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import (
     Box,
     Cardinality,
+    Design,
     FloatArray,
     IntArray,
     SparseRegression,
     Term,
 )
+
+_MOST = 0.2
+"""Share of the columns from which on products with all cost less than a copy."""
 
 
 def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) -> SparseRegression:
@@ -36,7 +43,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
         box = Box(lower, np.broadcast_to(form.box.upper, form.shape)[coordinates])
     terms = tuple(
-        Term(t.design.restrict(coordinates), t.loss, t.target, t.weights, t.offset)
+        Term(columns_of(t.design, coordinates), t.loss, t.target, t.weights, t.offset)
         for t in form.terms
     )
     return SparseRegression(
@@ -57,6 +64,30 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     )
 
 
+def columns_of(design: Design, columns: IntArray) -> Design:
+    """Return some columns (sorted); many of a dense matrix stay where they are.
+
+    In single precision, too: a copy would have twice its size.
+    """
+    if columns.size == design.shape[1]:
+        return design
+    if columns.size > LIMIT:
+        if isinstance(design, DenseColumns):
+            return columns_of(design.inner, design.columns[columns])
+        if isinstance(design, DenseDesign) and columns.size > _MOST * design.shape[1]:
+            return DenseColumns(design, columns)
+        if isinstance(design, StackedDesign):
+            blocks = []
+            for index, block in design.blocks:
+                _, inner, outer = np.intersect1d(
+                    index, columns, assume_unique=True, return_indices=True
+                )
+                if inner.size:
+                    blocks.append((outer, columns_of(block, inner)))
+            return StackedDesign(design.shape[0], int(columns.size), tuple(blocks))
+    return design.restrict(columns)
+
+
 def scattered(x: FloatArray, coordinates: IntArray, size: int) -> FloatArray:
     """Return ``x`` on ``coordinates``, zero elsewhere."""
     out = np.zeros((size, *x.shape[1:]))
@@ -64,4 +95,4 @@ def scattered(x: FloatArray, coordinates: IntArray, size: int) -> FloatArray:
     return out
 
 
-__all__ = ["restricted", "scattered"]
+__all__ = ["columns_of", "restricted", "scattered"]
