@@ -63,7 +63,9 @@ def distributed(form: SparseRegression) -> bool:
 
 @restricted_of.register
 def _(form: SparseRegression) -> RestrictedSolver:
-    if form.matrix and form.region is not None and form.region.one_norms:  # no kernel knows these
+    region = form.region
+    if region is not None and (region.images or (form.matrix and region.one_norms)):
+        # No kernel knows these.
         from sparsemodel.cvx import minimise_with_cvxpy
 
         return minimise_with_cvxpy

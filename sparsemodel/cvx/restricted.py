@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import (
     CvxModelled,
+    ImageBall,
     IntArray,
     Linear,
     Objective,
@@ -47,8 +48,12 @@ def minimise_with_cvxpy(
             return replace(point, value=np.inf)
         return point
     z = cp.Variable(shape, name="x")
-    problem, linear = _build(cp, form, support, z)
-    status = _solve(cp, problem)
+    size = _size(form)
+    problem, linear, images = _build(cp, form, support, size * z, size)
+    worth = _power_of_two(abs(objective.origin().value - form.constant))
+    # Solvers have tolerances of their own: numbers of about one are asked of them.
+    scaled = cp.Problem(cp.Minimize(problem.objective.args[0] / worth), problem.constraints)
+    status = _solve(cp, scaled)
     if status in ("infeasible", "infeasible_inaccurate"):
         return replace(objective.point(support, np.zeros(shape)), value=np.inf)
     if status in ("unbounded", "unbounded_inaccurate"):
@@ -58,11 +63,25 @@ def minimise_with_cvxpy(
         )
     if z.value is None:
         raise UnsupportedProblemError(f"CVXPY could not solve the restricted problem ({status}).")
-    values = np.asarray(z.value, dtype=np.float64).reshape(shape)
+    values = size * np.asarray(z.value, dtype=np.float64).reshape(shape)
     if form.box is not None:
         values = np.clip(values, form.box.lower[support], form.box.upper[support])
     point = objective.point(support, values)
-    return replace(point, normal=_normal(objective, point, support, linear))
+    return replace(point, normal=_normal(objective, point, support, linear, images, worth / size))
+
+
+def _size(form: SparseRegression) -> float:
+    """Return the size that the constraints give the coordinates, as a power of two."""
+    sizes: list[float] = []
+    if form.region is not None:
+        bounds = [end for rows in form.region.linear for end in (rows.lower, rows.upper)]
+        sizes += [float(np.abs(end[np.isfinite(end)]).max(initial=0.0)) for end in bounds]
+        sizes += [part.radius for part in (*form.region.every_ball, *form.region.images)]
+    return _power_of_two(max(sizes, default=0.0))
+
+
+def _power_of_two(size: float) -> float:
+    return float(2.0 ** np.round(np.log2(size))) if 0.0 < size < np.inf else 1.0
 
 
 def restricted_problem(form: SparseRegression, support: IntArray, x: Any) -> cvxpy.Problem:
@@ -92,8 +111,8 @@ def labelled_problem(
 
 
 def _build(
-    cp: Any, form: SparseRegression, support: IntArray, x: Any
-) -> tuple[Any, list[tuple[Linear, Any, Any]]]:
+    cp: Any, form: SparseRegression, support: IntArray, x: Any, size: float = 1.0
+) -> tuple[Any, list[tuple[Linear, Any, Any]], list[tuple[ImageBall, Any]]]:
     total: Any = form.constant
     for term in form.terms:
         if not isinstance(term.loss, CvxModelled):
@@ -115,10 +134,14 @@ def _build(
             finite = np.isfinite(bound)
             if finite.any():
                 masked = np.where(finite, bound, 0.0)
-                constraints.append(cp.multiply(finite.astype(float), sign * x) >= masked)
+                kept = cp.multiply(finite.astype(float) / size, sign * x)
+                constraints.append(kept >= masked / size)
     linear: list[tuple[Linear, Any, Any]] = []
+    images: list[tuple[ImageBall, Any]] = []
     if form.region is not None:
-        linear += [(rows, *_rows(rows, support, x, constraints)) for rows in form.region.linear]
+        linear += [
+            (rows, *_rows(rows, support, x, constraints, size)) for rows in form.region.linear
+        ]
         for ball in form.region.balls:
             full = np.zeros((form.sparsity.size, *x.shape[1:]))
             inside = np.intersect1d(ball.index, support, assume_unique=True)
@@ -127,9 +150,13 @@ def _build(
             rest = ball.radius**2 - float(np.sum(np.square(center[gone])))
             part = x[np.searchsorted(support, inside)] - center[inside]
             radius = np.sqrt(rest) if rest >= 0.0 else -1.0
-            constraints.append(cp.norm(cp.vec(part, order="C"), 2) <= radius)
+            constraints.append(cp.norm(cp.vec(part, order="C"), 2) / size <= radius / size)
         constraints += [_diamond(cp, ball, support, x) for ball in form.region.one_norms]
-    return cp.Problem(cp.Minimize(total), constraints), linear
+        for image in form.region.images:
+            u = image.design.restrict(support).to_array() @ x + image.shift
+            constraints.append(cp.norm(u / size, image.order) <= image.radius / size)
+            images.append((image, constraints[-1]))
+    return cp.Problem(cp.Minimize(total), constraints), linear, images
 
 
 def _diamond(cp: Any, ball: OneNormBall, support: IntArray, x: Any) -> Any:
@@ -149,14 +176,14 @@ def _scattered(full: Any, index: IntArray, values: Any) -> Any:
     return full
 
 
-def _rows(rows: Linear, support: IntArray, x: Any, constraints: list[Any]) -> Any:
+def _rows(rows: Linear, support: IntArray, x: Any, constraints: list[Any], size: float) -> Any:
     """Add the rows to the constraints; return the upper (or equal) and the lower ones."""
-    value = rows.design.restrict(support).to_array() @ x
+    value = rows.design.restrict(support).to_array() @ x / size
     if np.array_equal(rows.lower, rows.upper):
-        constraints.append(value == rows.upper)
+        constraints.append(value == rows.upper / size)
         return constraints[-1], None
     made: list[Any] = []
-    for bound, sign in ((rows.upper, 1.0), (-rows.lower, -1.0)):
+    for bound, sign in ((rows.upper / size, 1.0), (-rows.lower / size, -1.0)):
         finite = np.flatnonzero(np.isfinite(bound))
         made.append(sign * value[finite] <= bound[finite] if finite.size else None)
         if made[-1] is not None:
@@ -175,9 +202,17 @@ def _solve(cp: Any, problem: Any) -> str:
 
 
 def _normal(
-    objective: Objective, point: Point, support: IntArray, linear: list[tuple[Linear, Any, Any]]
+    objective: Objective,
+    point: Point,
+    support: IntArray,
+    linear: list[tuple[Linear, Any, Any]],
+    images: list[tuple[ImageBall, Any]],
+    worth: float,
 ) -> Any:
-    """Return what the constraints add to the gradient: known on the support, and for rows."""
+    """Return what the constraints add to the gradient: known on the support, and for rows.
+
+    ``worth`` is what the objective was divided by, over what the constraints were.
+    """
     out = np.zeros(objective.shape)
     for rows, upper, lower in linear:
         y = np.zeros(rows.upper.size)
@@ -186,7 +221,14 @@ def _normal(
             y[finite] += np.atleast_1d(upper.dual_value)
         if lower is not None and lower.dual_value is not None:
             y[np.isfinite(rows.lower)] -= np.atleast_1d(lower.dual_value)
-        out += rows.design.rmatvec(y)
+        out += rows.design.rmatvec(worth * y)
+    for image, constraint in images:
+        u = image.design.matvec(point.x) + image.shift
+        size = float(np.linalg.norm(u))
+        slope = np.sign(u) if image.order == 1 else u / (size if size > 0.0 else 1.0)
+        multiplier = constraint.dual_value
+        if multiplier is not None:
+            out += image.design.rmatvec(worth * float(np.sum(multiplier)) * slope)
     out[support] = -objective.restricted_gradient(point, support)
     return out
 

@@ -67,7 +67,7 @@ from sparsemodel.interfaces.loss import (
 )
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.objective import LastFactor, Memo, Objective, Point, Work
-from sparsemodel.interfaces.region import Ball, Linear, OneNormBall, Region
+from sparsemodel.interfaces.region import Ball, ImageBall, Linear, OneNormBall, Region
 from sparsemodel.interfaces.self_description import Prior, Role
 
 __all__ = [
@@ -94,6 +94,7 @@ __all__ = [
     "Design",
     "FloatArray",
     "Form",
+    "ImageBall",
     "InfeasibleError",
     "IntArray",
     "IntervalConjugable",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
@@ -86,6 +86,28 @@ class Ball:
         return max(norm - self.radius - rounding, 0.0) / (1.0 + self.radius)
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageBall:
+    """``||C x + shift|| <= radius`` in the 1-norm or the Euclidean one, for vectors ``x``."""
+
+    design: Design
+    """``C``, shape ``(m, p)``."""
+    shift: FloatArray
+    """Shape ``(m,)``."""
+    radius: float
+    order: Literal[1, 2] = 2
+
+    def violation(self, x: FloatArray) -> float:
+        """Return the violation relative to one plus the radius; what rounding explains is none."""
+        part = self.design.matvec(x) + self.shift
+        size = float(np.abs(part).sum()) if self.order == 1 else _norm(part)
+        if not np.isfinite(size):
+            return size
+        whole = float(np.abs(self.shift).sum()) + float(np.abs(part).sum())
+        return max(size - self.radius - _UNIT * (part.size + 8) * whole, 0.0) / (1.0 + self.radius)
+
+
 def _norm(v: FloatArray) -> float:
     """Return the Euclidean norm, where squares would overflow or underflow as well."""
     scale = float(np.abs(v).max(initial=0.0))
@@ -119,6 +141,8 @@ class Region:
     linear: tuple[Linear, ...] = ()
     balls: tuple[Ball, ...] = ()
     one_norms: tuple[OneNormBall, ...] = ()
+    images: tuple[ImageBall, ...] = ()
+    """Kept by the CVXPY service alone."""
 
     @property
     def every_ball(self) -> tuple[Ball | OneNormBall, ...]:
@@ -128,7 +152,7 @@ class Region:
     def violation(self, x: FloatArray) -> float:
         """Return the largest relative violation of a constraint at ``x``."""
         worst = [part.violation(x) for part in self.linear]
-        worst += [part.violation(x) for part in self.every_ball]
+        worst += [part.violation(x) for part in (*self.every_ball, *self.images)]
         return max(worst, default=0.0)
 
     def describe(self) -> str:
@@ -140,7 +164,8 @@ class Region:
         if self.balls:
             words.append("a norm ball" if len(self.balls) == 1 else f"{len(self.balls)} norm balls")
         words += ["a bound on a 1-norm" for _ in self.one_norms]
+        words += ["a bound on the norm of an expression" for _ in self.images]
         return " and ".join(words)
 
 
-__all__ = ["Ball", "Linear", "OneNormBall", "Region"]
+__all__ = ["Ball", "ImageBall", "Linear", "OneNormBall", "Region"]

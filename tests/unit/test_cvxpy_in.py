@@ -91,8 +91,20 @@ def test_what_is_not_recognised_is_named() -> None:
         sm.Problem(cp.Minimize(loss + cp.log_sum_exp(w)), sm.card(w) <= 2)
     with pytest.raises(sm.ModelError, match="not recognised"):
         sm.Problem(cp.Minimize(loss), sm.card(w) <= 2, cp.exp(w) <= 2)
-    with pytest.raises(sm.ModelError, match=r"write cp.Minimize\(-f\)"):
-        sm.Problem(cp.Maximize(-loss), sm.card(w) <= 2)
+    with pytest.raises(sm.ModelError, match=r"QuadForm.*not convex") as error:
+        sm.Problem(cp.Maximize(cp.quad_form(w, A.T @ A)), sm.card(w) <= 2)
+    assert "..." in str(error.value)  # no numbers of the matrix
+    with pytest.raises(sm.ModelError, match=r"sm\.custom_loss"):
+        sm.Problem(cp.Minimize(loss - cp.sum(cp.log(w))), sm.card(w) <= 2)
+
+
+def test_a_maximum_is_the_minimum_of_the_negative() -> None:
+    w = cp.Variable(P)
+    loss = cp.sum_squares(A @ w - B)
+    best = sm.Problem(cp.Maximize(3.0 - loss), sm.card(w) <= 2).solve()
+    same = sm.Problem(cp.Minimize(loss - 3.0), sm.card(w) <= 2).solve()
+    assert best.value == same.value
+    assert best.support.tolist() == same.support.tolist()
 
 
 def test_the_restricted_problem() -> None:

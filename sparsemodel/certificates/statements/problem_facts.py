@@ -188,6 +188,9 @@ def _region(form: SparseRegression) -> str:
     parts = [region.describe()]
     for part in region.linear:
         parts += [design_fingerprint(part.design), array_hash(part.lower), array_hash(part.upper)]
+    for image in region.images:
+        size = f"{image.order}:{float(image.radius)!r}"
+        parts += [design_fingerprint(image.design), array_hash(image.shift), size]
     for ball in region.every_ball:
         index = array_hash(ball.index.astype(np.float64))
         parts += [index, repr(float(ball.radius)), array_hash(ball.center)]

@@ -17,6 +17,7 @@ from sparsemodel.compiler.canonical.declaration import (
     BoundSpec,
     Change,
     Declaration,
+    ImageSpec,
     LinearSpec,
     LossSpec,
     NormSpec,
@@ -137,6 +138,7 @@ def changed(declaration: Declaration) -> Declaration:
             *(spec for spec in bounds if isinstance(spec, LinearSpec)),
         ),
         norms=tuple(rewriting.norm(spec) for spec in declaration.norms),
+        images=tuple(rewriting.image(spec) for spec in declaration.images),
         constant=declaration.constant + rewriting.constant,
     )
 
@@ -214,6 +216,10 @@ class _Rewriting:
     def linear(self, spec: LinearSpec) -> LinearSpec:
         blocks, constant = self._blocks(spec.blocks, spec.upper.size)
         return LinearSpec(blocks, spec.lower - constant, spec.upper - constant)
+
+    def image(self, spec: ImageSpec) -> ImageSpec:
+        blocks, constant = self._blocks(spec.blocks, spec.shift.size)
+        return replace(spec, blocks=blocks, shift=spec.shift + constant)
 
     def norm(self, spec: NormSpec) -> NormSpec:
         change = self._change(spec.variable)

@@ -119,6 +119,17 @@ class NormSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class ImageSpec:
+    """``norm(sum of blocks + shift, order) <= radius``."""
+
+    blocks: tuple[Block, ...]
+    shift: FloatArray
+    order: Literal[1, 2]
+    radius: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Change:
     """Coordinates ``z = forward @ v + shift`` in the place of a variable ``v`` of as many entries.
 
@@ -163,6 +174,7 @@ class Declaration:
     bounds: tuple[BoundSpec, ...] = ()
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
+    images: tuple[ImageSpec, ...] = ()
     constant: float = 0.0
     changes: Mapping[int, Change] = field(default_factory=dict)
     """By variable: other coordinates, of which the other records speak."""
@@ -177,6 +189,7 @@ __all__ = [
     "Change",
     "CountedSpec",
     "Declaration",
+    "ImageSpec",
     "LinearSpec",
     "LossSpec",
     "NormSpec",

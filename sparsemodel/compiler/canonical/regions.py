@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.compiler.canonical.blocks import stacked
-from sparsemodel.compiler.canonical.declaration import Declaration, NormSpec
+from sparsemodel.compiler.canonical.declaration import Declaration, ImageSpec, NormSpec
 from sparsemodel.compiler.canonical.layout import Layout
 from sparsemodel.interfaces import (
     Ball,
+    ImageBall,
     InfeasibleError,
     Linear,
     ModelError,
@@ -25,9 +26,9 @@ def region_of(declaration: Declaration, layout: Layout) -> Region | None:
     InfeasibleError
         When a row of a linear constraint contradicts itself.
     """
-    if not (declaration.linear or declaration.norms):
+    if not (declaration.linear or declaration.norms or declaration.images):
         return None
-    if layout.matrix and declaration.linear:
+    if layout.matrix and (declaration.linear or declaration.images):
         raise ModelError(
             "Linear constraints beside a matrix variable are not supported; constrain its "
             "entries (`W >= 0`), or write the problem with vector variables."
@@ -44,7 +45,8 @@ def region_of(declaration: Declaration, layout: Layout) -> Region | None:
         linear.append(Linear(stacked(spec.blocks, layout, rows), spec.lower, spec.upper))
     balls = [_ball(spec, layout) for spec in declaration.norms if spec.order == 2]
     one_norms = [_one_norm(spec, layout) for spec in declaration.norms if spec.order == 1]
-    return Region(tuple(linear), tuple(balls), tuple(one_norms))
+    images = [_image(spec, layout) for spec in declaration.images]
+    return Region(tuple(linear), tuple(balls), tuple(one_norms), tuple(images))
 
 
 def _ball(spec: NormSpec, layout: Layout) -> Ball:
@@ -53,6 +55,11 @@ def _ball(spec: NormSpec, layout: Layout) -> Ball:
 
 def _one_norm(spec: NormSpec, layout: Layout) -> OneNormBall:
     return OneNormBall(layout.rows(spec.variable, spec.rows), spec.radius, spec.center)
+
+
+def _image(spec: ImageSpec, layout: Layout) -> ImageBall:
+    design = stacked(spec.blocks, layout, spec.shift.size)
+    return ImageBall(design, spec.shift, spec.radius, spec.order)
 
 
 __all__ = ["region_of"]

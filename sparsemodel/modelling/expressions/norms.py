@@ -21,11 +21,16 @@ from sparsemodel.modelling.expressions.values import real_number
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NormConstraint(Constraint):
-    """``norm(expression, order) <= radius`` for (a slice of) a variable minus a constant."""
+    """``norm(expression, order) <= radius``."""
 
     expression: Affine
     order: Literal[1, 2]
     radius: float | Quantity
+
+    @property
+    def bare(self) -> bool:
+        """Return whether it is about (a slice of) a variable minus a constant."""
+        return len(self.expression.pieces) == 1 and self.expression.pieces[0].bare
 
     def __repr__(self) -> str:
         order = "" if self.order == 2 else ", 1"
@@ -34,14 +39,16 @@ class NormConstraint(Constraint):
 
 @final
 class norm(Symbolic):
-    r"""The Euclidean norm of a variable, a slice of one, or either minus a constant.
+    r"""The norm of a variable, a slice of one, or an expression such as ``F @ w - c``.
 
     Compare it with ``<=``; ``gamma * sm.norm(w, 1)`` is also a term of an objective.
 
     Parameters
     ----------
     expression
-        A variable or a slice of one, possibly minus a constant (the centre of a ball).
+        A variable or a slice of one, possibly minus a constant (the centre of a ball), or a vector
+        that is affine in variables: ``sm.norm(F @ w) <= risk``. What keeps such a bound is CVXPY
+        (the extra ``cvxpy``), on one support after another.
     order
         2 (of all entries, for a matrix too), 1 for the sum of absolute values, ``np.inf`` for the
         largest.
@@ -61,12 +68,11 @@ class norm(Symbolic):
         if not isinstance(expression, AffineLike):
             raise ModelError(f"norm takes a variable, not {type(expression).__name__}.")
         affine = expression.as_affine()
-        if len(affine.pieces) != 1 or not affine.pieces[0].bare:
+        bare = len(affine.pieces) == 1 and affine.pieces[0].bare
+        if not affine.pieces or (not bare and len(affine.value_shape()) > 1):
             raise ModelError(
-                f"norm takes a variable, a slice of one, or either minus a constant, not {affine}. "
-                "To keep a residual small, put it into the objective. For the fewest features with "
-                "a given fit, follow the objective along k: `path = problem.path(k, range(1, 20))` "
-                "and take the first k with path.objective low enough."
+                f"norm takes a variable or a vector such as `F @ w - c`, not {affine}; of a matrix "
+                "expression bound each column, sm.norm(F @ W[:, j])."
             )
         if not np.isscalar(order) or order not in (1, 2, np.inf):
             raise ModelError(f"The order of norm is 1, 2 or np.inf, not {order!r}.")

@@ -6,6 +6,7 @@ problem without them costs nothing.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -19,6 +20,13 @@ from sparsemodel.modelling.expressions.variables import Variable
 
 _proxies: WeakValueDictionary[int, Variable] = WeakValueDictionary()
 """Our variable for each CVXPY variable, by its number."""
+
+
+def shown(thing: Any) -> str:
+    """Return CVXPY's words for something on one line, with ``[...]`` in the place of arrays."""
+    text = " ".join(str(thing).split())
+    text = re.sub(r"\[[-+0-9.e ]{12,}\]", "[...]", text)
+    return re.sub(r"\[(?:\[\.\.\.\]| |\.\.\.)+\]", "[...]", text)
 
 
 def kind_of(expression: Any) -> str:
@@ -87,8 +95,8 @@ def affine_of(expression: Any) -> Affine:
             return variable[rows].as_affine()
         return variable[rows, columns].as_affine()
     raise ModelError(
-        f"The CVXPY operation {kind} in {expression} is not recognised; affine expressions are "
-        "sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
+        f"The CVXPY operation {kind} in {shown(expression)} is not recognised; affine expressions "
+        "are sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
         "sm.Variable, or leave it to CVXPY."
     )
 
@@ -119,8 +127,8 @@ def _sum(inside: Affine, axis: int | None) -> Affine:
     elif axis == 1:
         return inside @ np.ones(shape[1])
     raise ModelError(
-        f"The sum of {inside} is not understood; sums are those of a variable, of a vector, and of "
-        "the rows or columns of a matrix."
+        f"The sum of {shown(inside)} is not understood; sums are those of a variable, of a vector, "
+        "and of the rows or columns of a matrix."
     )
 
 

@@ -24,6 +24,7 @@ from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     is_uniform,
     kind_of,
     number_of,
+    shown,
 )
 from sparsemodel.modelling.from_cvxpy.exponentials import Exponentials, Linear, joined, term_of_rows
 from sparsemodel.modelling.loss_terms.custom_loss import custom_loss
@@ -101,7 +102,7 @@ def _as_linear(expression: Any, weights: FloatArray) -> list[Any]:
 def _whole(expression: Any, kind: str, factor: float) -> Any:
     """Return the term of an atom that is one number."""
     if factor < 0.0:
-        raise ModelError(f"-{kind}(...) is not convex in {expression}.")
+        raise _negated(kind, expression)
     if kind == "quad_over_lin" and expression.args[1].is_constant():
         return _squares(expression.args[0], factor / number_of(expression.args[1]))
     if kind in ("power", "Power"):
@@ -136,7 +137,7 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
     if expression.is_affine():
         return [Linear(affine_of(expression), weights)]
     if np.any(weights < 0.0):
-        raise ModelError(f"-{kind}(...) is not convex in {expression}.")
+        raise _negated(kind, expression)
     inside = expression.args[0] if expression.args else expression
     return [_of_rows(kind, expression, inside, weights)]
 
@@ -144,7 +145,7 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
 def _of_rows(kind: str, atom: Any, inside: Any, weights: FloatArray) -> Any:
     """Return ``weights * atom(inside)``, where the atom acts on every entry."""
     if np.any(weights < 0.0):
-        raise ModelError(f"-{kind}(...) is not convex in {atom}.")
+        raise _negated(kind, atom)
     if kind == "abs":
         return term_of_rows(AbsoluteLoss(), _rows(inside, atom)[0], weights)
     if kind == "huber":
@@ -249,7 +250,9 @@ def _quadratic(expression: Any, factor: float) -> Any:
     if not expression.is_convex() and not (
         expression.args[1].parameters() and _semidefinite(matrix)  # CVXPY knows the sign alone
     ):
-        raise ModelError(f"{expression} is not convex: its matrix has a negative eigenvalue.")
+        raise ModelError(
+            f"{shown(expression)} is not convex: its matrix has a negative eigenvalue."
+        )
     if hasattr(matrix, "tocsr"):
         top = float(abs(matrix).sum(axis=0).max())  # the norms of columns bound the eigenvalues
     else:
@@ -302,6 +305,19 @@ def _order(atom: Any) -> float:
     return float(getattr(order, "value", order))
 
 
+def _negated(kind: str, atom: Any) -> ModelError:
+    """Return the error for a negative multiple of an atom."""
+    if not atom.is_concave():
+        return ModelError(f"-{kind}(...) is not convex in {shown(atom)}.")
+    return ModelError(
+        f"-{kind}(...) is convex, but not recognised: it is defined on a part of the space alone, "
+        "where zero, at which searches begin, need not lie. For rates or counts take "
+        "sm.poisson_loss or sm.gamma_loss, which have the predictions in an exponential; else "
+        "sm.custom_loss with a function that goes on, convex and smooth, beyond that part, such as "
+        "the second-order expansion of -log(u) at 1e-3 for u below that."
+    )
+
+
 def _concave() -> Any:
     raise ModelError("log_det is concave; it can only be minimised with a minus: -log_det(X).")
 
@@ -319,8 +335,7 @@ _HINTS = {
 
 def _unknown(expression: Any) -> ModelError:
     kind = kind_of(expression)
-    shown = " ".join(str(expression).split())
-    where = f" in {shown}" if len(shown) <= 120 else ""
+    where = f" in {shown(expression)}" if len(shown(expression)) <= 120 else ""
     hint = _HINTS.get(kind, "")
     return ModelError(
         f"The CVXPY atom {kind}{where} is not recognised; recognised are {RECOGNISED}.{hint}"

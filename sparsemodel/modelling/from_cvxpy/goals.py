@@ -19,6 +19,7 @@ from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     kind_of,
     number_of,
     proxy_of,
+    shown,
 )
 from sparsemodel.modelling.from_cvxpy.atoms import objective_of
 from sparsemodel.modelling.goal import Minimize, minimize
@@ -48,13 +49,9 @@ _INSTEAD = {
 
 
 def goal_of(goal: Any) -> Minimize:
-    """Return ``cp.Minimize(...)`` as our goal."""
-    if kind_of(goal) != "Minimize":
-        raise ModelError(
-            f"The goal cp.{kind_of(goal)}(...) is not understood: write cp.Minimize(-f) in place "
-            "of cp.Maximize(f), with the minus inside; the value is then that of -f."
-        )
-    return minimize(objective_of(goal.args[0]))
+    """Return ``cp.Minimize(f)`` as our goal, and ``cp.Maximize(f)`` as that of minimising -f."""
+    inside = goal.args[0]
+    return minimize(objective_of(-inside if kind_of(goal) == "Maximize" else inside))
 
 
 def attributes_of(variables: Iterable[Variable]) -> tuple[Constraint, ...]:
@@ -127,12 +124,12 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
             return affine_of(left) <= affine_of(right)
     if any(v.attributes["boolean"] for v in constraint.variables()):
         raise ModelError(
-            f"The constraint {constraint} has a boolean variable. {_INSTEAD['boolean']}"
+            f"The constraint {shown(constraint)} has a boolean variable. {_INSTEAD['boolean']}"
         )
     raise ModelError(
-        f"The CVXPY constraint {constraint} ({kind}) is not recognised; affine relations, norms "
-        "of variables and `Omega >> alpha * np.eye(p)` are. Declare the problem with sm.Variable, "
-        "or leave it to CVXPY."
+        f"The CVXPY constraint {shown(constraint)} ({kind}) is not recognised; affine relations, "
+        "norms of affine expressions and `Omega >> alpha * np.eye(p)` are. Declare the problem "
+        "with sm.Variable, or leave it to CVXPY."
     )
 
 
@@ -160,10 +157,23 @@ def _ball(left: Any, right: Any) -> Any:
         squared = number_of(right) * number_of(left.args[1])
         if squared >= 0.0:
             return norm(affine_of(inside)) <= float(np.sqrt(squared))
+    if name == "QuadForm" and left.args[1].is_constant():
+        root = _root(np.asarray(value_of(left.args[1]), dtype=np.float64))
+        if root is not None and number_of(right) >= 0.0:
+            expression = affine_of(inside).__rmatmul__(root)
+            return norm(expression) <= float(np.sqrt(number_of(right)))
     orders = {"norm1": 1.0, "norm_inf": np.inf}
     if name in orders and left.axis is None:
         return norm(affine_of(inside), orders[name]) <= number_of(right)
     return None
+
+
+def _root(matrix: Any) -> Any:
+    """Return ``F`` with ``F.T @ F = matrix``; None where there is none."""
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    if values[0] < -1e-10 * max(values[-1], 0.0) or values[-1] <= 0.0:
+        return None
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 
 def _eigenvalues(constraint: Any) -> Constraint:
@@ -177,17 +187,17 @@ def _eigenvalues(constraint: Any) -> Constraint:
             variable, factor = part, factor + sign
         else:
             raise ModelError(
-                f"The CVXPY constraint {constraint} is not recognised: `>>` and `<<` bound the "
-                "eigenvalues of one symmetric variable by a multiple of the identity."
+                f"The CVXPY constraint {shown(constraint)} is not recognised: `>>` and `<<` bound "
+                "the eigenvalues of one symmetric variable by a multiple of the identity."
             )
     if variable is None or factor == 0.0:
-        raise ModelError(f"The CVXPY constraint {constraint} has no variable in it.")
+        raise ModelError(f"The CVXPY constraint {shown(constraint)} has no variable in it.")
     limit = np.broadcast_to(-np.asarray(shift, dtype=np.float64) / factor, variable.shape)
     if not np.array_equal(limit, limit[0, 0] * np.eye(limit.shape[0])):
         raise ModelError(
-            f"The CVXPY constraint {constraint} is not a bound on eigenvalues by a multiple of the "
-            "identity. In CVXPY `Omega >> alpha` means a matrix with alpha in every entry; write "
-            "`Omega >> alpha * np.eye(p)`."
+            f"The CVXPY constraint {shown(constraint)} is not a bound on eigenvalues by a multiple "
+            "of the identity. In CVXPY `Omega >> alpha` means a matrix with alpha in every entry; "
+            "write `Omega >> alpha * np.eye(p)`."
         )
     return eigenvalue_bound(proxy_of(variable), float(limit[0, 0]), upper=factor < 0.0)
 

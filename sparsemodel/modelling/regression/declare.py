@@ -37,6 +37,7 @@ from sparsemodel.modelling.loss_terms.terms import (
 from sparsemodel.modelling.regression.declare_constraints import (
     bound_spec,
     card_spec,
+    image_spec,
     linear_spec,
     norm_spec,
     price_spec,
@@ -52,7 +53,9 @@ def declare(
     if not any(isinstance(term, LossTerm) for term in objective.terms):
         raise ModelError(
             "The objective has no loss. Write, for example, "
-            "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2))."
+            "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
+            "with a given fit, follow the loss along k: `path = problem.path(range(1, 20))`, and "
+            "take the first k with path.objective low enough."
         )
     expressions = list(expressions_of(objective, constraints))
     places = Places(variables, entries=about_entries(expressions, constraints))
@@ -86,7 +89,8 @@ def declare(
         cards=cards,
         bounds=tuple(bound_spec(c, places) for c in by_kind[Bound]),
         linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
-        norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint]),
+        norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint] if c.bare),
+        images=tuple(image_spec(c, places) for c in by_kind[NormConstraint] if not c.bare),
         constant=objective.constant,
         changes=places.changes(counted),
         entries=places.entries,

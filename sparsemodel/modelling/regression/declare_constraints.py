@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import BoundSpec, CardSpec, CountedSpec, LinearSpec, NormSpec
+from sparsemodel.compiler import BoundSpec, CardSpec, CountedSpec, ImageSpec, LinearSpec, NormSpec
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
@@ -52,6 +52,18 @@ def bound_spec(constraint: Bound, places: Places) -> BoundSpec:
     return BoundSpec(*places.of(piece), *(places.flat(end, piece) for end in ends))
 
 
+def image_spec(constraint: NormConstraint, places: Places) -> ImageSpec:
+    """Return ``norm(A @ w + c) <= radius``."""
+    expression = constraint.expression
+    shape = expression.value_shape() or (1,)
+    value = as_float(resolve(constraint.radius, "The bound on norm(...)"))
+    radius = real_number(value, where="The bound on norm(...)", minimum=0.0)
+    offset = resolve(expression.offset, "The constant in norm(...)")
+    shift = np.zeros(shape) if offset is None else np.broadcast_to(as_float(offset), shape)
+    blocks = places.blocks(expression.pieces, shape)
+    return ImageSpec(blocks, np.asarray(shift, dtype=np.float64), constraint.order, radius)
+
+
 def norm_spec(constraint: NormConstraint, places: Places) -> NormSpec:
     """Return ``norm(w - center) <= radius``, for a factor in front of ``w`` of one."""
     piece, offset = constraint.expression.pieces[0], constraint.expression.offset
@@ -87,4 +99,4 @@ def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
     return LinearSpec(places.blocks(expression.pieces, shape), lower, upper)
 
 
-__all__ = ["bound_spec", "card_spec", "linear_spec", "norm_spec", "price_spec"]
+__all__ = ["bound_spec", "card_spec", "image_spec", "linear_spec", "norm_spec", "price_spec"]

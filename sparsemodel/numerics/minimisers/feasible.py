@@ -55,7 +55,10 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     origin = objective.origin()
     if satisfied(form, origin.x):
         return None
-    for support in _candidates(objective, form, origin):
+    tried = [*_candidates(objective, form, origin)]
+    if form.region is not None and form.region.images:
+        tried += _thinned(objective, restricted, origin)
+    for support in tried:
         point = restricted(objective, support, origin)
         if np.isfinite(point.value):
             return point
@@ -80,6 +83,19 @@ def _candidates(objective: Objective, form: SparseRegression, origin: Point) -> 
                 wanted[ball.index] = ball.center
                 supports.append(select_scores(sparsity, coordinate_scores(wanted)))
     return list({support.tobytes(): support for support in supports}.values())
+
+
+def _thinned(objective: Objective, restricted: RestrictedSolver, origin: Point) -> list[IntArray]:
+    """Return the largest units of minimisers on fewer and fewer units, the first on all."""
+    sparsity = objective.cardinality
+    support, size = np.arange(sparsity.size), sparsity.units
+    while size > sparsity.budget:
+        point = restricted(objective, support, origin)
+        if not np.isfinite(point.value):
+            return []
+        size = max(sparsity.budget, size // 2)
+        support = select(sparsity.with_budget(size), point.x)
+    return [support]
 
 
 def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:

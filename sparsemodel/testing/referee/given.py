@@ -65,6 +65,7 @@ def broken_as_given(problem: Problem, values: Values, worth: Worth | None) -> li
                 broken.append(f"CVXPY's constraint {constraint}: violated by {float(by):.3g}")
         if is_cvxpy(goal) and worth is not None and np.isfinite(worth.value):
             found = float(np.asarray(goal.args[0].value).reshape(()))
+            found = -found if type(goal).__name__ == "Maximize" else found
             size = max(abs(found), abs(float(worth.value)))
             if not abs(found - float(worth.value)) <= _SAME * size + 2.0**8 * worth.rounding:
                 broken.append(
