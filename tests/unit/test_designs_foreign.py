@@ -169,3 +169,14 @@ def test_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     with pytest.raises(sm.MissingDependencyError, match="pip install array-api-compat"):
         sm.as_design(strict.asarray(np.ones((3, 2))))
+
+
+def test_many_columns_are_copied_where_they_are(monkeypatch):
+    monkeypatch.setattr(foreign, "_COLUMN_BYTES", 1000)
+    A, _ = data()
+    design = ForeignDesign(on("device1", np.float32)(A))
+    columns = design.restrict(np.arange(9))
+    assert isinstance(columns, ForeignDesign)
+    assert "float64" in columns.describe()
+    x = np.arange(9) / 7.0
+    np.testing.assert_allclose(columns.matvec(x), A.astype(np.float32)[:, :9] @ x, rtol=1e-12)

@@ -19,7 +19,6 @@ from sparsemodel.interfaces import (
     IntArray,
     MissingDependencyError,
 )
-from sparsemodel.interfaces.design import RestrictedDesign
 
 _BLOCK_BYTES = 2**26
 """Bytes of a block of rows in float64, where all rows are not widened at once."""
@@ -34,8 +33,8 @@ class ForeignDesign(Design):
 
     A product sends one vector and brings one back; the matrix stays where it is. Gram matrices,
     norms of columns and the products behind bounds are computed there too, in float64. The
-    columns of a support come over as float64 once, up to 512 MB, and blocks of rows only to be
-    hashed for a certificate.
+    columns of a support come over as float64 once, those beyond 512 MB are copied there, and
+    blocks of rows come only to be hashed for a certificate.
 
     Parameters
     ----------
@@ -122,14 +121,20 @@ class ForeignDesign(Design):
     # ---- parts -------------------------------------------------------------------------------
 
     def restrict(self, support: IntArray) -> Design:
-        if 8 * self.shape[0] * support.size > _COLUMN_BYTES:
-            return RestrictedDesign(self, support)
+        if self._stay(support):
+            with self._precise():
+                there = self._xp.astype(self._taken(support, axis=1), self._xp.float64)
+                return ForeignDesign(there)
         return DenseDesign(self._columns(support).T)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
-        if 8 * self.shape[0] * support.size > _COLUMN_BYTES:
-            return RestrictedDesign(self, support)
+        if self._stay(support):
+            return self.restrict(support)
         return columns_again(self._columns, support, last, restricted)
+
+    def _stay(self, support: IntArray) -> bool:
+        """Return whether so many columns are copied there, in float64, and not brought over."""
+        return self._doubles and 8 * self.shape[0] * support.size > _COLUMN_BYTES
 
     def _columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array."""
