@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
-from sparsemodel.designs.frames import frame_array
+from sparsemodel.designs.frames import frame_array, frame_of_dask
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
@@ -34,7 +35,7 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     matrix
         A two-dimensional ndarray (real, integer or boolean), a SciPy sparse array or matrix, a
         ``LinearOperator``, a :class:`numpy.memmap` (read in blocks, never loaded), a Dask array
-        (left where its blocks are), an array of PyTorch, JAX, CuPy or another library that speaks
+        or DataFrame (left where its blocks are), an array of PyTorch, JAX, CuPy or what else speaks
         the array API (left on its device; needs ``array-api-compat``), a DataFrame with numeric
         columns, a nested list, or a :class:`~sparsemodel.interfaces.Design`, which is returned as
         it is.
@@ -60,8 +61,11 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
         return matrix
     if _is_sparse(matrix):
         return _sparse(matrix, where)
-    if _is_dask(matrix):
+    if _is_of_dask(matrix, "array", "Array"):
         return _distributed(matrix, where)
+    if _is_of_dask(matrix, "dataframe", "DataFrame"):
+        names = tuple(str(name) for name in matrix.columns)
+        return _distributed(frame_of_dask(matrix, where), where, names)
     if isinstance(matrix, np.memmap):
         return _mapped(matrix, where)
     if is_foreign(matrix):
@@ -77,7 +81,7 @@ def column_names(matrix: Any) -> tuple[str, ...] | None:
     if isinstance(matrix, Design):
         return matrix.names
     columns = getattr(matrix, "columns", None)
-    if columns is None or not hasattr(matrix, "to_numpy"):
+    if columns is None or not (hasattr(matrix, "to_numpy") or hasattr(matrix, "to_dask_array")):
         return None
     return tuple(str(c) for c in columns)
 
@@ -99,12 +103,12 @@ def _sparse(matrix: Any, where: str) -> Design:
     return SparseDesign(matrix)
 
 
-def _is_dask(matrix: Any) -> bool:
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(matrix, module.Array)
+def _is_of_dask(matrix: Any, module: str, name: str) -> bool:
+    found = sys.modules.get(f"dask.{module}")
+    return found is not None and isinstance(matrix, getattr(found, name))
 
 
-def _distributed(array: Any, where: str) -> Design:
+def _distributed(array: Any, where: str, names: tuple[str, ...] | None = None) -> Design:
     try:
         import dask.base
         import dask.delayed  # noqa: F401
@@ -114,7 +118,7 @@ def _distributed(array: Any, where: str) -> Design:
 
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)
-    return DistributedDesign(array)
+    return DistributedDesign(array, names)
 
 
 def _mapped(array: Any, where: str) -> Design:
@@ -132,6 +136,13 @@ def _operator(operator: Any, where: str) -> Design:
 
 
 def _dense(matrix: Any, where: str) -> Design:
+    if isinstance(matrix, (str, os.PathLike)):
+        raise DataTypeError(
+            f"{where} is the path {str(matrix)!r}, not numbers. Write "
+            "dask.dataframe.read_parquet(path) for rows that stay on disk or on workers, "
+            "pandas.read_parquet(path) for what fits in memory, numpy.load(path, mmap_mode='r') "
+            "for a file of NumPy."
+        )
     names = column_names(matrix)
     if hasattr(matrix, "to_numpy"):
         matrix = frame_array(matrix, where)

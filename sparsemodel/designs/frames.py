@@ -26,14 +26,7 @@ def frame_array(frame: Any, where: str) -> Any:
     dtypes = getattr(frame, "dtypes", None)
     if dtypes is None or not hasattr(dtypes, "items"):  # not pandas
         return frame.to_numpy()
-    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
-    bad = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in _REAL]
-    if bad:
-        listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
-        raise DataTypeError(
-            f"{where} has columns that are not numeric: {listed}. "
-            "Drop them or encode them as numbers (one-hot, for example)."
-        )
+    _check_numeric(frame, where)
     plain = True
     for j, dtype in enumerate(dtypes):
         if not isinstance(dtype, np.dtype):
@@ -43,6 +36,32 @@ def frame_array(frame: Any, where: str) -> Any:
     if array is None or array.dtype.kind == "O":
         array = frame.to_numpy(dtype=np.float64)
     return array
+
+
+def frame_of_dask(frame: Any, where: str) -> Any:
+    """Return the numeric columns of a Dask DataFrame as a Dask array; rows stay where they are.
+
+    The rows of the partitions are counted, which reads the frame once unless its files tell.
+
+    Raises
+    ------
+    DataTypeError
+        When a column is not numeric; the message names it.
+    """
+    _check_numeric(frame, where)
+    plain = all(isinstance(dtype, np.dtype) for dtype in frame.dtypes)
+    return (frame if plain else frame.astype(np.float64)).to_dask_array(lengths=True)
+
+
+def _check_numeric(frame: Any, where: str) -> None:
+    kinds = [getattr(dtype, "kind", "O") for dtype in frame.dtypes]
+    bad = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in _REAL]
+    if bad:
+        listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
+        raise DataTypeError(
+            f"{where} has columns that are not numeric: {listed}. "
+            "Drop them or encode them as numbers (one-hot, for example)."
+        )
 
 
 def series_array(values: Any, where: str) -> Any:
@@ -76,4 +95,4 @@ def _check_present(column: Any, where: str) -> None:
     )
 
 
-__all__ = ["frame_array", "series_array"]
+__all__ = ["frame_array", "frame_of_dask", "series_array"]

@@ -16,6 +16,7 @@ from sparsemodel.interfaces import (
     Point,
     RestrictedSolver,
     Result,
+    SparseRegression,
 )
 from sparsemodel.numerics import RegressionObjective, feasible_start, satisfied
 
@@ -55,7 +56,7 @@ def restored_dual(
 ) -> tuple[FloatArray, ...]:
     """Return the gradients in the predictions at ``at``, those of the unreduced form."""
     if not reduced.keeps_predictions:
-        objective = objective_of(form)
+        objective = RegressionObjective(cast(SparseRegression, form))  # predictions come here
         at = objective.point_from(reduced.restore(at.x))
     return cast("RegressionObjective", objective).prediction_gradients(at)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.compiler.services import objective_of
-from sparsemodel.interfaces import DataError
+from sparsemodel.interfaces import DataError, DataTypeError
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.testing.designs import EXACT, run_design_suite
 
 da = pytest.importorskip("dask.array")
 
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
+from sparsemodel.designs.elsewhere.workers import hands  # noqa: E402
 from sparsemodel.numerics.objectives import distributed  # noqa: E402
 from sparsemodel.numerics.objectives.distributed import DistributedObjective  # noqa: E402
 
@@ -29,7 +31,7 @@ def one_thread():
 
 
 def spread(array: np.ndarray, rows: int = 3, columns: int = 2) -> Any:
-    rows = max(rows, array.shape[0] // 7)  # eight or so; thousands of tasks would show no more
+    rows = max(rows, array.shape[0] // 3)  # a few; thousands of tasks would show no more
     return DistributedDesign(da.from_array(array, chunks=(rows, columns)))
 
 
@@ -120,6 +122,53 @@ def test_no_number_per_observation_travels(monkeypatch):
     assert sizes
     assert max(sent for sent, _ in sizes) <= 4 * 3  # a few supports and values
     assert max(back for _, back in sizes) <= 20  # a gradient: p numbers, never n = 200
+
+
+def test_tall_squared_losses_are_compressed_where_the_blocks_are(monkeypatch):
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((6000, 25)) * np.geomspace(1e-8, 1e8, 25) + 1.0
+    scale = A.std(axis=0)
+    b = A[:, [2, 7, 11]] @ ([1.0, -2.0, 1.5] / scale[[2, 7, 11]]) + rng.standard_normal(6000)
+    c = rng.uniform(0.0, 2.0, 6000)
+    weighed = partial(sm.squared_loss, weights=c)
+    near, _ = problem(A, b, weighed, intercept=True)
+    far, _ = problem(da.from_array(A, chunks=(700, 25)), b, weighed, intercept=True)
+    monkeypatch.setattr(DistributedDesign, "row_blocks", None)
+    one, two = near.solve(), far.solve()
+    assert "compressed" in far.explain(full=True)
+    assert one.support.tolist() == two.support.tolist()
+    assert one.value == pytest.approx(two.value, rel=1e-9)
+
+
+def test_blocks_are_grouped_as_there_are_threads():
+    array = da.from_array(np.arange(40.0).reshape(20, 2), chunks=((3, 3, 3, 3, 1, 7), 2))
+    design = DistributedDesign(array)
+    rows = [s for group in design.groups for s in group]
+    assert [s.stop - s.start for s in rows] == [3, 3, 3, 3, 1, 7]
+    assert [s.start for s in design.rows[1:]] == [s.stop for s in design.rows[:-1]]
+    assert len(design.groups) <= hands()
+
+
+@pytest.mark.parametrize("kind", ["float64", "Int64", "float32"])
+def test_a_frame_of_dask_stays_distributed(kind, tmp_path):
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    A = np.random.default_rng(4).integers(-9, 9, (60, 4))
+    frame = pd.DataFrame(A, columns=list("abcd")).astype(kind)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for far in (dd.from_pandas(frame, npartitions=4), dd.read_parquet(tmp_path)):
+        design = sm.as_design(far)
+        assert isinstance(design, DistributedDesign)
+        assert design.names == ("a", "b", "c", "d")
+        np.testing.assert_array_equal(design.to_array(), A)
+        w = sm.Variable(4)
+        goal = sm.minimize(sm.squared_loss(far, A[:, 1] - A[:, 3]))
+        assert sm.Problem(goal, sm.card(w) <= 2) is not None
+    text = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "town": ["x", "y"]}), npartitions=1)
+    with pytest.raises(DataTypeError, match="not numeric: 'town'"):
+        sm.as_design(text)
+    with pytest.raises(DataTypeError, match=r"is the path.*dask\.dataframe\.read_parquet"):
+        sm.as_design(tmp_path / "rows.parquet")
 
 
 def test_losses_that_couple_observations_still_work():

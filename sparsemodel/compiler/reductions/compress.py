@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.compiler.reductions.base import Reduction
+from sparsemodel.compiler.services import distributed
 from sparsemodel.designs import (
     ChunkedDesign,
     DenseDesign,
@@ -15,6 +16,7 @@ from sparsemodel.designs import (
     StackedDesign,
     TransformedDesign,
 )
+from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.interfaces import Design, FloatArray, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.budget import cholesky_cost, gram_cost
@@ -72,7 +74,13 @@ class Compress(Reduction):
             return False
         if p > min(_LARGEST, _COORDINATES_PER_PASS * expected):
             return False
-        return form.traits.square and all(_dense(term.design) for term in form.terms)
+        if not (form.traits.square and all(_dense(term.design) for term in form.terms)):
+            return False
+        if not distributed(form):
+            return True
+        from sparsemodel.numerics.objectives.distributed import DistributedObjective
+
+        return DistributedObjective.fits(form)
 
     @staticmethod
     def cost(form: SparseRegression) -> float:
@@ -85,19 +93,13 @@ class Compress(Reduction):
     def from_form(cls, form: SparseRegression) -> Compress:
         """Return the reduction; one reading of the data, ``n p^2`` operations."""
         p = form.sparsity.size
-        width = form.outputs if form.matrix else 1
-        gram, cross, square = np.zeros((p, p)), np.zeros((p, width)), 0.0
-        for term in form.terms:
-            centre, weights = term.squares()
-            y = centre if term.offset is None else centre - term.offset
-            y = y.reshape(y.shape[0], -1)
-            root = np.sqrt(weights)
-            for rows, block in term.design.row_blocks(max(1, _BLOCK_ENTRIES // p)):
-                scaled = root[rows, None] * block
-                target = root[rows, None] * y[rows]
-                gram += scaled.T @ scaled
-                cross += scaled.T @ target
-                square += float(np.vdot(target, target))
+        if distributed(form):
+            from sparsemodel.numerics.objectives.distributed import over_blocks
+
+            sums = over_blocks(form, _products)
+        else:
+            sums = _products(form)
+        gram, cross, square = sums[:p, :p], sums[:p, p:], float(np.trace(sums[p:, p:]))
         factor, target = _factor(gram, cross)
         constant = max(0.0, 0.5 * (square - float(np.vdot(target, target))))
         reduced = Term(
@@ -134,6 +136,21 @@ class Compress(Reduction):
         return f"{self._rows} observations compressed to {self._rank} with the same squared loss"
 
 
+def _products(form: SparseRegression) -> FloatArray:
+    """Return sums of squares and products of all columns and targets, in one reading."""
+    p, width = form.sparsity.size, form.outputs if form.matrix else 1
+    out = np.zeros((p + width, p + width))
+    for term in form.terms:
+        centre, weights = term.squares()
+        y = centre if term.offset is None else centre - term.offset
+        root = np.sqrt(weights)
+        for rows, block in term.design.row_blocks(max(1, _BLOCK_ENTRIES // p)):
+            both = np.column_stack([block, y[rows].reshape(block.shape[0], -1)])
+            both *= root[rows, None]
+            out += both.T @ both
+    return out
+
+
 def _factor(gram: FloatArray, cross: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return ``R`` with ``R'R = gram`` (at least one row) and ``R^{-T} cross``."""
     from scipy.linalg import solve_triangular
@@ -153,12 +170,12 @@ def _factor(gram: FloatArray, cross: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 def _dense(design: Design) -> bool:
-    """Return whether the entries are stored here, dense, to be read in blocks of rows."""
+    """Return whether the entries are stored, dense, to be read in blocks of rows."""
     if isinstance(design, TransformedDesign):
         return _dense(design.inner)
     if isinstance(design, StackedDesign):
         return all(_dense(block) for _, block in design.blocks)
-    return isinstance(design, (ChunkedDesign, DenseDesign, OnesDesign))
+    return isinstance(design, (ChunkedDesign, DenseDesign, DistributedDesign, OnesDesign))
 
 
 __all__ = ["TALL", "Compress"]

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.elsewhere.workers import (
+    client,
+    gathered,
+    hands,
+    loaded,
+    placed,
+    sent,
+    summed,
+)
 from sparsemodel.interfaces import Access, DataError, Design, FloatArray, IntArray
 
-_FAN_IN = 8
-"""Results of blocks that are added in one task, so that no machine receives all of them."""
-
-_ATTEMPTS = 3
-"""Runs of a computation that loses its workers. Lost blocks are made again by Dask itself."""
+_ROW_BYTES = 2**26
+"""Bytes of rows that are brought over at a time, where rows are asked for (64 MB)."""
 
 
 @final
 class DistributedDesign(Design):
     """A design over a Dask array, on the machine's threads or on a cluster.
 
-    Blocks of rows are loaded once, where Dask puts them, and stay there: products go to the
-    blocks and small results come back. Without a :class:`distributed.Client` the blocks live in
-    this process and its threads do the work.
+    Blocks of rows are loaded once, where Dask puts them, and stay there: as many groups of
+    consecutive blocks as the cluster has threads, so that a product is one task for each. Without
+    a :class:`distributed.Client` the blocks live in this process and its threads do the work.
 
     Parameters
     ----------
     array
         A two-dimensional Dask array with known chunk sizes; it is chunked by rows if it is not.
+    names
+        Of the columns.
 
     Notes
     -----
-    ``A @ x`` sends the nonzeros of ``x`` to every block and brings ``n`` numbers back;
+    ``A @ x`` sends the nonzeros of ``x`` to every group and brings ``n`` numbers back;
     ``A.T @ r`` sends ``n`` numbers and brings ``p`` back, added up in a tree. The objective of a
     problem keeps predictions with the blocks instead, and no ``n`` numbers travel
     (:mod:`~sparsemodel.numerics.objectives.distributed`). Blocks that are lost with a worker are
-    computed again from the array's own graph.
+    computed again from the array's own graph; blocks that came from this process are sent again.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, names: tuple[str, ...] | None = None) -> None:
         if any(np.isnan(size) for axis in array.chunks for size in axis):
             raise DataError(
                 "The Dask array has chunks of unknown size; call array.compute_chunk_sizes() first."
@@ -50,7 +58,8 @@ class DistributedDesign(Design):
         if array.dtype not in (np.float64, np.float32):
             array = array.astype(np.float64)
         self._array = array
-        self._bounds = np.concatenate([[0], np.cumsum(array.chunks[0])]).astype(np.intp)
+        self._names = names
+        self._groups = _groups(array.chunks[0], hands())
         self._loaded: tuple[Any, ...] | None = None
 
     @property
@@ -66,180 +75,208 @@ class DistributedDesign(Design):
     def access(self) -> Access:
         return Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return self._names
+
     def describe(self) -> str:
         n, p = self.shape
-        return f"distributed {self._array.dtype.name} {n} x {p} in {len(self.rows)} blocks of rows"
+        blocks = f"{self._array.numblocks[0]} blocks of rows"
+        return f"distributed {self._array.dtype.name} {n} x {p} in {blocks}"
+
+    @property
+    def groups(self) -> tuple[tuple[slice, ...], ...]:
+        """Return the rows of every block of each group."""
+        return self._groups
 
     @property
     def rows(self) -> tuple[slice, ...]:
-        """Return the rows of each block."""
-        ends = self._bounds.tolist()
-        return tuple(slice(a, b) for a, b in pairwise(ends))
+        """Return the rows of each group."""
+        return tuple(slice(blocks[0].start, blocks[-1].stop) for blocks in self._groups)
 
     @property
     def blocks(self) -> tuple[Any, ...]:
-        """Return the blocks as delayed values, loaded where they are going to stay."""
+        """Return handles of the groups, lists of arrays, loaded where they will stay."""
         if self._loaded is None:
-            from dask.base import persist
-            from dask.delayed import delayed
-
-            width = self.shape[1]
-            checked = [
-                delayed(_checked)(block, (rows.stop - rows.start, width))
-                for (block,), rows in zip(self._array.to_delayed(), self.rows, strict=True)
+            parts, width = iter(_blocks(self._array, self._groups)), self.shape[1]
+            tasks = [
+                (
+                    _checked,
+                    [next(parts) for _ in blocks],
+                    [(rows.stop - rows.start, width) for rows in blocks],
+                )
+                for blocks in self._groups
             ]
-            self._loaded = tuple(persist(*checked))  # type: ignore[no-untyped-call]
+            self._loaded = tuple(placed(tasks))
         return self._loaded
+
+    def forget(self) -> None:
+        """Load the blocks anew when they are next needed: some were lost with a worker."""
+        self._loaded = None
+
+    # ---- products ----------------------------------------------------------------------------
 
     def matvec(self, x: FloatArray) -> FloatArray:
         used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-        if 2 * used.size < x.shape[0]:
-            parts = self._each(_sparse_product, used, x[used])
+        # Columns that are taken out are in float64: what bounds rest on is not rounded to single.
+        if 2 * used.size < x.shape[0] or self._array.dtype == np.float32:
+            parts = self._gather(_sparse_product, used, x[used])
         else:
-            parts = self._each(_product, x)
-        return np.concatenate(gather(parts), axis=0)
+            parts = self._gather(_product, x)
+        return np.concatenate(parts, axis=0)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
-        from dask.delayed import delayed
+        return self._sum(DenseDesign.rmatvec, r)
 
-        tasks = [
-            delayed(_transposed_product, pure=False)(block, r[rows])
-            for block, rows in zip(self.blocks, self.rows, strict=True)
-        ]
-        return np.asarray(total(tasks))
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return self._sum(DenseDesign.rmatvec_in_double, r)
 
     def restrict_rows(self, rows: IntArray) -> Design:
-        return DenseDesign(np.asarray(run(self._array[rows])))
+        wanted = [rows[(rows >= s.start) & (rows < s.stop)] - s.start for s in self.rows]
+
+        def tasks() -> list[Any]:
+            found = zip(self.blocks, wanted, strict=True)
+            return [(_picked, block, some) for block, some in found if some.size]
+
+        parts = gathered(tasks, self.forget)
+        return DenseDesign(np.concatenate(parts or [np.empty((0, self.shape[1]))], axis=0))
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        for start in range(0, self.shape[0], size):
-            rows = slice(start, min(start + size, self.shape[0]))
-            yield rows, np.asarray(run(self._array[rows]), dtype=np.float64)
+        most = max(size, _ROW_BYTES // (8 * self.shape[1]) // size * size)
+        for start in range(0, self.shape[0], most):
+            stop = min(start + most, self.shape[0])
+            entries = self.restrict_rows(np.arange(start, stop)).to_array()
+            for first in range(start, stop, size):
+                rows = slice(first, min(first + size, stop))
+                yield rows, entries[first - start : rows.stop - start]
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
-        from dask.delayed import delayed
-
-        tasks = [
-            delayed(_gram, pure=False)(block, None if h is None else h[rows])
-            for block, rows in zip(self.blocks, self.rows, strict=True)
-        ]
-        return np.asarray(total(tasks))
+        return self._sum(DenseDesign.gram, h)
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
-        from dask.delayed import delayed
-
-        tasks = [
-            delayed(_squares, pure=False)(block, None if h is None else h[rows])
-            for block, rows in zip(self.blocks, self.rows, strict=True)
-        ]
-        return np.asarray(total(tasks))
+        return self._sum(DenseDesign.column_square_norms, h)
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
-        each = max(1, rows // len(self.rows))
-        sums = total(self._each(_sampled, each))
+        each = max(1, rows // self._array.numblocks[0])
+        sums = summed(lambda: [(_sampled, block, each) for block in self.blocks], self.forget)
         return np.asarray(sums[0] / sums[1])
 
     def first_nonfinite(self) -> tuple[int, int] | None:
-        for found, rows in zip(gather(self._each(_nonfinite)), self.rows, strict=True):
+        for found, rows in zip(self._gather(_nonfinite), self.rows, strict=True):
             if found is not None:
                 return found[0] + rows.start, found[1]
         return None
 
-    def _each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        from dask.delayed import delayed
+    # ---- on the groups -----------------------------------------------------------------------
 
-        return [delayed(function, pure=False)(block, *arguments) for block in self.blocks]
+    def _gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return gathered(
+            lambda: [(function, block, *arguments) for block in self.blocks], self.forget
+        )
+
+    def _sum(self, method: Callable[..., FloatArray], values: FloatArray | None) -> FloatArray:
+        """Return the sum over all blocks of a method that takes a number for each row, or None."""
+
+        def tasks() -> list[Any]:
+            if values is None:
+                return [(_totalled, block, method, None) for block in self.blocks]
+            parts = [values[rows] for rows in self.rows]
+            return [
+                (_totalled, block, method, sent(part, part.nbytes, number))
+                for number, (block, part) in enumerate(zip(self.blocks, parts, strict=True))
+            ]
+
+        return np.array(summed(tasks, self.forget), dtype=np.float64)
 
 
-# ---- computing on blocks -------------------------------------------------------------------------
+def _groups(sizes: tuple[int, ...], count: int) -> tuple[tuple[slice, ...], ...]:
+    """Return the rows of each block, in ``count`` groups with about as many rows or fewer."""
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp).tolist()
+    blocks = [slice(a, b) for a, b in pairwise(ends)]
+    place = [min(count - 1, count * (s.start + s.stop) // (2 * ends[-1])) for s in blocks]
+    found: dict[int, list[slice]] = {}
+    for group, rows in zip(place, blocks, strict=True):
+        found.setdefault(group, []).append(rows)
+    return tuple(tuple(rows) for rows in found.values())
 
 
-def total(tasks: Sequence[Any]) -> Any:
-    """Return the sum of delayed values, added in a tree where they are."""
-    from dask.delayed import delayed
+def _blocks(array: Any, groups: tuple[tuple[slice, ...], ...]) -> list[Any]:
+    """Return handles of the blocks; those that are numbers in the array's graph are sent beside it.
 
-    level = list(tasks)
-    while len(level) > 1:
-        level = [
-            delayed(_sum, pure=False)(level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)
-        ]
-    return run(level[0])
+    (Computed as they are, they would go through the scheduler and stay there.)
+    """
+    graph = array.__dask_graph__()
+    held = [getattr(graph[key], "value", graph[key]) for (key,) in array.__dask_keys__()]
+    if client() is not None and all(isinstance(value, np.ndarray) for value in held):
+        hand = [number for number, blocks in enumerate(groups) for _ in blocks]
+        return [sent(value, value.nbytes, to) for value, to in zip(held, hand, strict=True)]
+    return loaded([part for (part,) in array.to_delayed()])
 
 
-def gather(tasks: Sequence[Any]) -> list[Any]:
-    """Return the values of delayed tasks."""
-    from dask.base import compute
+# ---- what runs where the blocks are --------------------------------------------------------------
 
-    return list(
-        _again(lambda: compute(*tasks, optimize_graph=False))  # type: ignore[no-untyped-call]
+
+def _checked(blocks: list[Any], shapes: list[tuple[int, int]]) -> list[Any]:
+    """Return blocks if they are what the array says of them: real numbers of these shapes."""
+    for block, shape in zip(blocks, shapes, strict=True):
+        found = np.asarray(block)
+        if found.shape != shape or found.dtype.kind not in "biuf":
+            raise DataError(
+                f"A block of the Dask array has shape {found.shape} and dtype {found.dtype}, and "
+                f"the array says {shape} and real numbers. Give map_blocks the right chunks and "
+                "dtype."
+            )
+    return blocks
+
+
+def _cut(blocks: list[Any]) -> Iterator[tuple[slice, Any]]:
+    """Yield the blocks of a group with their rows, counted from the first of the group."""
+    start = 0
+    for block in blocks:
+        yield slice(start, start + block.shape[0]), block
+        start += block.shape[0]
+
+
+def _totalled(blocks: list[Any], method: Callable[..., Any], values: Any) -> Any:
+    return sum(
+        method(DenseDesign(block), None if values is None else values[rows])
+        for rows, block in _cut(blocks)
     )
 
 
-def run(task: Any) -> Any:
-    """Return the value of one delayed task or array."""
-    return _again(task.compute)
+def _product(blocks: list[Any], x: FloatArray) -> FloatArray:
+    return np.concatenate([DenseDesign(block).matvec(x) for block in blocks], axis=0)
 
 
-def _again(attempt: Callable[[], Any]) -> Any:
-    """Run ``attempt``, again if the cluster lost the workers that were at it."""
-    for left in range(_ATTEMPTS - 1, -1, -1):
-        try:
-            return attempt()
-        except Exception as error:
-            if not left or type(error).__name__ not in _LOST:
-                raise
-    raise AssertionError("unreachable")
+def _sparse_product(blocks: list[Any], used: IntArray, values: FloatArray) -> FloatArray:
+    parts = [DenseDesign(block).restrict(used).matvec(values) for block in blocks]
+    return np.concatenate(parts, axis=0)
 
 
-_LOST = frozenset({"KilledWorker", "CommClosedError", "CancelledError", "FutureCancelledError"})
-"""Failures of workers, by name: the package that defines them may not be installed."""
+def _picked(blocks: list[Any], index: IntArray) -> Any:
+    """Return rows of a group, by sorted numbers."""
+    parts = [
+        block[index[(index >= rows.start) & (index < rows.stop)] - rows.start]
+        for rows, block in _cut(blocks)
+    ]
+    return np.concatenate(parts, axis=0)
 
 
-def _sum(parts: list[Any]) -> Any:
-    out = parts[0]
-    for part in parts[1:]:
-        out = out + part
-    return out
-
-
-def _checked(block: Any, shape: tuple[int, int]) -> Any:
-    """Return a block if it is what the array says of it: real numbers of that shape."""
-    found = np.asarray(block)
-    if found.shape != shape or found.dtype.kind not in "biuf":
-        raise DataError(
-            f"A block of the Dask array has shape {found.shape} and dtype {found.dtype}, and the "
-            f"array says {shape} and real numbers. Give map_blocks the right chunks and dtype."
-        )
-    return block
-
-
-def _product(block: Any, x: FloatArray) -> FloatArray:
-    return DenseDesign(block).matvec(x)
-
-
-def _sparse_product(block: Any, used: IntArray, values: FloatArray) -> FloatArray:
-    return DenseDesign(block).restrict(used).matvec(values)
-
-
-def _transposed_product(block: Any, r: FloatArray) -> FloatArray:
-    return DenseDesign(block).rmatvec(r)
-
-
-def _gram(block: Any, h: FloatArray | None) -> FloatArray:
-    return DenseDesign(block).gram(h)
-
-
-def _squares(block: Any, h: FloatArray | None) -> FloatArray:
-    return DenseDesign(block).column_square_norms(h)
-
-
-def _sampled(block: Any, rows: int) -> Any:
-    sample = np.square(np.asarray(block[:: max(1, block.shape[0] // rows)], dtype=np.float64))
+def _sampled(blocks: list[Any], rows: int) -> Any:
+    samples = [
+        np.square(np.asarray(block[:: max(1, block.shape[0] // rows)], dtype=np.float64))
+        for block in blocks
+    ]
+    sample = np.concatenate(samples, axis=0)
     return np.array([sample.sum(axis=0), np.full(sample.shape[1], float(sample.shape[0]))])
 
 
-def _nonfinite(block: Any) -> tuple[int, int] | None:
-    return DenseDesign(block).first_nonfinite()
+def _nonfinite(blocks: list[Any]) -> tuple[int, int] | None:
+    for rows, block in _cut(blocks):
+        found = DenseDesign(block).first_nonfinite()
+        if found is not None:
+            return found[0] + rows.start, found[1]
+    return None
 
 
-__all__ = ["DistributedDesign", "gather", "run", "total"]
+__all__ = ["DistributedDesign"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign, total
+from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+from sparsemodel.designs.elsewhere.workers import placed, sent, summed
 from sparsemodel.interfaces import (
     Design,
     FloatArray,
@@ -22,6 +24,9 @@ from sparsemodel.interfaces import (
     Work,
 )
 from sparsemodel.numerics.objectives.regression import OfRegression, RegressionObjective
+
+_NUMBERS = 24
+"""Bytes that go to a block for each of its rows, at least: target, weight, offset."""
 
 
 @final
@@ -44,20 +49,10 @@ class DistributedObjective(OfRegression):
         gradient_at_zero: FloatArray | None = None,
         work: Work | None = None,
     ) -> None:
-        from dask.base import persist
-        from dask.delayed import delayed
-
         super().__init__(form, gradient_at_zero, work)
         # What is not data, evaluated here: the ridge, the constant.
         self._rest = RegressionObjective(replace(form, terms=()))
-        tasks = []
-        for term in form.terms:
-            leaves = _leaves(term.design)
-            for number, rows in enumerate(leaves[0].rows):
-                part, slots = _part(form, term, rows)
-                arrays = [leaf.blocks[number] for leaf in leaves]
-                tasks.append(delayed(_make, pure=False)(delayed(_Bundle(part, slots)), *arrays))
-        self._parts = persist(*tasks)  # type: ignore[no-untyped-call]
+        self._parts = _Parts(form)
 
     @staticmethod
     def fits(form: SparseRegression) -> bool:
@@ -66,7 +61,7 @@ class DistributedObjective(OfRegression):
             leaves = _leaves(term.design)
             if not leaves or not term.traits.curved or not _only_known(term.design):
                 return False
-            if any(leaf.rows != leaves[0].rows for leaf in leaves):
+            if any(leaf.groups != leaves[0].groups for leaf in leaves):
                 return False
         return bool(form.terms)
 
@@ -124,13 +119,54 @@ class DistributedObjective(OfRegression):
         )
 
     def _sum(self, name: str, *arguments: Any) -> Any:
-        from dask.delayed import delayed
-
-        return total([delayed(_call, pure=False)(part, name, arguments) for part in self._parts])
+        return summed(
+            lambda: [(_call, part, name, arguments) for part in self._parts.there()],
+            self._parts.forget,
+        )
 
 
 def _array(values: Any) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
+
+
+def over_blocks(form: SparseRegression, function: Callable[[SparseRegression], Any]) -> Any:
+    """Return the sum of ``function`` over forms of a term and a block each, computed by workers.
+
+    For what adds up over observations, on forms that :meth:`DistributedObjective.fits`. The forms
+    have no ridge, no constant and no bounds.
+    """
+    parts = _Parts(form)
+    return summed(lambda: [(_applied, part, function) for part in parts.there()], parts.forget)
+
+
+@final
+class _Parts:
+    """The objectives of the groups of blocks, on the workers."""
+
+    def __init__(self, form: SparseRegression) -> None:
+        self._form = form
+        self._made: tuple[Any, ...] | None = None
+
+    def there(self) -> tuple[Any, ...]:
+        """Return handles of them, made where the blocks are."""
+        if self._made is None:
+            tasks = []
+            for term in self._form.terms:
+                leaves = _leaves(term.design)
+                for number, blocks in enumerate(leaves[0].groups):
+                    bundles = [_bundle(self._form, term, rows) for rows in blocks]
+                    groups = [leaf.blocks[number] for leaf in leaves]
+                    size = sum(_NUMBERS * (rows.stop - rows.start) for rows in blocks)
+                    tasks.append((_make, sent(bundles, size, number), *groups))
+            self._made = tuple(placed(tasks))
+        return self._made
+
+    def forget(self) -> None:
+        """Make them anew when they are next needed: some were lost with a worker."""
+        self._made = None
+        for term in self._form.terms:
+            for leaf in _leaves(term.design):
+                leaf.forget()
 
 
 # ---- what lives with the blocks ------------------------------------------------------------------
@@ -160,6 +196,9 @@ class _Slot(Design):
     @property
     def access(self) -> Any:
         return self.design.access
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        return self.design.row_blocks(size)
 
     def matvec(self, x: FloatArray) -> FloatArray:
         return self.design.matvec(x)
@@ -193,6 +232,11 @@ class _Part:
         self._last: Point | None = None
         self._lock = threading.Lock()
 
+    @property
+    def form(self) -> SparseRegression:
+        """Return the form of the block."""
+        return self._form
+
     def __getstate__(self) -> SparseRegression:
         return self._form
 
@@ -214,22 +258,32 @@ class _Part:
         return last
 
 
-def _make(bundle: _Bundle, *arrays: Any) -> _Part:
-    for slot, array in zip(bundle.slots, arrays, strict=True):
-        slot.fill(array)
-    return _Part(bundle.form)
+def _make(bundles: list[_Bundle], *groups: list[Any]) -> list[_Part]:
+    """Return the objectives of the blocks of a group, one design after another in ``groups``."""
+    for bundle, *arrays in zip(bundles, *groups, strict=True):
+        for slot, array in zip(bundle.slots, arrays, strict=True):
+            slot.fill(array)
+    return [_Part(bundle.form) for bundle in bundles]
 
 
-def _call(part: _Part, name: str, arguments: tuple[Any, ...]) -> Any:
-    return part.answer(name, arguments)
+def _applied(parts: list[_Part], function: Callable[[SparseRegression], Any]) -> Any:
+    out = function(parts[0].form)
+    for part in parts[1:]:
+        out = out + function(part.form)
+    return out
+
+
+def _call(parts: list[_Part], name: str, arguments: tuple[Any, ...]) -> Any:
+    out = parts[0].answer(name, arguments)
+    for part in parts[1:]:
+        out = out + part.answer(name, arguments)
+    return out
 
 
 # ---- cutting a form into blocks ------------------------------------------------------------------
 
 
-def _part(
-    form: SparseRegression, term: Term, rows: slice
-) -> tuple[SparseRegression, tuple[_Slot, ...]]:
+def _bundle(form: SparseRegression, term: Term, rows: slice) -> _Bundle:
     slots: list[_Slot] = []
     index = np.arange(rows.start, rows.stop)
     cut = Term(
@@ -242,7 +296,7 @@ def _part(
     part = replace(
         form, terms=(cut,), ridge=np.zeros_like(form.ridge), constant=0.0, box=None, region=None
     )
-    return part, tuple(slots)
+    return _Bundle(part, tuple(slots))
 
 
 def _cut(design: Design, rows: IntArray, slots: list[_Slot]) -> Design:
@@ -276,4 +330,4 @@ def _only_known(design: Design) -> bool:
     return isinstance(design, (DistributedDesign, OnesDesign))
 
 
-__all__ = ["DistributedObjective"]
+__all__ = ["DistributedObjective", "over_blocks"]
