@@ -286,7 +286,8 @@ def _same_problem(c: Certificate, form: SparseRegression) -> None:
     for line, stored, found in c.problem.differences(describe(form)):
         raise CertificateError(
             f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
-            f"at hand {short(found)}. It was made for other data or another model."
+            f"at hand {short(found)}. It was made for other data or another model, "
+            "which other values of its parameters make too."
         )
 
 

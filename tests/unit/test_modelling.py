@@ -235,3 +235,35 @@ def test_a_loss_without_its_target_says_what_to_write() -> None:
     for wrong in (A @ w, A, None):
         with pytest.raises(sm.SparseModelError, match=r"sm.squared_loss\(A @ w - b\)"):
             sm.squared_loss(wrong)
+
+
+def test_expressions_have_values() -> None:
+    rng = np.random.default_rng(3)
+    A, q = rng.standard_normal((6, 4)), sm.Parameter(6, value=np.arange(6.0))
+    M = sm.Parameter((6, 4), value=A)
+    w, c, W = sm.Variable(4), sm.Variable(), sm.Variable((4, 2))
+    expressions = [
+        A @ w + c - 1.0,
+        M @ w - q,
+        w[1:] - w[:-1],
+        2.0 * w,
+        w.sum(),
+        A @ W,
+        W[:, 1],
+        W @ [1, 2],
+    ]
+    assert all(expression.value is None for expression in expressions)
+    w.value, c.value, W.value = x, _, X = rng.standard_normal(4), 0.5, rng.standard_normal((4, 2))
+    found = [
+        A @ x - 0.5,
+        A @ x - np.arange(6.0),
+        np.diff(x),
+        2.0 * x,
+        [x.sum()],
+        A @ X,
+        X[:, 1],
+        X @ [1, 2],
+    ]
+    for expression, value in zip(expressions, found, strict=True):
+        np.testing.assert_allclose(expression.value, value, rtol=1e-14, atol=1e-14)
+        assert expression.value.shape == np.shape(value)

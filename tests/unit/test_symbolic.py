@@ -70,7 +70,7 @@ def test_nothing_reads_a_number_off_a_part_of_a_model(make: Callable[[], Any]) -
         (np.abs, "absolute_loss"),
         (min, "w >= 0"),
         (len, r"w\.shape"),
-        (float, r"\.value of the variables"),
+        (float, r"in its \.value"),
         (lambda w: 1.0 / w, "not affine"),
         (lambda w: np.ones(3) / w, "not affine"),
         (lambda w: operator.setitem(w, 0, 1.0), r"w\[0\] == 1"),

@@ -123,7 +123,8 @@ def _about(certificate: Any, form: SparsePrecision) -> PrecisionCertificate:
     for line, stored, found in c.problem.differences(PrecisionFacts.of(form)):
         raise CertificateError(
             f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
-            f"at hand {short(found)}. It was made for other data or another model."
+            f"at hand {short(found)}. It was made for other data or another model, "
+            "which other values of its parameters make too."
         )
     _shapes(c, form)
     return c

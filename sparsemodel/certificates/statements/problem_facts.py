@@ -86,7 +86,7 @@ class ProblemFacts:
         further = len((self.numbers or {}).get("limits", ()))
         if further:
             sets = "another set" if further == 1 else f"{further} further sets"
-            parts.append(f"with a limit on {sets} of them (the bound does without)")
+            parts.append(f"with a limit on {sets} of them")
         if self.price > 0.0:
             parts.append(f"each costs {number(self.price, 4)}")
         free = self.free if self.grouped else self.free - forced

@@ -61,6 +61,21 @@ class Piece:
             rows = (self.design.shape[0],)
         return rows + (full[1:] if self.right is None else self.right.shape[1:])
 
+    @property
+    def value(self) -> FloatArray | None:
+        """Return the piece at the value of its variable; None before it has one."""
+        owner = self.variable.owner
+        given = self.variable.value if owner is None else owner.value
+        if given is None:
+            return None
+        x = np.asarray(given if owner is None else np.ravel(given), dtype=np.float64)
+        x = x if self.rows is None else x[self.rows]
+        if isinstance(self.design, Parameter):
+            x = np.asarray(self.design.value @ x)
+        elif self.design is not None:
+            x = self.design.matvec(np.atleast_1d(x))
+        return self.factor * (x if self.right is None else x @ self.right)
+
 
 def _asked_by_sparse_matrix() -> bool:
     """Return whether SciPy's sparse arithmetic wants to know what stands beside a matrix.
@@ -78,7 +93,7 @@ class AffineLike(Symbolic, ABC):
 
     # SciPy leaves `array @ expression` to us when it sees this.
     __array_priority__: float = 1000.0
-    _instead = "After solving, the numbers are in the .value of the variables."
+    _instead = "After solving, the numbers are in its .value."
 
     def __len__(self) -> int:
         name = str(self) if str(self).isidentifier() else f"({self})"
@@ -96,6 +111,15 @@ class AffineLike(Symbolic, ABC):
     @abstractmethod
     def as_affine(self) -> Affine:
         """Return the expression as a sum of pieces."""
+
+    @property
+    def value(self) -> Any:
+        """Return the expression at the values of its variables; None before they have any."""
+        affine = self.as_affine()
+        parts: list[Any] = [piece.value for piece in affine.pieces]
+        if affine.offset is not None:
+            parts.append(getattr(affine.offset, "value", affine.offset))
+        return None if any(part is None for part in parts) else np.asarray(sum(parts, np.zeros(())))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,8 +151,7 @@ class AffineLike(Symbolic, ABC):
         """
         if axis is not None or out is not None:
             raise ModelError(f"{self}.sum() adds up all entries; it takes no axis.")
-        rows = self.shape[0] if self.shape else 1
-        return self.__rmatmul__(np.ones((1, rows)))
+        return self.__rmatmul__(np.ones((1, self.shape[0] if self.shape else 1)))
 
     def __rmatmul__(self, matrix: Any) -> Affine:
         affine = self.as_affine()
@@ -261,10 +284,9 @@ class AffineLike(Symbolic, ABC):
         return compare(self, ">=", other)
 
     def __lt__(self, other: Any) -> NoReturn:
-        raise ModelError("Strict inequalities describe open sets; write `<=`.")
+        raise ModelError("Strict inequalities describe open sets; write `<=` or `>=`.")
 
-    def __gt__(self, other: Any) -> NoReturn:
-        raise ModelError("Strict inequalities describe open sets; write `>=`.")
+    __gt__ = __lt__
 
     def __eq__(self, other: object) -> Constraint:  # type: ignore[override]
         return compare(self, "==", other)

@@ -18,7 +18,6 @@ from sparsemodel.modelling.expressions.comparisons import (
     compare,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
-from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.variables import Variable
 
 StandIns: TypeAlias = tuple[tuple[Variable, Affine], ...]
@@ -130,23 +129,11 @@ def _meant(part: Counted, variable: Variable, meaning: Affine) -> Counted | None
 
 def value_of_stand_in(meaning: Affine) -> FloatArray:
     """Return an expression at the values of its variables; rounding next to zero is zero."""
-    total, size = np.zeros(()), np.zeros(())
-    for piece in meaning.pieces:
-        variable = piece.variable
-        x = variable.value if variable.owner is None else np.ravel(variable.owner.value)
-        x = np.asarray(x if piece.rows is None else x[piece.rows], dtype=np.float64)
-        if piece.design is not None:
-            design: Any = piece.design
-            matrix = design.value if isinstance(design, Quantity) else design
-            x = matrix @ x if isinstance(design, Quantity) else matrix.matvec(np.atleast_1d(x))
-        if piece.right is not None:
-            x = x @ piece.right
-        total, size = total + piece.factor * x, size + np.abs(piece.factor * x)
-    offset = meaning.offset
-    if offset is not None:
-        number = np.asarray(offset.value if isinstance(offset, Quantity) else offset)
-        total, size = total + number, size + np.abs(number)
-    largest = np.max(size, initial=0.0)
+    parts: list[Any] = [piece.value for piece in meaning.pieces]
+    if meaning.offset is not None:
+        parts.append(Affine((), meaning.offset).value)
+    total = np.asarray(meaning.value)
+    largest = np.max(sum(map(np.abs, parts)), initial=0.0)
     return np.asarray(np.where(np.abs(total) <= 1e-12 * largest, 0.0, total))
 
 
