@@ -34,23 +34,39 @@ class Config:
     threads
         Threads that a large product may take; None is what the BLAS was started with, usually all
         cores or what ``OPENBLAS_NUM_THREADS`` says.
+    progress
+        Whether calls that take more than a second show on terminals and in notebooks what they are
+        doing; True from the start. Nothing is shown elsewhere.
 
     Raises
     ------
     ModelError
-        When it is set to anything but None or a positive integer.
+        When they are set to anything else: None or a positive integer, True or False.
 
     Examples
     --------
     >>> import sparsemodel as sm
     >>> sm.config.threads = 1
     >>> sm.config.threads = None
+    >>> sm.config.progress
+    True
     """
 
-    __slots__ = ("_threads",)
+    __slots__ = ("_progress", "_threads")
 
     def __init__(self) -> None:
         self._threads: int | None = None
+        self._progress = True
+
+    @property
+    def progress(self) -> bool:
+        return self._progress
+
+    @progress.setter
+    def progress(self, shown: bool) -> None:
+        if not isinstance(shown, bool):
+            raise ModelError(f"config.progress must be True or False, not {shown!r}.")
+        self._progress = shown
 
     @property
     def threads(self) -> int | None:

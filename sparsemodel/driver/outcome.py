@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import Callback, FloatArray, Iteration, Stop
 from sparsemodel.numerics import Enclosure
+from sparsemodel.progress import report, shown
 
 
 @final
@@ -91,8 +92,6 @@ class RunOptions:
     """Iteration limit of each stage, in place of the backend's own."""
     callback: Callback | None = None
     """Called after each iteration; returning True ends the plan."""
-    progress: Callable[[Iteration], None] | None = None
-    """Called after each iteration as well; it ends nothing."""
     on_stage: Callable[[StageEnd], None] | None = None
     """Called after each stage, run or skipped."""
     enclosure: Enclosure | None = None
@@ -104,16 +103,21 @@ class RunOptions:
 
     def listener(self) -> Callable[[Iteration], bool] | None:
         """Return what a backend calls after each iteration, None where nobody listens."""
-        callback, progress = self.callback, self.progress
-        if callback is None and progress is None:
+        callback = self.callback
+        if callback is None and not shown():
             return None
 
         def listen(event: Iteration) -> bool:
-            if progress is not None:
-                progress(event)
+            report(lambda: _words(event))
             return callback is not None and callback(event) is True
 
         return listen
+
+
+def _words(event: Iteration) -> str:
+    """Return an iteration in a few words."""
+    size = event.support.size
+    return f"{event.backend} {event.index}  objective {event.best:.6g}  support {size}"
 
 
 __all__ = ["Outcome", "RunOptions", "StageEnd"]

@@ -225,8 +225,7 @@ class Problem:
         max_iter
             Iteration limit, in place of the backend's own.
         verbose
-            Write to standard error what was compiled and what each stage did; on terminals and
-            in notebooks also follow the iterations.
+            Write to standard error what was compiled and what each stage did.
         callback
             Called with each :class:`~sparsemodel.interfaces.Iteration`; True ends the run.
 

@@ -11,6 +11,7 @@ from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import checked_seed
 from sparsemodel.modelling.expressions.values import real_number, whole_number
 from sparsemodel.numerics.budget import Budget, ending_by
+from sparsemodel.progress import allow
 
 
 def run_options(seed: Any, time_limit: Any, max_iter: Any, callback: Any) -> RunOptions:
@@ -42,6 +43,8 @@ def time_limit_of(value: Any) -> float | None:
 def within(time_limit: Any) -> AbstractContextManager[Budget]:
     """Check a time limit and let it hold, from now on, for all that runs inside."""
     limit = time_limit_of(time_limit)
+    if limit is not None:
+        allow(limit)
     return ending_by(None if limit is None else time.perf_counter() + limit)
 
 

@@ -6,6 +6,8 @@ import math
 import time
 from typing import TextIO, final
 
+from sparsemodel.progress import clear
+
 _FIRST, _SHARE = 0.5, 0.05
 """Seconds between two lines, at first and as a share of the time that has passed."""
 
@@ -56,6 +58,7 @@ class ProofLog:
 
     def _line(self, cells: tuple[str, ...]) -> None:
         row = "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+        clear()
         self._stream.write(row + "\n")
         self._stream.flush()
 

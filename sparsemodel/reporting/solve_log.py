@@ -9,23 +9,16 @@ from typing import TextIO, final
 
 from sparsemodel.compiler import Plan
 from sparsemodel.driver import StageEnd
-from sparsemodel.interfaces import Iteration
-from sparsemodel.reporting.progress import ProgressLine, is_watched
+from sparsemodel.progress import clear
 
 
 @final
 class SolveLog:
-    """Writes lines that stay; between them, on terminals, the line that rewrites itself."""
+    """Writes lines that stay."""
 
     def __init__(self, stream: TextIO, stages: int = 1) -> None:
         self._stream = stream
         self._stages = stages
-        self._line = ProgressLine(stream) if is_watched(stream) else None
-
-    def iteration(self, event: Iteration) -> None:
-        """Show an iteration, where somebody looks."""
-        if self._line is not None:
-            self._line(event)
 
     def stage(self, end: StageEnd) -> None:
         """Write what a stage did."""
@@ -33,14 +26,9 @@ class SolveLog:
 
     def write(self, text: str) -> None:
         """Write a line that stays."""
-        self.close()
+        clear()
         self._stream.write(f"{text}\n")
         self._stream.flush()
-
-    def close(self) -> None:
-        """Take the line that rewrites itself away."""
-        if self._line is not None:
-            self._line.close()
 
 
 def compile_log(plan: Plan) -> str:
@@ -81,10 +69,7 @@ def solve_log(
         return
     log = SolveLog(stream, len(plan.stages))
     log.write(compile_log(plan))
-    try:
-        yield log
-    finally:
-        log.close()
+    yield log
 
 
 __all__ = ["SolveLog", "compile_log", "describe_stage", "solve_log"]

@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import feasible_start
 from sparsemodel.numerics.budget import budget
+from sparsemodel.progress import report
 from sparsemodel.selection.path import Followed, PathPoint
 
 
@@ -80,7 +81,8 @@ def _grown(
 
     def keep(found: list[Point]) -> bool:
         nonlocal points
-        late = budget().over()
+        late, most = budget().over(), _largest_size(form)
+        report(lambda: f"{len(found) - 1} of {most} nonzeros")
         points = found[:-1] if late else found  # the last minimisation was broken off
         return late
 

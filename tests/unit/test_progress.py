@@ -1,20 +1,22 @@
-"""Progress of long runs."""
+"""Progress of long calls: a line where somebody looks, nothing elsewhere."""
 
 from __future__ import annotations
 
 import io
+import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.interfaces import Iteration
-from sparsemodel.reporting.progress import ProgressLine, describe, is_watched, progress
+from sparsemodel import progress
+from sparsemodel.progress import Line, is_watched, report, showing, shown
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
-        return True
+        return not super().isatty()  # raises once it is closed, as a terminal does
 
 
 def screen(written: str) -> str:
@@ -25,78 +27,126 @@ def screen(written: str) -> str:
     return line.rstrip()
 
 
-def iteration(index: int, support: list[int], backend: str = "nhtp") -> Iteration:
-    return Iteration(backend, index, 2.0, 1.5, np.array(support), 0.1, 12.34, np.ones(len(support)))
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Return what takes the place of standard error (in a fixture, pytest would take it back)."""
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.001)
+    return stream
 
 
-def test_a_line_says_what_matters() -> None:
-    text = describe(iteration(7, [1, 2, 5]), changes=2, lower_bound=1.25)
-    assert text == "nhtp 7  objective 1.5  gap 0.25  support 3 (2 new)  12.3 s"
-    assert "gap" not in describe(iteration(7, [1]), changes=0, lower_bound=-np.inf)
+def written(monkeypatch: pytest.MonkeyPatch, line: Line) -> str:
+    """Return the next text that the line's thread writes."""
+    done, inner = threading.Event(), line._write
+    found: list[str] = []
+
+    def watched(text: str) -> None:
+        inner(text)
+        if text and not found:
+            found.append(text)
+            done.set()
+
+    monkeypatch.setattr(line, "_write", watched)
+    assert done.wait(10.0)
+    return found[0]
 
 
 def test_the_line_rewrites_itself_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemodel.reporting.progress.INTERVAL", 0.0)
-    stream = Terminal()
-    line = ProgressLine(stream, delay=0.0)
-    line(iteration(100, [1, 2]))
-    assert screen(stream.getvalue()).startswith("nhtp 100")
-    line(iteration(1, [1, 3], backend="iht"))
-    assert "new" not in screen(stream.getvalue()), "another stage starts afresh"
-    line(iteration(2, [1, 4], backend="iht"))
-    assert screen(stream.getvalue()) == "iht 2  objective 1.5  support 2 (1 new)  12.3 s"
-    line.close()
-    assert screen(stream.getvalue()) == ""
-    assert "\n" not in stream.getvalue()
-
-
-def test_changes_between_two_lines_add_up() -> None:
-    stream = Terminal()
-    line = ProgressLine(stream, delay=0.0)
-    line._next = np.inf
-    for support in ([1, 2], [1, 3], [4, 5]):
-        line(iteration(1, support))
-    line._next = 0.0
-    line(iteration(2, [4, 5]))
-    assert "(3 new)" in stream.getvalue()
+    terminal = looked_at(monkeypatch)
+    with showing("Solving"):
+        line = progress._LINE.get()
+        assert line is not None
+        report(lambda: "nhtp 7  objective 1.5")
+        report(lambda: "3 of 8 groups of rows", "workers")
+        progress.allow(60.0)
+        text = written(monkeypatch, line)
+        assert text == "Solving  nhtp 7  objective 1.5  3 of 8 groups of rows  0 s of at most 60"
+        with showing("Certifying"):
+            assert progress._LINE.get() is line, "a call within another one has no line"
+        progress.clear()
+    assert screen(terminal.getvalue()) == ""
+    assert "\n" not in terminal.getvalue()
+    assert not line._thread.is_alive()
 
 
 def test_it_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at(monkeypatch)
     monkeypatch.setenv("COLUMNS", "30")
-    stream = Terminal()
-    ProgressLine(stream, delay=0.0)(iteration(1, list(range(50))))
-    assert len(stream.getvalue().strip("\r")) < 30
-
-
-def test_short_runs_and_files_show_nothing() -> None:
-    stream = Terminal()
-    with progress(True, stream=stream) as line:
+    with showing("Solving"):
+        line = progress._LINE.get()
         assert line is not None
-        line(iteration(1, [1]))
-    assert stream.getvalue() == ""
-    with progress(True, stream=io.StringIO()) as line:
-        assert line is None
-    with progress(False, stream=stream) as line:
-        assert line is None
+        report(lambda: "x" * 100)
+        assert len(written(monkeypatch, line)) < 30
+
+
+def test_short_calls_files_and_a_switch_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = Terminal()
+    monkeypatch.setattr("sys.stderr", short)
+    with showing("Solving"):
+        assert shown()
+    assert short.getvalue() == ""
+    monkeypatch.setattr(sm.config, "progress", False)
+    with showing("Solving"):
+        assert not shown()
+    monkeypatch.setattr(sm.config, "progress", True)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with showing("Solving"):
+        assert not shown()
     closed = Terminal()
     closed.close()
-    assert not is_watched(io.StringIO())
-    assert not is_watched(None)  # type: ignore[arg-type]  # as under pythonw
+    assert not any(is_watched(stream) for stream in (closed, io.StringIO(), None))
+    with pytest.raises(sm.ModelError, match="True or False, not 2"):
+        sm.config.progress = 2  # type: ignore[assignment]
 
 
-def test_solving_verbosely_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemodel.reporting.progress.DELAY", -1.0)
+def test_a_terminal_that_is_closed_ends_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = looked_at(monkeypatch)
+    with showing("Solving"):
+        terminal.close()
+
+
+def problem() -> sm.Problem:
     rng = np.random.default_rng(0)
     A = rng.standard_normal((30, 12))
     w = sm.Variable(12)
-    problem = sm.Problem(
-        sm.minimize(sm.squared_loss(A @ w, rng.standard_normal(30))), sm.card(w) <= 3
-    )
-    stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    problem.solve("grahtp", verbose=True)
-    assert "grahtp 1  objective" in stream.getvalue()
-    last = stream.getvalue().splitlines()[-1]
+    goal = sm.minimize(sm.squared_loss(A @ w, rng.standard_normal(30)) + sm.ridge(w, 0.1))
+    return sm.Problem(goal, sm.card(w) <= 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda p: p.solve("grahtp"), "Solving  grahtp 1  objective"),
+        (lambda p: p.certify(), "Certifying  "),
+        (lambda p: p.path(range(1, 6)), "Following the path  "),
+        (lambda p: p.prove(), "Proving  "),
+    ],
+)
+def test_every_call_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, call: Any, said: str
+) -> None:
+    terminal = looked_at(monkeypatch)
+    texts: list[str] = []
+    inner = Line.note
+
+    def noted(line: Line, step: Any, part: str) -> None:
+        inner(line, step, part)
+        texts.append(line.text())
+
+    monkeypatch.setattr(Line, "note", noted)
+    call(problem())
+    assert any(text.startswith(said) and len(text) > len(said) + 8 for text in texts), texts[:5]
+    assert screen(terminal.getvalue()) == ""
+
+
+def test_a_log_stays_and_the_line_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = looked_at(monkeypatch)
+    problem().solve("grahtp", verbose=True)
+    last = terminal.getvalue().splitlines()[-1]
     assert screen(last).startswith("  1. grahtp: objective"), "the moving line is gone at the end"
+
+
+def test_without_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)  # as under pythonw
-    problem.solve("grahtp", verbose=True)
+    problem().solve("grahtp", verbose=True)

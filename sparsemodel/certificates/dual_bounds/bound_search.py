@@ -31,6 +31,7 @@ from sparsemodel.numerics.budget import (
     inverse_cost,
     products_cost,
 )
+from sparsemodel.progress import report as tell
 
 _ROUNDED = 8.0
 """Multiple of the objective's rounding allowance below which no bound is looked for."""
@@ -116,10 +117,15 @@ def _search(
             or gap_of(at_point.upper, best) <= share * rounding
         )
 
+    def say(best: float) -> None:
+        gap = relative_gap_of(at_point.upper, best, constant)
+        tell(lambda: f"objective {at_point.upper:.6g}  bound {best:.6g}  gap {gap:.2g}")
+
     def offer(witness: Witness, source: str, h: FloatArray | None = None) -> bool:
         bound = evaluate(form, witness, norms=norms, hessian=h)
         found.append(Candidate(witness, bound, source))
         best = max(c.bound.value for c in found)
+        say(best)
         elapsed = time.perf_counter() - began
         progress.append(Progress(elapsed, at_point.upper, best, "bound"))
         return closed(best, 1.0)
@@ -135,6 +141,7 @@ def _search(
 
     def report(value: float, bound: float) -> bool:
         best = max(bound, max(c.bound.value for c in found))
+        say(best)
         if best > progress[-1].bound:
             elapsed = time.perf_counter() - began
             progress.append(Progress(elapsed, at_point.upper, best, "bound"))

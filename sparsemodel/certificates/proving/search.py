@@ -20,6 +20,8 @@ from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder,
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Node, Proved
 from sparsemodel.certificates.proving.records.writing import Recorder
+from sparsemodel.certificates.statements.claims import relative_gap_of
+from sparsemodel.progress import report
 
 
 @final
@@ -34,6 +36,11 @@ class Snapshot:
     """Best objective so far."""
     bound: float
     """What is proved so far."""
+
+
+def _words(at: Snapshot) -> str:
+    gap = relative_gap_of(at.value, at.bound)
+    return f"{at.nodes} parts, {at.open} open  objective {at.value:.6g}  gap {gap:.2g}"
 
 
 @final
@@ -139,6 +146,7 @@ class Search:
     def _report(self) -> bool:
         now = self.snapshot()
         self.history.append(now)
+        report(lambda: _words(now))
         stop = self._progress is not None and self._progress(now) is True
         self._stopped = self._stopped or stop
         return self._stopped

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
+from sparsemodel.progress import report
+
 Task: TypeAlias = tuple[Any, ...]
 """A function and its arguments, handles among them."""
 
@@ -83,6 +85,7 @@ def summed(tasks: Tasks, forget: Callable[[], None]) -> Any:
 
     def attempt() -> Any:
         level = placed(tasks())
+        _watch(level)
         while len(level) > 1:
             level = placed([(_sum, level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)])
         return _here(level)[0]
@@ -90,9 +93,22 @@ def summed(tasks: Tasks, forget: Callable[[], None]) -> Any:
     return _again(attempt, forget)
 
 
+def _watch(handles: Sequence[Any]) -> None:
+    """Say how many results of a computation on a cluster are there."""
+    if client() is not None:
+        many = len(handles)
+        report(lambda: f"{sum(h.done() for h in handles)} of {many} groups of rows", "workers")
+
+
 def gathered(tasks: Tasks, forget: Callable[[], None]) -> list[Any]:
     """Return what ``tasks`` return, one by one; see :func:`summed`."""
-    found: list[Any] = _again(lambda: _here(placed(tasks())), forget)
+
+    def attempt() -> list[Any]:
+        handles = placed(tasks())
+        _watch(handles)
+        return _here(handles)
+
+    found: list[Any] = _again(attempt, forget)
     return found
 
 

@@ -10,6 +10,7 @@ from types import TracebackType
 import numpy as np
 
 from sparsemodel.interfaces import DataError, SparseModelError
+from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 
 _OURS = frozenset({"sparsemodel", "sparsemodel_backends", "numpy", "scipy", "numba"})
@@ -20,7 +21,7 @@ _NOT_FINITE = ("infs or nans", "not finite", "nan or inf")
 
 @contextmanager
 def answering(what: str) -> Iterator[None]:
-    """Keep small work to one thread; raise a DataError for what floating point could not do.
+    """Keep small work to one thread, show progress; name what floating point could not do.
 
     Errors of users' functions pass.
 
@@ -31,7 +32,7 @@ def answering(what: str) -> Iterator[None]:
     """
     try:
         # What overflows shows in the result.
-        with small_work(), np.errstate(all="ignore"):
+        with small_work(), showing(what), np.errstate(all="ignore"):
             yield
     except SparseModelError:
         raise

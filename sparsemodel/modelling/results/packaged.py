@@ -30,7 +30,7 @@ def solved(
     ready = time.perf_counter()
     with solve_log(verbose, plan) as log:
         if log is not None:
-            options = replace(options, progress=log.iteration, on_stage=log.stage)
+            options = replace(options, on_stage=log.stage)
         outcome = run(compiled.form, reduced, plan, options)
     timings = {
         "compile": ready - began,

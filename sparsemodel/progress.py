@@ -1,0 +1,158 @@
+"""What a long call is doing and how far it is: one line that rewrites itself while somebody looks.
+
+Whoever works for long says so with :func:`report`, which costs next to nothing where nobody looks.
+The line is shown on terminals and in notebooks, from :data:`DELAY` on, and is gone when the call
+returns; elsewhere nothing is written: a log file is no place for a line that is overwritten.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TextIO, final
+
+from sparsemodel.threads import config
+
+INTERVAL = 0.2
+"""Seconds between two changes of the line."""
+
+DELAY = 1.0
+"""Seconds a call may take without anything being shown."""
+
+
+@final
+class Line:
+    """The line of one call; a thread rewrites it, so that a long step is seen to go on."""
+
+    def __init__(self, stream: TextIO, what: str) -> None:
+        self._stream, self._what = stream, what
+        self._limit: float | None = None
+        self._began = time.perf_counter()
+        self._steps: dict[str, Callable[[], str]] = {}
+        self._shown = 0
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._rewrite, name="progress", daemon=True)
+        self._thread.start()
+
+    def note(self, step: Callable[[], str], part: str) -> None:
+        """Keep what says how far a part is; it is called when the line is written next."""
+        self._steps[part] = step
+
+    def allow(self, seconds: float) -> None:
+        """Take note of the time limit of the call."""
+        self._limit = seconds
+
+    def text(self) -> str:
+        """Return what the line says now."""
+        seconds = f"{time.perf_counter() - self._began:.0f} s"
+        if self._limit is not None:
+            seconds += f" of at most {self._limit:g}"
+        steps = [step() for step in tuple(self._steps.values())]
+        return "  ".join((self._what, *steps, seconds))
+
+    def clear(self) -> None:
+        """Take the line away, so that what comes next starts on a clean one."""
+        with self._lock:
+            self._write("")
+
+    def close(self) -> None:
+        """Take the line away for good."""
+        self._ended.set()
+        self._thread.join()
+        self.clear()
+
+    def _rewrite(self) -> None:
+        wait = DELAY
+        while not self._ended.wait(wait):
+            wait = INTERVAL
+            with self._lock:
+                self._write(self.text()[: max(20, shutil.get_terminal_size().columns - 1)])
+
+    def _write(self, text: str) -> None:
+        if not text and not self._shown:
+            return
+        try:
+            self._stream.write("\r" + text + " " * (self._shown - len(text)))
+            self._stream.write("" if text else "\r")
+            self._stream.flush()
+        except (OSError, ValueError):  # closed while the call ran
+            return
+        self._shown = len(text)
+
+
+_LINE: ContextVar[Line | None] = ContextVar("line", default=None)
+
+
+def is_watched(stream: TextIO | None) -> bool:
+    """Return whether somebody looks at a stream: a terminal, or the output of a notebook."""
+    try:
+        terminal = stream is not None and stream.isatty()
+    except (AttributeError, ValueError):  # replaced by something else, or closed
+        return False
+    return terminal or type(stream).__module__.partition(".")[0] == "ipykernel"
+
+
+@contextmanager
+def showing(what: str) -> Iterator[None]:
+    """Show a line while a call runs, where somebody looks and ``sm.config.progress`` is on.
+
+    A call within another one has no line of its own.
+    """
+    stream = sys.stderr
+    if _LINE.get() is not None or not config.progress or not is_watched(stream):
+        yield
+        return
+    line = Line(stream, what)
+    token = _LINE.set(line)
+    try:
+        yield
+    finally:
+        _LINE.reset(token)
+        line.close()
+
+
+def shown() -> bool:
+    """Return whether a line is shown, or will be if the call takes long."""
+    return _LINE.get() is not None
+
+
+def report(step: Callable[[], str], part: str = "") -> None:
+    """Say how far the call is: ``step`` returns a few words, when somebody is to read them.
+
+    It replaces what was said before of the same ``part`` of the work.
+    """
+    line = _LINE.get()
+    if line is not None:
+        line.note(step, part)
+
+
+def allow(seconds: float) -> None:
+    """Say how long the call may take."""
+    line = _LINE.get()
+    if line is not None:
+        line.allow(seconds)
+
+
+def clear() -> None:
+    """Take the line away before something is written that stays; it comes again."""
+    line = _LINE.get()
+    if line is not None:
+        line.clear()
+
+
+__all__ = [
+    "DELAY",
+    "INTERVAL",
+    "Line",
+    "allow",
+    "clear",
+    "is_watched",
+    "report",
+    "showing",
+    "shown",
+]
