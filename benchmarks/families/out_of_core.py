@@ -50,13 +50,13 @@ def _solve(path: Path, n: int, gigabytes: float) -> Record:
     _forget(path)
     reading = _read(path)
     _forget(path)
-    before = design.bytes_read  # type: ignore[attr-defined]
+    before = design.bytes_read
     w = sm.Variable(P)
     began, clock = time.process_time(), time.perf_counter()
     problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, b)), sm.card(w) <= K)
     solution = problem.solve()
     wall, cpu = time.perf_counter() - clock, time.process_time() - began
-    readings = (design.bytes_read - before) / A.nbytes  # type: ignore[attr-defined]
+    readings = (design.bytes_read - before) / A.nbytes
     unit = _unit(design)
     return Record(
         "out_of_core",

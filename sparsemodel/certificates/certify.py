@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from sparsemodel._version import __version__
+from sparsemodel.certificates.arithmetic.tall import Survey, survey
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
-from sparsemodel.certificates.dual_bounds.root import root_bound
+from sparsemodel.certificates.dual_bounds.root import evaluated, root_bound
 from sparsemodel.certificates.statements.certificate import Certificate, Progress
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 from sparsemodel.certificates.statements.derived import derive
-from sparsemodel.certificates.statements.objective_interval import Primal, primal
+from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
+from sparsemodel.numerics.budget import ending_by
 from sparsemodel.threads import small_work
 
 _KEPT_PROGRESS = 200
@@ -79,26 +81,26 @@ def certify(
     x = checked_point(form, x)
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
-    at_point = primal(form, x)
-    check_value(at_point)
     deadline = None if time_limit is None else began + time_limit
+    with ending_by(deadline):
+        seen = survey(form, x)
+    check_value(seen.at_point)
     root = root_bound(
-        form,
+        seen.below,
         x,
-        at_point,
-        duals=duals,
+        seen.at_point,
+        duals=() if seen.condensed else duals,
         deadline=deadline,
         relax=relax,
         began=began,
         target=target,
     )
-    best = root.best
+    best = carried(seen, root.best)
     if root.interrupted:
         best = replace(best, source=f"{best.source} (interrupted before the search ended)")
     return assemble(
-        form,
+        seen,
         x,
-        at_point,
         best,
         names=names,
         backend=backend,
@@ -129,10 +131,19 @@ def checked_point(form: SparseRegression, x: Any) -> FloatArray:
     return point
 
 
+def carried(seen: Survey, found: Candidate) -> Candidate:
+    """Return a candidate found on less data as one for all of them, its bound evaluated again."""
+    witness = seen.portable(found.witness)
+    if witness is found.witness:
+        return found
+    again = evaluated(seen.below, replace(found, witness=witness), seen.at_point)
+    lower = replace(again.bound, value=again.bound.value - seen.spare)
+    return replace(again, bound=lower)
+
+
 def assemble(
-    form: SparseRegression,
+    seen: Survey,
     x: FloatArray,
-    at_point: Primal,
     best: Candidate,
     *,
     names: Sequence[str] | None,
@@ -144,7 +155,8 @@ def assemble(
 ) -> Certificate:
     """Return the certificate for a point and the best candidate for its bound."""
     searched = proof is not None
-    found = derive(form, x, best.bound, best.witness, at_point=at_point, searched=searched)
+    form, at_point = seen.form, seen.at_point
+    found = derive(seen, x, best.bound, best.witness, searched=searched)
     bound = found.bound
     shown = sorted({*at_point.support.tolist(), *form.sparsity.free.tolist()})
     label: Callable[[int], str] = (
@@ -168,7 +180,7 @@ def assemble(
         x=x,
         support=tuple(int(j) for j in at_point.support),
         names={int(j): label(int(j)) for j in shown},
-        problem=describe(form),
+        problem=describe(form, seen.fingerprints),
         witness=best.witness,
         backend=backend,
         progress=thinned(progress),
@@ -211,6 +223,7 @@ def solver_progress(history: Sequence[Iteration]) -> list[Progress]:
 
 __all__ = [
     "assemble",
+    "carried",
     "certify",
     "check_value",
     "checked_point",

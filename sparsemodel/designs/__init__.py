@@ -2,13 +2,13 @@
 
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.coerce import as_design, column_names
-from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
+from sparsemodel.designs.composed import StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.kronecker import KroneckerDesign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
-from sparsemodel.designs.steps import StepsDesign
+from sparsemodel.designs.steps import OnesDesign, StepsDesign
 
 __all__ = [
     "ChunkedDesign",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+import os
+from collections.abc import Hashable, Iterator
 from typing import Any, final
 
 import numpy as np
@@ -43,8 +44,8 @@ class ChunkedDesign(Design):
 
     Notes
     -----
-    ``bytes_read`` counts what products and gathers have looked at; divided by the size of the
-    file it is the number of readings, two of which make a pass.
+    ``bytes_read`` counts what has been looked at; divided by ``nbytes`` it is the number of
+    readings, two of which make a pass.
     """
 
     def __init__(
@@ -60,12 +61,17 @@ class ChunkedDesign(Design):
         self._by_columns = abs(array.strides[0]) < abs(array.strides[1])
         self._native = array.dtype in (np.float64, np.float32) and array.dtype.isnative
         self._pages = _Pages(array)
-        self.bytes_read: int = 0
+        self._read = 0
 
     @property
     def shape(self) -> tuple[int, int]:
         n, p = self._a.shape
         return int(n), int(p)
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """Return the mapped array, by reference."""
+        return self._a
 
     @property
     def access(self) -> Access:
@@ -74,6 +80,21 @@ class ChunkedDesign(Design):
     @property
     def nbytes(self) -> int | None:
         return int(self._a.nbytes)
+
+    @property
+    def stamp(self) -> Hashable | None:
+        name = getattr(self._a, "filename", None)
+        if name is None or getattr(self._a, "mode", "") != "r":
+            return None
+        try:
+            found = os.stat(name)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    @property
+    def bytes_read(self) -> int:
+        return self._read
 
     def describe(self) -> str:
         n, p = self.shape
@@ -135,7 +156,7 @@ class ChunkedDesign(Design):
             for place, column in enumerate(support):
                 out[place] = self._a[:, column]
                 self._pages.release(self._a[:, column])
-            self.bytes_read += support.size * self.shape[0] * self._a.itemsize
+            self._read += support.size * self.shape[0] * self._a.itemsize
             return out
         for rows, block in self._blocks(convert=False):
             out[:, rows] = np.take(block, support, axis=1).T
@@ -143,6 +164,7 @@ class ChunkedDesign(Design):
 
     def restrict_rows(self, rows: IntArray) -> Design:
         block = np.asarray(self._a[rows])
+        self._read += block.nbytes
         return DenseDesign(block if self._native else block.astype(np.float64))
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
@@ -150,9 +172,11 @@ class ChunkedDesign(Design):
         for start in range(0, n, size):
             rows = slice(start, min(start + size, n))
             part = self._a[rows]
-            yield rows, np.array(part, dtype=np.float64)
+            block = np.array(part, dtype=np.float64)
+            self._read += part.nbytes
             if not self._by_columns:
                 self._pages.release(part)
+            yield rows, block
         if self._by_columns:
             self._pages.release(self._a)
 
@@ -181,6 +205,7 @@ class ChunkedDesign(Design):
         if self._by_columns:
             return None
         sample = np.array(self._a[:: max(1, self.shape[0] // rows)], dtype=np.float64)
+        self._read += sample.size * self._a.itemsize
         self._pages.release(self._a)
         return np.asarray(np.mean(np.square(sample), axis=0))
 
@@ -198,7 +223,7 @@ class ChunkedDesign(Design):
                 self._pages.fetch(views[number + 1])
             block = np.asarray(view)
             yield part, block if self._native or not convert else block.astype(np.float64)
-            self.bytes_read += view.nbytes
+            self._read += view.nbytes
             self._pages.release(view)
 
     def _gathered(self, columns: IntArray) -> Iterator[tuple[IntArray, NDArray[Any]]]:

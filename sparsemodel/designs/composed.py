@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import final
 
 import numpy as np
@@ -13,58 +13,6 @@ from sparsemodel.threads import large_work
 
 _SPARSE = 0.2
 """Share of nonzero entries up to which centred columns lose no digits to their means."""
-
-
-@final
-class OnesDesign(Design):
-    """A single column of ones: the design of an intercept."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self._n, 1
-
-    @property
-    def access(self) -> Access:
-        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
-
-    @property
-    def nbytes(self) -> int | None:
-        return 0
-
-    def describe(self) -> str:
-        return "a column of ones"
-
-    def matvec(self, x: FloatArray) -> FloatArray:
-        return np.repeat(x, self._n, axis=0)
-
-    def rmatvec(self, r: FloatArray) -> FloatArray:
-        return np.asarray(r.sum(axis=0, keepdims=True))
-
-    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
-        return self.rmatvec(r)
-
-    def restrict(self, support: IntArray) -> Design:
-        return self if support.size else StackedDesign(self._n, 0, ())
-
-    def restrict_rows(self, rows: IntArray) -> Design:
-        return OnesDesign(int(rows.size))
-
-    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        for start in range(0, self._n, size):
-            rows = slice(start, min(start + size, self._n))
-            yield rows, np.ones((rows.stop - rows.start, 1))
-
-    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
-        return np.array([float(self._n) if h is None else float(h.sum())])
-
-    def sampled_square_norms(self, rows: int) -> FloatArray | None:
-        return np.ones(1)
-
-    def first_nonfinite(self) -> tuple[int, int] | None:
-        return None
 
 
 @final
@@ -97,6 +45,19 @@ class StackedDesign(Design):
     def nbytes(self) -> int | None:
         sizes = [design.nbytes for _, design in self._blocks]
         return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
+    def sums(self) -> int:
+        return max([self._n, *(design.sums for _, design in self._blocks)])
+
+    @property
+    def stamp(self) -> Hashable | None:
+        stamps = [design.stamp for _, design in self._blocks]
+        return None if None in stamps else tuple(stamps)
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(design.bytes_read for _, design in self._blocks)
 
     @property
     def product_seconds(self) -> float:
@@ -262,6 +223,17 @@ class TransformedDesign(Design):
     def nbytes(self) -> int | None:
         return self._design.nbytes
 
+    @property
+    def stamp(self) -> Hashable | None:
+        found = self._design.stamp
+        parts = (self._select, self._means, self._scale)
+        own = tuple(None if part is None else part.tobytes() for part in parts)
+        return None if found is None else (found, own)
+
+    @property
+    def bytes_read(self) -> int:
+        return self._design.bytes_read
+
     def describe(self) -> str:
         return self._design.describe()
 
@@ -391,4 +363,4 @@ def _scale_rows(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
 
 
-__all__ = ["OnesDesign", "StackedDesign", "TransformedDesign"]
+__all__ = ["StackedDesign", "TransformedDesign"]

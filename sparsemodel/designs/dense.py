@@ -33,15 +33,22 @@ class DenseDesign(Design):
     and the result widened again, so the data are read once and never copied.
     """
 
-    def __init__(self, array: NDArray[Any], names: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, array: NDArray[Any], names: tuple[str, ...] | None = None, sums: int | None = None
+    ) -> None:
         self._a = array
         self._names = names
+        self._sums = sums
         self._whole = False  # whether every entry has been in a product
 
     @property
     def shape(self) -> tuple[int, int]:
         n, p = self._a.shape
         return int(n), int(p)
+
+    @property
+    def sums(self) -> int:
+        return self.shape[0] if self._sums is None else self._sums
 
     @property
     def access(self) -> Access:

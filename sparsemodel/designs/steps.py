@@ -1,14 +1,70 @@
-"""The map from the jumps of a sequence to the sequence."""
+"""Designs of which nothing is stored: a column of ones, and sequences from their jumps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import final
 
 import numpy as np
 
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.interfaces import Access, BoolArray, Design, FloatArray, IntArray
+
+
+@final
+class OnesDesign(Design):
+    """A single column of ones: the design of an intercept."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._n, 1
+
+    @property
+    def access(self) -> Access:
+        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+
+    @property
+    def nbytes(self) -> int | None:
+        return 0
+
+    @property
+    def stamp(self) -> Hashable | None:
+        return self._n
+
+    def describe(self) -> str:
+        return "a column of ones"
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return np.repeat(x, self._n, axis=0)
+
+    def rmatvec(self, r: FloatArray) -> FloatArray:
+        return np.asarray(r.sum(axis=0, keepdims=True))
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return self.rmatvec(r)
+
+    def restrict(self, support: IntArray) -> Design:
+        return self if support.size else DenseDesign(np.zeros((self._n, 0)))
+
+    def restrict_rows(self, rows: IntArray) -> Design:
+        return OnesDesign(int(rows.size))
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        for start in range(0, self._n, size):
+            rows = slice(start, min(start + size, self._n))
+            yield rows, np.ones((rows.stop - rows.start, 1))
+
+    def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        return np.array([float(self._n) if h is None else float(h.sum())])
+
+    def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        return np.ones(1)
+
+    def first_nonfinite(self) -> tuple[int, int] | None:
+        return None
 
 
 @final
@@ -80,4 +136,4 @@ class StepsDesign(Design):
         return None
 
 
-__all__ = ["StepsDesign"]
+__all__ = ["OnesDesign", "StepsDesign"]

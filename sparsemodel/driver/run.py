@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -13,6 +14,7 @@ from sparsemodel.compiler.services import bounding_point, check_start, objective
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
 from sparsemodel.driver.judging import better, check_contract, stands_out
 from sparsemodel.driver.outcome import Outcome, RunOptions, ShortProof, StageEnd
+from sparsemodel.driver.sampled import sampled_start
 from sparsemodel.interfaces import (
     BackendContractError,
     Context,
@@ -36,16 +38,32 @@ _SAME = 1e-8
 
 @small_work()
 @np.errstate(all="ignore")  # the result shows what overflowed
-def run(form: Form, reduced: Reduced, plan: Plan, options: RunOptions | None = None) -> Outcome:
-    """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``."""
+def run(
+    form: Form,
+    reduced: Reduced,
+    plan: Plan,
+    options: RunOptions | None = None,
+    *,
+    sample: bool = True,
+) -> Outcome:
+    """Run the stages of ``plan`` on the reduced form and return the outcome on ``form``.
+
+    Without a start, data that are read from a file are first solved on a ``sample`` of the rows.
+    """
     options = RunOptions() if options is None else options
     began = time.perf_counter()
     limit = options.time_limit
     with ending_by(None if limit is None else began + limit) as left:
+        if options.start is None and sample:
+            first = sampled_start(reduced, partial(run, options=RunOptions(seed=options.seed)))
+            if first is not None:
+                options = replace(options, start=reduced.restore(first))
+                plan = _from_sample(plan)
         current = _Run(form, reduced, plan, options, left.deadline)
         current.run_stages()
         if current.diverged_from_start():
-            again = run(form, reduced, plan, replace(options, start=None, time_limit=None))
+            zero = replace(options, start=None, time_limit=None)
+            again = run(form, reduced, plan, zero, sample=False)
             note = "the start led to a point worse than zero, so the run began again there"
             return replace(again, notes=(note, *again.notes))
         found = current.outcome(began)
@@ -229,6 +247,15 @@ class _Run:
             bound=-np.inf if proof is None else min(proof.bound, value),
             optimal=proof is not None and proof.closed and value <= _up(proof.upper),
         )
+
+
+def _from_sample(plan: Plan) -> Plan:
+    """Return what is left of a plan once a sample of the rows is solved: its last stage.
+
+    The stages before it only bring it near a solution, and so did the sample.
+    """
+    last = plan.stages[-1]
+    return plan if last.start == "zero" else replace(plan, stages=(last,))
 
 
 def _up(value: float) -> float:

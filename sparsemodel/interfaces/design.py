@@ -7,7 +7,7 @@ get float64 vectors back; a float32 or memory-mapped design converts the vector,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Literal, final
@@ -75,6 +75,34 @@ class Design(ABC):
     def product_seconds(self) -> float:
         """Return how long a product was measured to take where no size tells it, 0 elsewhere."""
         return 0.0
+
+    @property
+    def sums(self) -> int:
+        """Return how many observations a column's products add up, for what rounding may do.
+
+        More than there are rows where these stand for others.
+        """
+        return self.shape[0]
+
+    @property
+    def stamp(self) -> Hashable | None:
+        """Return what is another value when stored data change, without reading them.
+
+        None where that cannot be told: an array in memory, a file that may be written to.
+        """
+        return None
+
+    @property
+    def streamed(self) -> bool:
+        """Return whether rows are read from files here, where a column costs all of them."""
+        access = self.access
+        elsewhere = Access.COLUMNS in access or Access.DISTRIBUTED in access
+        return Access.ROWS in access and not elsewhere
+
+    @property
+    def bytes_read(self) -> int:
+        """Return how many bytes were read from storage so far; 0 for what is in memory."""
+        return 0
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -126,7 +126,7 @@ def test_another_ridge_does_not_read_the_data_again() -> None:
     goal = sm.minimize(sm.squared_loss(A @ w + c, B) + sm.ridge(w, lam))
     problem = sm.Problem(goal, sm.card(w) <= 5)
     problem.plan()
-    assert problem._compiled().analysed >= 1.5  # gradient, means, sizes, compression
+    assert problem._compiled().analysed >= 0.5  # compression; all else is of what is compressed
     lam.value = 2.0
     problem.plan()
     assert problem._compiled().analysed < 0.2  # the columns behind the guess

@@ -7,6 +7,7 @@ multiplies in float64, where a sum of ``n`` products taken in any order is off b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -85,6 +86,11 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
     """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
     n, q = design.shape[0], int(support.size)
     values = x[support]
+    if design.streamed:
+        u, error = np.zeros((n, *x.shape[1:])), np.zeros((n, *x.shape[1:]))
+        for part, some, more in predicted_rows(design, x, support):
+            u[part], error[part] = some, more
+        return u, error
     if Access.COLUMNS in design.access:
         restricted = design.restrict(support)
         u = np.asarray(restricted.matvec(values), dtype=np.float64)
@@ -101,6 +107,33 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
         q = max(design.shape)
     error = spread(rows, gamma(2 * q + 16) * norm_up(values, axis=0))
     return u, error
+
+
+def predicted_rows(
+    design: Design, x: FloatArray, support: IntArray, *, whole: bool = False
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Yield rows, their predictions and bounds on the errors; in one reading of stored data.
+
+    ``whole`` asks for all rows together, as losses do that couple observations.
+    """
+    n = design.shape[0]
+    if not support.size and not matrix_free(design):  # nothing to be read
+        nothing = np.zeros((n, *x.shape[1:]))
+        yield slice(0, n), nothing, nothing
+    elif whole or not design.streamed:
+        yield slice(0, n), *predictions(design, x, support)
+    else:
+        for rows, entries in design.row_blocks(_rows(design)):
+            yield rows, *predicted(entries, x, support)
+
+
+def predicted(
+    entries: FloatArray, x: FloatArray, support: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the predictions of some rows with a bound on their errors."""
+    part, values = entries[:, support], x[support]
+    error = np.abs(part) @ np.abs(values) * gamma(2 * support.size + 16) + TINY
+    return part @ values, error
 
 
 def _sparse_error(design: SparseDesign, sizes: FloatArray) -> FloatArray:
@@ -204,6 +237,8 @@ __all__ = [
     "check_adjoint",
     "column_norms",
     "matrix_free",
+    "predicted",
+    "predicted_rows",
     "predictions",
     "spread",
 ]

@@ -175,7 +175,7 @@ def _assemble(
     constants, allowance = [form.constant], 0.0
     for term, piece, norm in zip(form.terms, pieces, norms, strict=True):
         product = term.design.rmatvec_in_double(piece.slopes)
-        error += adjoint_error(norm, term.design.shape[0], piece.slopes)
+        error += adjoint_error(norm, term.design.sums, piece.slopes)
         error += spread(norm, norm_up(piece.slope_error, axis=0))
         v += product
         error += 2.0 * U * np.abs(v)

@@ -44,7 +44,7 @@ def curvature(form: SparseRegression, h: FloatArray) -> Curvature | None:
         except np.linalg.LinAlgError:
             return None
         schur -= cross.T @ cho_solve(factor, cross)
-    return Curvature(h, counted, schur, sum(t.design.shape[0] for t in form.terms))
+    return Curvature(h, counted, schur, sum(t.design.sums for t in form.terms))
 
 
 def simple_diagonals(c: Curvature) -> list[FloatArray]:

@@ -112,7 +112,7 @@ def verified(form: SparseRegression, extraction: Extraction, h: FloatArray | Non
     if not squares_hold(form):
         return False
     matrix = hessian(form) if h is None else h.copy()
-    return certainly_psd(matrix, diagonal, sum(t.design.shape[0] for t in form.terms))
+    return certainly_psd(matrix, diagonal, sum(t.design.sums for t in form.terms))
 
 
 def certainly_psd(h: FloatArray, diagonal: FloatArray, n: int) -> bool:

@@ -61,11 +61,11 @@ def root_bound(
     if as_sequence(form) is not None:
         bare = Witness(())
         return Root(Candidate(bare, evaluate(form, bare), "the steps of a sequence"))
-    norms = tuple(column_norms(term.design) for term in form.terms)
     candidates = [Candidate(Witness(()), infimum_bound(form), "nothing to search")]
     if candidates[0].bound.value >= 0.0 and exact_fit(form, x, at_point.value):
         return Root(candidates[0])  # nothing is left to gain
-    candidates += [_evaluated(form, c, at_point, norms) for c in known]
+    norms = tuple(column_norms(term.design) for term in form.terms)
+    candidates += [evaluated(form, c, at_point, norms) for c in known]
     progress: list[Progress] = []
 
     def look(gradients: Sequence[tuple[FloatArray, ...]], relax: bool) -> Found:
@@ -101,11 +101,11 @@ def root_bound(
     return Root(best, tuple(progress), last.interrupted)
 
 
-def _evaluated(
+def evaluated(
     form: SparseRegression,
     candidate: Candidate,
     at_point: Primal,
-    norms: tuple[FloatArray, ...],
+    norms: tuple[FloatArray, ...] | None = None,
 ) -> Candidate:
     """Return a candidate with its bound evaluated again, in the box of its own bounds."""
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
@@ -176,4 +176,4 @@ def contradicts(at_point: Primal, proved: float) -> bool:
     return bool(not at_point.violations and np.isfinite(proved) and proved > at_point.upper)
 
 
-__all__ = ["Reserve", "Root", "contradicts", "known_candidates", "root_bound"]
+__all__ = ["Reserve", "Root", "contradicts", "evaluated", "known_candidates", "root_bound"]

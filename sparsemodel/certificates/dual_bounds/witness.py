@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +28,8 @@ def evaluate(
 ) -> Bound:
     """Return the bound that a witness proves, from the data alone.
 
-    Without any dual point it is the infimum of the losses, or the best steps of a sequence.
+    Without any dual point it is the infimum of the losses, or the best steps of a sequence;
+    squares without one have their gradient at the witness's point.
     Curvature that cannot be proved to be there makes the bound ``-inf``. ``caution`` is the
     multiple of the rounding allowance to subtract: more than one, so that a check on another
     machine can be strict.
@@ -45,6 +47,8 @@ def evaluate(
         witness.at.shape != form.shape or not np.all(np.isfinite(witness.at))
     ):
         return nothing("the point of linearisation does not fit the problem")
+    if form.traits.square and witness.at is not None and any(a is None for a in witness.duals):
+        witness = replace(extracted(form, witness.at, None), extraction=witness.extraction)
     extraction = None
     if witness.extraction is not None:
         extraction = Extraction(witness.extraction)
@@ -89,7 +93,7 @@ def from_point(form: SparseRegression, x: FloatArray) -> Witness:
     return Witness(balanced(form, tuple(a for a in duals if a is not None)))
 
 
-def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray) -> Witness:
+def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | None) -> Witness:
     """Return the witness at a point of a squared-loss problem with curvature taken out.
 
     The residuals there are the dual point, exactly; nothing may be projected.

@@ -94,20 +94,19 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
+    from sparsemodel.certificates.arithmetic.tall import survey
     from sparsemodel.certificates.certify import assemble
     from sparsemodel.certificates.dual_bounds.bound_search import Candidate
-    from sparsemodel.certificates.statements.objective_interval import primal
 
-    at_point = primal(form, certificate.x)
+    seen = survey(form, certificate.x)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
-    if box is not None and at_point.upper > box.level:
+    if box is not None and seen.at_point.upper > box.level:
         return certificate  # the bounds rest on the better point, which is in no file
     bound = named(bound, box)
     tree = None if proof.proof is None else proof.proof["tree"]
     found = assemble(
-        form,
+        seen,
         certificate.x,
-        at_point,
         Candidate(proof.witness, bound, proof.bound_source),
         names=names,
         backend=certificate.backend,

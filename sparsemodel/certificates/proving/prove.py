@@ -10,8 +10,10 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
     assemble,
+    carried,
     certify,
     check_value,
     checked_point,
@@ -43,7 +45,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.numerics.budget import Budget, gram_cost
+from sparsemodel.numerics.budget import Budget, ending_by, gram_cost
 from sparsemodel.numerics.objectives.closing import contradiction
 
 
@@ -122,9 +124,12 @@ def prove(
     evaluated with running error bounds: the printed one holds for the exact problem.
     """
     began = time.perf_counter()
-    tree, inner = None, form
+    tree, deadline = None, None if time_limit is None else began + time_limit
+    x, seen = _start(form, x, gap, deadline)
+    declared, form = form, seen.below
+    inner = form
     if resume is not None:
-        tree = stored_tree(resume, form, gap)
+        tree = stored_tree(resume, seen, gap)
         bounds = resume.witness.bounds if tree["boxed"] else None
         inner = within(form, bounds, primal(form, checked_point(form, resume.x)))
     elif bounds is not None:
@@ -135,13 +140,11 @@ def prove(
         raise UnsupportedProblemError(
             "This cannot be proved by branching: " + "; ".join(reasons), reasons
         )
-    x, at_point = _start(form, x, gap)
-    deadline = None if time_limit is None else began + time_limit
     products = gram_cost(sum(term.design.shape[0] for term in form.terms), form.sparsity.size)
     if quick and tree is None and not Budget(deadline).fits(products):
         # The Gram matrix alone would take longer: the bound of a certificate is all there is.
         return certify(
-            form,
+            declared,
             x,
             names=names,
             duals=duals,
@@ -151,7 +154,7 @@ def prove(
             time_limit=time_limit,
         )
     if resume is not None:
-        x, at_point = better(form, x, at_point, resume)
+        x, seen = better(x, seen, resume)
     reserve = Reserve(began, time_limit, known)
     task = Task(
         form,
@@ -163,22 +166,28 @@ def prove(
         progress,
         max_nodes,
         bounds,
-        boxable and bounds is None and resume is None,
+        boxable and bounds is None and resume is None and not seen.condensed,
     )
     found = attempted(task, quick)
-    return _Conclusion(*found, began, resume).certificate(reserve, duals, names, backend, history)
+    return _Conclusion(*found, began, resume, seen, x).certificate(
+        reserve, () if seen.condensed else duals, names, backend, history
+    )
 
 
-def _start(form: SparseRegression, x: FloatArray, gap: float) -> tuple[FloatArray, Primal]:
-    """Return the point to start from, checked."""
+def _start(
+    form: SparseRegression, x: FloatArray, gap: float, deadline: float | None
+) -> tuple[FloatArray, Survey]:
+    """Return the point to start from, checked, and what is searched."""
     if not (math.isfinite(gap) and gap >= 1e-9):
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
-    at_point = primal(form, x)
-    check_value(at_point)
-    if at_point.violations:
-        raise DataError("The point to start from is infeasible: " + "; ".join(at_point.violations))
-    return x, at_point
+    with ending_by(deadline):
+        seen = plain_survey(form, x) if gram.objections(form) else survey(form, x)
+    check_value(seen.at_point)
+    if seen.at_point.violations:
+        bad = "; ".join(seen.at_point.violations)
+        raise DataError("The point to start from is infeasible: " + bad)
+    return x, seen
 
 
 @final
@@ -191,6 +200,8 @@ class _Conclusion:
     interrupted: bool
     began: float
     resume: Certificate | None
+    seen: Survey
+    start: FloatArray
 
     def certificate(
         self,
@@ -203,13 +214,15 @@ class _Conclusion:
         """Return the certificate of the best point."""
         task, search = self.task, self.search
         form, x = task.form, search.incumbent.x
-        final = primal(form, x)
+        seen = self.seen if np.array_equal(x, self.start) else self.seen.at(x)
+        final = seen.at_point
         record = search.recorder.to_dict()
         proved = self._proved(record)
         if contradicts(final, proved):
             raise contradiction(form, proved, final.upper, SEARCHED)
-        witness = self._root_witness()
+        witness = seen.portable(self._root_witness())
         at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf
+        at_root, proved = at_root - seen.spare, proved - seen.spare
         value = max(proved, at_root)
         source = f"{SEARCHED}: {search.recorder.count} nodes, {self._left} open"
         root = reserve.bound(
@@ -228,6 +241,7 @@ class _Conclusion:
         ):  # what the parts rest on, the bound at the root rests on too
             again = replace(best.witness, bounds=self.task.bounds)
             best = replace(best, witness=again, bound=evaluate(task.inner, again))
+        best = carried(seen, best)
         if best.bound.value > at_root:
             witness, at_root = best.witness, best.bound.value
             if at_root > value:
@@ -237,9 +251,8 @@ class _Conclusion:
         bound = Bound(value, 0.0, SEARCHED, "" if math.isfinite(value) else NOTHING)
         bound = named(bound, witness.bounds)
         certificate = assemble(
-            form,
+            seen,
             x,
-            final,
             Candidate(witness, bound, source),
             names=names,
             backend=backend,
@@ -281,7 +294,8 @@ class _Conclusion:
         witness = replace(extracted(self.task.inner, at, delta), bounds=self.task.bounds)
         if np.any(delta > 0.0):
             return witness
-        return replace(witness, at=None, extraction=None)
+        # Without rows the point stays: it is what its gradient is known by.
+        return replace(witness, at=at if self.seen.condensed else None, extraction=None)
 
     def _moments(self, history: Sequence[Iteration], last: Sequence[Progress]) -> list[Progress]:
         """Return the solver's and the search's moments, then those of the bound at the root."""

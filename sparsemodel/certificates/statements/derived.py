@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import check_adjoint, matrix_free
+from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
@@ -30,7 +31,6 @@ from sparsemodel.certificates.statements.objective_interval import (
     Primal,
     constant_part,
     null_value,
-    primal,
 )
 from sparsemodel.certificates.statements.stationarity import Stationarity, first_order
 from sparsemodel.designs.operator import ADJOINT_TRIALS
@@ -82,12 +82,11 @@ class Statement:
 
 
 def derive(
-    form: SparseRegression,
+    seen: Survey,
     x: FloatArray,
     bound: Bound,
     witness: Witness,
     *,
-    at_point: Primal | None = None,
     searched: bool = False,
     at_zero: bool = False,
 ) -> Statement:
@@ -95,23 +94,21 @@ def derive(
 
     Parameters
     ----------
-    form
-        The problem.
+    seen
+        The problem and the objective at the point.
     x
         The point.
     bound
         What ``witness`` proves, or what a search over supports does.
     witness
         The dual point.
-    at_point
-        The objective at ``x``, when it is known already.
     searched
         Whether the bound comes from a search over supports. Parts that hold no better point may
         be bounded by more than the point's objective.
     at_zero
         See :func:`~sparsemodel.certificates.statements.stationarity.first_order`.
     """
-    at_point = primal(form, x) if at_point is None else at_point
+    form, at_point = seen.form, seen.at_point
     assumptions = list_assumptions(form, at_point, bound, witness)
     if searched and bound.value > at_point.upper:
         bound = Bound(at_point.upper, bound.allowance, bound.method)
@@ -120,11 +117,11 @@ def derive(
         # Impossible for convex losses with right conjugates: one of the two was broken.
         assumptions.append(Assumption(_contradiction(form), True, False))
         bound = Bound(-math.inf, math.inf, bound.method, CONTRADICTION)
-    facts, noise = first_order(
-        form, x, extraction=_proved(form, witness, bound, searched), at_zero=at_zero
-    )
+    extraction = _proved(seen.below, witness, bound, searched)
+    facts, noise = first_order(seen.beside, x, extraction=extraction, at_zero=at_zero)
     null = null_value(form)
-    zero = bound.finite and not at_point.violations and exact_fit(form, x, at_point.value)
+    zero = bound.finite and not at_point.violations
+    zero = zero and exact_fit(seen.beside, x, at_point.value)
     return Statement(
         at_point=at_point,
         bound=bound,
@@ -189,7 +186,11 @@ def list_assumptions(
             )
         )
     unknown = sorted(
-        {t.loss.name for t, a in zip(form.terms, witness.duals, strict=False) if a is None}
+        {
+            t.loss.name
+            for t, a in zip(form.terms, witness.duals, strict=False)
+            if a is None and not t.traits.square
+        }
     )
     if unknown:
         out.append(

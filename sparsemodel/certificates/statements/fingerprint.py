@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -29,9 +29,11 @@ def array_hash(array: FloatArray | None) -> str:
     digest = hashlib.sha256()
     if array is None:
         return "none"
-    values = np.ascontiguousarray(array, dtype="<f8") + 0.0  # -0.0 is 0.0
+    values = np.atleast_1d(array)
     digest.update(repr(values.shape).encode())
-    digest.update(values.tobytes())
+    for start in range(0, values.shape[0], _AT_ONCE):
+        part = np.ascontiguousarray(values[start : start + _AT_ONCE], dtype="<f8")
+        digest.update((part + 0.0).tobytes())  # -0.0 is 0.0
     return digest.hexdigest()
 
 
@@ -45,12 +47,50 @@ def design_fingerprint(design: Design) -> str:
         return combined(design, block_fingerprints(design))
     if isinstance(design, OnesDesign):
         return f"ones:{design.shape[0]}"
-    if isinstance(design, SparseDesign) or Access.ROWS in design.access:
-        digest = hashlib.sha256(repr(tuple(int(s) for s in design.shape)).encode())
-        for piece in _pieces(design):
-            digest.update(piece)
-        return "sha256:" + digest.hexdigest()
+    digest = Digest(design.shape)
+    if isinstance(design, SparseDesign):
+        array = design.array.tocsr().astype(np.float64, copy=True)
+        array.sum_duplicates()
+        array.eliminate_zeros()
+        for start in range(0, array.shape[0], ROWS):
+            digest.add_sparse(array[start : start + ROWS])
+        return digest.text()
+    if isinstance(design, DenseDesign):
+        digest.add(design.array)
+        return digest.text()
+    if Access.ROWS in design.access:
+        for _, entries in design.row_blocks(ROWS * max(1, _AT_ONCE // (ROWS * design.shape[1]))):
+            digest.add(entries)
+        return digest.text()
     return _probe(design)
+
+
+@final
+class Digest:
+    """The fingerprint of a matrix whose rows come in order."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._width = shape[1]
+        self._sha = hashlib.sha256(repr(tuple(int(s) for s in shape)).encode())
+
+    def add(self, entries: Any) -> None:
+        """Take in the next rows, a multiple of :data:`ROWS` unless they are the last."""
+        for start in range(0, entries.shape[0], ROWS):
+            for piece in _dense_pieces(entries[start : start + ROWS]):
+                self._sha.update(piece)
+
+    def add_sparse(self, part: Any) -> None:
+        """Take in the next :data:`ROWS` rows of a SciPy array in rows, without zeros."""
+        counts = np.diff(part.indptr)
+        for piece in _head(counts, self._width):
+            self._sha.update(piece)
+        if not _full(counts, self._width):
+            self._sha.update(part.indices.astype("<i8"))
+        self._sha.update(part.data.astype("<f8"))
+
+    def text(self) -> str:
+        """Return the fingerprint of what was taken in."""
+        return "sha256:" + self._sha.hexdigest()
 
 
 def block_fingerprints(design: Design) -> list[tuple[IntArray, str]]:
@@ -84,28 +124,6 @@ def same_design(stored: str, found: str) -> bool:
         return False
     scale = max(float(np.abs(two).max(initial=0.0)), 1e-300)
     return bool(np.all(np.abs(one - two) <= PROBE_TOLERANCE * scale))
-
-
-def _pieces(design: Design) -> Iterator[Any]:
-    """Yield what is hashed, some megabytes at a time."""
-    if isinstance(design, SparseDesign):
-        rows = design.array.tocsr().astype(np.float64, copy=True)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        for start in range(0, rows.shape[0], ROWS):
-            part = rows[start : start + ROWS]
-            counts = np.diff(part.indptr)
-            yield from _head(counts, design.shape[1])
-            if not _full(counts, design.shape[1]):
-                yield part.indices.astype("<i8")
-            yield part.data.astype("<f8")
-        return
-    if isinstance(design, DenseDesign):
-        for start in range(0, design.shape[0], ROWS):
-            yield from _dense_pieces(design.array[start : start + ROWS])
-    else:
-        for _, entries in design.row_blocks(ROWS):
-            yield from _dense_pieces(entries)
 
 
 def _dense_pieces(entries: Any) -> Iterator[Any]:
@@ -153,6 +171,8 @@ def _probe(design: Design) -> str:
 
 __all__ = [
     "PROBE_TOLERANCE",
+    "ROWS",
+    "Digest",
     "array_hash",
     "block_fingerprints",
     "combined",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.products import predictions
+from sparsemodel.certificates.arithmetic.products import predicted_rows
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, value_error
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Loss, SparseRegression, Term
 
@@ -38,15 +39,18 @@ class Primal:
         return self.upper - self.value
 
 
-def primal(form: SparseRegression, x: FloatArray) -> Primal:
+def primal(
+    form: SparseRegression, x: FloatArray, terms: Sequence[tuple[float, float]] | None = None
+) -> Primal:
     """Evaluate the objective at ``x`` on the original data, with its constraints.
 
-    O(n) for every coordinate of the support, in float64 whatever the design stores.
+    O(n) for every coordinate of the support, in float64 whatever the design stores. ``terms`` are
+    the values of the terms there and how far above them the exact ones may be, where known.
     """
     nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     values, errors = [form.constant], [0.0]
-    for term in form.terms:
-        value, error = _term_value(term, x, nonzero)
+    for number, term in enumerate(form.terms):
+        value, error = _term_value(term, x, nonzero) if terms is None else terms[number]
         values.append(value)
         errors.append(error)
     root = np.sqrt(form.ridge[nonzero])  # squares of small coefficients would underflow
@@ -84,37 +88,66 @@ def constant_part(form: SparseRegression) -> float:
     return math.fsum(pieces)
 
 
+@final
+class TermValue:
+    """The value of a term with a bound on its rounding, from predictions as they come."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        self._values: list[float] = []
+        self._highs: list[float] = []
+
+    def add(self, rows: slice, u: FloatArray, error: FloatArray) -> None:
+        """Take in the predictions of some rows, without offsets, and bounds on their errors."""
+        term = self._term
+        if term.offset is not None:
+            u = u + term.offset[rows]
+            error = error + 2.0 * U * np.abs(u)
+        loss, y, c = term.loss, term.target[rows], term.weights[rows]
+        if not isinstance(loss, Loss):
+            value = loss.total(u, y, c)
+            shift = float(np.sum(np.abs(loss.gradient(u, y, c)) * error))
+            # Observations are coupled: their predictions cancel in differences of any of them.
+            size = float(np.sum(c)) * (1.0 + 2.0 * float(np.abs(u).max(initial=0.0)))
+            self._values.append(value)
+            self._highs.append(value + 2.0 * shift + 256.0 * U * (abs(value) + size))
+            return
+        losses = loss.value(u, y)
+        reach = error * (1.0 + 8.0 * U)
+        if u.ndim == 1:
+            # Convex in one variable: the largest value nearby is at an end.
+            ends = (loss.value(u - reach, y), loss.value(u + reach, y))
+            slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
+            high = np.maximum(*ends) + slack
+        elif term.traits.simplex:
+            # Slopes are chances less one of them: their sizes add up to two at most.
+            high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)
+        else:
+            slope = np.abs(loss.derivative(u, y))
+            upper = term.traits.upper
+            moved = (slope * reach).sum(axis=1) + upper * np.square(reach).sum(axis=1)
+            high = losses + 2.0 * moved + value_error(loss, u, y, losses)
+        self._values.append(math.fsum(c * losses))
+        # c * high rounds once an observation.
+        self._highs.append(add_up(c * (high + TINY) + 4.0 * U * c * np.abs(high) + TINY))
+
+    def ends(self) -> tuple[float, float]:
+        """Return the value, and by how much the exact one can be above it."""
+        value = math.fsum(self._values)
+        above = add_up(np.array(self._highs)) - value
+        return value, max(0.0, math.nextafter(above, math.inf))
+
+
 def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, float]:
-    u, error = predictions(term.design, x, support)
-    if term.offset is not None:
-        u = u + term.offset
-        error = error + 2.0 * U * np.abs(u)
-    loss, y, c = term.loss, term.target, term.weights
-    if not isinstance(loss, Loss):
-        value = loss.total(u, y, c)
-        shift = float(np.sum(np.abs(loss.gradient(u, y, c)) * error))
-        # Observations are coupled: their predictions cancel in differences of any of them.
-        size = float(np.sum(c)) * (1.0 + 2.0 * float(np.abs(u).max(initial=0.0)))
-        return value, 2.0 * shift + 256.0 * U * (abs(value) + size)
-    losses = loss.value(u, y)
-    reach = error * (1.0 + 8.0 * U)
-    if u.ndim == 1:
-        # Convex in one variable: the largest value nearby is at an end.
-        ends = (loss.value(u - reach, y), loss.value(u + reach, y))
-        slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
-        high = np.maximum(*ends) + slack
-    elif term.traits.simplex:
-        # Slopes are chances less one of them: their sizes add up to two at most.
-        high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)
-    else:
-        slope = np.abs(loss.derivative(u, y))
-        upper = term.traits.upper
-        moved = (slope * reach).sum(axis=1) + upper * np.square(reach).sum(axis=1)
-        high = losses + 2.0 * moved + value_error(loss, u, y, losses)
-    value = math.fsum(c * losses)
-    # c * high rounds once an observation.
-    total = add_up(c * (high + TINY) + 4.0 * U * c * np.abs(high) + TINY)
-    return value, max(0.0, math.nextafter(total - value, math.inf))
+    """Return the value of a term at ``x`` and by how much the exact one can be above it."""
+    found = TermValue(term)
+    for rows, u, error in predicted_rows(term.design, x, support, whole=not _by_rows(term)):
+        found.add(rows, u, error)
+    return found.ends()
+
+
+def _by_rows(term: Term) -> bool:
+    return isinstance(term.loss, Loss)
 
 
 def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str, ...]:
@@ -160,4 +193,12 @@ def feasible_upper(form: SparseRegression, x: FloatArray) -> float:
     return math.inf if found.violations else found.upper
 
 
-__all__ = ["FEASIBLE", "Primal", "constant_part", "feasible_upper", "null_value", "primal"]
+__all__ = [
+    "FEASIBLE",
+    "Primal",
+    "TermValue",
+    "constant_part",
+    "feasible_upper",
+    "null_value",
+    "primal",
+]

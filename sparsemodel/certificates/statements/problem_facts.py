@@ -17,7 +17,7 @@ from sparsemodel.certificates.statements.fingerprint import (
 )
 from sparsemodel.certificates.statements.numbers import numbers_of
 from sparsemodel.documents.numbers import number
-from sparsemodel.interfaces import DataFit, SparseRegression
+from sparsemodel.interfaces import DataFit, IntArray, SparseRegression
 
 
 @final
@@ -132,8 +132,13 @@ class ProblemFacts:
         return found
 
 
-def describe(form: SparseRegression) -> ProblemFacts:
-    """Return the facts that identify ``form``; one pass over the data for the fingerprints."""
+def describe(
+    form: SparseRegression, blocks: list[list[tuple[IntArray, str]]] | None = None
+) -> ProblemFacts:
+    """Return the facts that identify ``form``; one pass over the data for the fingerprints.
+
+    ``blocks`` are the fingerprints of the parts of every term's matrix, where they are known.
+    """
     sparsity = form.sparsity
     counted = form.ridge[sparsity.counted]
     groups = None if sparsity.groups is None else sparsity.groups.astype(np.float64)
@@ -147,7 +152,8 @@ def describe(form: SparseRegression) -> ProblemFacts:
         + ":"
         + array_hash(np.broadcast_to(form.box.upper, form.shape))
     )
-    blocks = [block_fingerprints(term.design) for term in form.terms]
+    if blocks is None:
+        blocks = [block_fingerprints(term.design) for term in form.terms]
     return ProblemFacts(
         terms=tuple(
             TermFacts(

@@ -147,7 +147,7 @@ class _FreeColumns:
         out, noise = np.array(ridge * x), np.zeros(x.shape)
         for term, r in zip(form.terms, slopes, strict=True):
             out += term.design.rmatvec_in_double(r)
-            noise += adjoint_error(column_norms(term.design), term.design.shape[0], r)
+            noise += adjoint_error(column_norms(term.design), term.design.sums, r)
         out[self.index] = noise[self.index] = 0.0
         return out, left, float(noise.max(initial=0.0))
 

@@ -163,22 +163,19 @@ class Facts(FactSheet):
         source = f"the minimiser on the {guess.size} largest gradients"
         sheet.record("noise", text, "estimated", source, guess.passes)
 
-    def gradient_at_zero(self) -> FloatArray:
-        """Return the gradient at zero, which also tells whether the data are finite.
+    def gradient_at_zero(self, form: SparseRegression, passes: float = 0.5) -> FloatArray:
+        """Return the gradient of ``form`` at zero, which also tells whether the data are finite.
 
         It is the first gradient of most backends, which are handed it: nothing is done twice.
+        ``form`` is the problem, or compressed; ``passes`` is the price.
         """
-        gradient = self.recall("gradient", 0.5, self._gradient_of_losses)
+        key = ("gradient", form.terms is self.form.terms)
+        gradient = self.recall(key, passes, partial(_gradient_of_losses, form))
         if not np.all(np.isfinite(gradient)):
             self._refuse_nonfinite()
         source = "the gradient at zero, which the solver needs"
-        self.record("data", "finite", "measured", source, 0.5)
+        self.record("data", "finite", "measured", source, passes)
         return gradient
-
-    def _gradient_of_losses(self) -> FloatArray:
-        objective = RegressionObjective(self.form)
-        with np.errstate(all="ignore"):  # what overflows shows in the result
-            return objective.gradient(objective.point_from(np.zeros(self.form.shape)))
 
     def _refuse_nonfinite(self) -> None:
         for number, term in enumerate(self.form.terms):
@@ -195,13 +192,18 @@ class Facts(FactSheet):
         )
 
     def column_squares(
-        self, form: SparseRegression, *, centred: bool, changes: Hashable = ()
+        self,
+        form: SparseRegression,
+        *,
+        centred: bool,
+        changes: Hashable = (),
+        passes: float = 0.5,
     ) -> FloatArray | None:
         """Return each column's weighted sum of squares where a decision needs it, else None.
 
         A sample of the rows decides whether the columns differ at all: if they are of one size,
         nothing more is computed. ``changes`` are those between the terms and the columns of
-        ``form``.
+        ``form``, and ``passes`` is the price.
         """
         if not all(Access.ROWS in term.design.access for term in form.terms):
             why = "a matrix-free design does not show them"
@@ -221,12 +223,12 @@ class Facts(FactSheet):
                     0.01,
                 )
                 return None
-        total = self.recall(("squares", changes), 0.5, partial(_squares, form))
+        total = self.recall(("squares", changes), passes, partial(_squares, form))
         positive = total[total > 0.0]
         spread = np.sqrt(positive.max() / positive.min()) if positive.size else 1.0
         zero = int((total == 0.0).sum())
         text = f"within a factor of {spread:.3g}" + (f", {zero} constant" if zero else "")
-        self.record("column sizes", text, "measured", "all entries", 0.5)
+        self.record("column sizes", text, "measured", "all entries", passes)
         return total
 
     @np.errstate(all="ignore")  # what overflows shows in the result
@@ -261,6 +263,12 @@ class Facts(FactSheet):
                 return None
             total += float(term.weights.mean()) * term.design.shape[0] * sample
         return total
+
+
+@np.errstate(all="ignore")  # what overflows shows in the result
+def _gradient_of_losses(form: SparseRegression) -> FloatArray:
+    objective = RegressionObjective(form)
+    return objective.gradient(objective.point_from(np.zeros(form.shape)))
 
 
 def _squares(form: SparseRegression) -> FloatArray:

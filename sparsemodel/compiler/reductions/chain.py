@@ -28,13 +28,23 @@ HETEROGENEOUS = 3.0
 def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
     """Return the reduced form a backend will see.
 
-    Order: offsets taken back, copies out, centre, zero columns out, scale, compress. Nothing that
-    the sampled column sizes show to be needless is computed exactly, and nothing that ``facts``
-    know of the same data. Nothing is compressed that would take longer than the time that is left.
+    Order: compress, offsets taken back, copies out, centre, zero columns out, scale: what comes
+    after compressing costs next to nothing. Nothing that the sampled column sizes show to be
+    needless is computed exactly, and nothing that ``facts`` know of the same data. Nothing is
+    compressed that would take longer than the time that is left.
     """
-    gradient: FloatArray | None = facts.gradient_at_zero()
     reductions: list[Reduction] = []
-    changes: tuple[Hashable, ...] = ()
+    pays = Compress.pays(form)
+    hurried = pays and not budget().allows(Compress.cost(form))
+    compressed = None
+    if pays and not hurried:
+        compressed = facts.recall("compressed", 0.5, partial(Compress.from_form, form))
+    if compressed is not None:
+        form = compressed.apply(form)
+        reductions.append(compressed)
+    share = 0.5 if compressed is None else 0.5 * compressed.shrinkage
+    gradient: FloatArray | None = facts.gradient_at_zero(form, share)
+    changes: tuple[Hashable, ...] = (compressed is not None,)
 
     def apply(reduction: Reduction) -> None:
         nonlocal form, gradient
@@ -55,34 +65,21 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
     intercept = Center.find(form)
     if intercept is not None:
         changes += (("centred", intercept),)
-        apply(facts.recall(changes, 0.5, partial(Center.from_form, form, intercept)))
-    squares = facts.column_squares(form, centred=intercept is not None, changes=changes)
-    scale: Scale | None = None
+        apply(facts.recall(changes, share, partial(Center.from_form, form, intercept)))
+    centred = intercept is not None
+    squares = facts.column_squares(form, centred=centred, changes=changes, passes=share)
     if squares is not None:
         useless = droppable(form) & (squares == 0.0)
         if useless.any() and not useless.all():
             keep = np.flatnonzero(~useless)
             apply(DropColumns(keep, useless.size, "columns that are constant"))
             squares = squares[keep]
-            changes += (keep.tobytes(),)
         # A ridge is curvature too: without it, rare columns would be blown up against it.
         squares = squares + np.where(squares > 0.0, form.ridge / _steepest(form), 0.0)
         positive = squares[squares > 0.0]
         spread = positive.size > 0 and positive.max() > HETEROGENEOUS**2 * positive.min()
         if spread and form.region is None:
-            scale = Scale.from_squares(squares, form)
-            apply(scale)
-    pays = Compress.pays(form)
-    hurried = pays and not budget().allows(Compress.cost(form))
-    if pays and not hurried:
-        whole = form
-        factors = np.ones(form.sparsity.size) if scale is None else scale.factors
-        compressed, then = facts.recall(
-            ("compressed", changes), 0.5, lambda: (Compress.from_form(whole), factors)
-        )
-        # The scale depends on the ridge, which may have changed since.
-        same = np.array_equal(factors, then)
-        apply(compressed if same else compressed.rescaled(factors / then))
+            apply(Scale.from_squares(squares, form))
     return Reduced(form, tuple(reductions), gradient, hurried)
 
 

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.designs.composed import OnesDesign, StackedDesign, TransformedDesign
+from sparsemodel.designs import OnesDesign, StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.designs.elsewhere.workers import placed, sent, summed

@@ -53,7 +53,7 @@ class Quadratic:
         p = form.sparsity.size
         g, h = np.zeros(p), None
         curved = [term for term in form.terms if term.traits.square]
-        rows = sum(term.design.shape[0] for term in curved)
+        rows = sum(term.design.sums for term in curved)
         squares = [np.zeros(0)]
         for term in curved:
             centre, weights = term.squares()

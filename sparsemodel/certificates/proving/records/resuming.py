@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.certify import checked_point
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.proving.records.replay import upgraded
 from sparsemodel.certificates.statements.certificate import Certificate
-from sparsemodel.certificates.statements.objective_interval import Primal, primal
 from sparsemodel.certificates.statements.problem_facts import describe
-from sparsemodel.interfaces import CertificateError, DataError, FloatArray, SparseRegression
+from sparsemodel.interfaces import CertificateError, DataError, FloatArray
 
 
-def stored_tree(certificate: Certificate, form: SparseRegression, gap: float) -> dict[str, Any]:
+def stored_tree(certificate: Certificate, seen: Survey, gap: float) -> dict[str, Any]:
     """Return the tree that a certificate holds, in the words of this release.
 
     Raises
@@ -24,7 +26,9 @@ def stored_tree(certificate: Certificate, form: SparseRegression, gap: float) ->
     DataError
         When its parts were closed at a larger gap than the one asked for.
     """
-    for line, stored, found in certificate.problem.differences(describe(form)):
+    for line, stored, found in certificate.problem.differences(
+        describe(seen.form, seen.fingerprints)
+    ):
         raise CertificateError(
             f"The certificate to resume from belongs to another problem: its line {line!r} says "
             f"{stored!r}, and here it is {found!r}."
@@ -45,17 +49,17 @@ def stored_tree(certificate: Certificate, form: SparseRegression, gap: float) ->
             f"The proof to resume from closed its parts at a gap of {certificate.target:g}; ask "
             f"for a gap of at least that (not {gap:g}), or prove from the beginning."
         )
-    return upgraded(form, tree)
+    return upgraded(seen.form, tree)
 
 
-def better(
-    form: SparseRegression, x: FloatArray, at_point: Primal, resume: Certificate
-) -> tuple[FloatArray, Primal]:
+def better(x: FloatArray, seen: Survey, resume: Certificate) -> tuple[FloatArray, Survey]:
     """Return the better of the point at hand and the one that a certificate holds."""
-    stored = checked_point(form, resume.x)
-    there = primal(form, stored)
-    if there.violations or there.upper >= at_point.upper:
-        return x, at_point
+    stored = checked_point(seen.form, resume.x)
+    if np.array_equal(stored, x):
+        return x, seen
+    there = seen.at(stored)
+    if there.at_point.violations or there.at_point.upper >= seen.at_point.upper:
+        return x, seen
     return stored, there
 
 

@@ -1,0 +1,266 @@
+r"""Squared losses with many rows in storage: one reading, and all else from sums of products.
+
+With the moments :math:`M` of the data (:class:`~sparsemodel.numerics.moments.Moments`) as computed,
+and :math:`D` its diagonal, the exact ones are at least :math:`M - \omega D` as matrices: an entry
+is off by at most :math:`\gamma \sqrt{D_i D_j}` (Higham, section 3.5), and a matrix with such
+entries is at most :math:`m \gamma D` for :math:`m` columns. So a few rows whose own moments
+:math:`N` satisfy :math:`N \preceq M - \omega D` have a loss that is *nowhere above* that of the
+data, and whatever bounds the one bounds the other. :math:`N` is made a little smaller than
+:math:`M`, and that it is smaller is checked by its computed entries (diagonal dominance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.products import predicted
+from sparsemodel.certificates.arithmetic.rounding import U, gamma
+from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.fingerprint import Digest, array_hash
+from sparsemodel.certificates.statements.objective_interval import Primal, TermValue, primal
+from sparsemodel.compiler.reductions.compress import LARGEST, TALL, small_design
+from sparsemodel.designs import OnesDesign, StackedDesign
+from sparsemodel.interfaces import Design, FloatArray, IntArray, SparseRegression, Term
+from sparsemodel.losses import SquaredLoss
+from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost
+from sparsemodel.numerics.moments import Moments
+
+_SMALLER = 2.0
+"""Multiple of what rounding may have done by which squares are made smaller."""
+
+_MARGIN = 1.5
+"""Multiple of the rows for which rounding is allowed for, above what a check of them takes."""
+
+_ROUNDINGS = 2.0**12
+"""Units of rounding in the size of a problem that a check of its rows may give away."""
+
+_LOST = 1e-7
+"""Share of the objective that may be lost by that: more, and the rows themselves are read."""
+
+_FAINT = 1e-140
+"""Size of a column from which on its squares do not underflow noticeably."""
+
+_ROWS = 2**12
+"""Rows that are read at a time where nothing but predictions is asked for."""
+
+_KEPT: WeakKeyDictionary[Design, tuple[Hashable, dict[Hashable, Any]]] = WeakKeyDictionary()
+"""What readings of a design found, with the stamps of the data that they were readings of."""
+
+Fingerprints = list[list[tuple[IntArray, str]]]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """A problem and a point, with the forms that say the same from less data."""
+
+    form: SparseRegression
+    at_point: Primal
+    below: SparseRegression
+    """Its objective is nowhere above that of ``form``: what bounds are sought and proved on."""
+    beside: SparseRegression
+    """Its objective is that of ``form`` up to rounding: what first-order facts are about."""
+    fingerprints: Fingerprints | None = None
+    """Of the blocks of every term, where they came with the reading."""
+    spare: float = 0.0
+    """What bounds on ``below`` are stated lower by, so that a check of the rows proves them too."""
+
+    @property
+    def condensed(self) -> bool:
+        """Return whether bounds rest on sums of products in the place of rows."""
+        return self.below is not self.form
+
+    def at(self, x: FloatArray) -> Survey:
+        """Return the same at another point."""
+        return replace(self, at_point=primal(self.form, x))
+
+    def portable(self, witness: Witness) -> Witness:
+        """Return a witness found on ``below`` as one for the data: the gradient at its point."""
+        if not self.condensed or not witness.duals:
+            return witness
+        at = witness.at
+        if at is None:
+            term, dual = self.below.terms[0], witness.duals[0]
+            if dual is None:
+                return witness
+            entries = term.design.to_array()
+            sizes = np.sqrt(np.square(entries).sum(axis=0))
+            sizes[sizes == 0.0] = 1.0
+            right = dual + term.target
+            at = np.asarray(np.linalg.lstsq(entries / sizes, right, rcond=None)[0] / sizes)
+        return replace(witness, duals=(None,) * len(self.form.terms), at=at)
+
+
+def plain_survey(form: SparseRegression, x: FloatArray) -> Survey:
+    """Return what is found without sums of products."""
+    return Survey(form, primal(form, x), form, form)
+
+
+def survey(form: SparseRegression, x: FloatArray, *, afresh: bool = False) -> Survey:
+    """Return what certificates about ``x`` need to know of the data; one reading, or none.
+
+    What an earlier reading found is used again where the data cannot have changed since, unless
+    ``afresh`` asks for another one. Where sums of products are no help or cannot be trusted, the
+    forms are all ``form`` itself.
+    """
+    if not _applies(form):
+        return plain_survey(form, x)
+    stamps, known = _known(form, x)
+    if afresh:
+        known.clear()
+    if x.tobytes() not in known:
+        known |= _read(form, x, known)
+        if stamps is not None:
+            _KEPT[form.terms[0].design] = stamps, known
+    at_point = primal(form, x, known[x.tobytes()])
+    if "forms" not in known:
+        known["forms"] = _forms(known["moments"], _sums(form.terms))
+    rows = known["forms"]
+    whole = Survey(form, at_point, form, form, known["fingerprints"])
+    if rows is None:
+        return whole
+    below, beside = (replace(form, terms=(term,)) for term in rows)
+    spare = _ROUNDINGS * U * _size(form, known["moments"], x)
+    lost = at_point.value - primal(below, x).value + spare
+    if not lost <= _LOST * abs(at_point.value - form.constant):
+        return whole
+    return Survey(form, at_point, below, beside, known["fingerprints"], spare)
+
+
+def _applies(form: SparseRegression) -> bool:
+    """Return whether sums of products stand for the data, and reading them again is slow."""
+    p, rows = form.sparsity.size, sum(term.design.shape[0] for term in form.terms)
+    plain = form.traits.square and not form.matrix
+    tall = rows >= TALL * p and p <= LARGEST
+    stored = all(term.design.streamed for term in form.terms)
+    cost = gram_cost(rows, p) + cholesky_cost(p)
+    return plain and tall and stored and budget().allows(cost)
+
+
+def _known(form: SparseRegression, x: FloatArray) -> tuple[Hashable | None, dict[Hashable, Any]]:
+    """Return the stamps of the data, and what readings with the same stamps have found."""
+    stamps: list[Hashable] = [term.design.stamp for term in form.terms]
+    if None in stamps:
+        return None, {}
+    for term in form.terms:
+        centre, weights = term.squares()
+        stamps += [array_hash(centre), array_hash(weights), array_hash(term.offset)]
+    found = _KEPT.get(form.terms[0].design)
+    same = found is not None and found[0] == tuple(stamps)
+    return tuple(stamps), found[1] if found is not None and same else {}
+
+
+def _read(form: SparseRegression, x: FloatArray, known: dict[Hashable, Any]) -> dict[Any, Any]:
+    """Return what is not known yet from one reading: the value at ``x``, and all else at first."""
+    support = np.flatnonzero(x)
+    values = [TermValue(term) for term in form.terms]
+    digests = [_blocks(term.design) for term in form.terms]
+    first = "moments" not in known
+
+    def watch(number: int, rows: slice, entries: FloatArray) -> None:
+        values[number].add(rows, *predicted(entries, x, support))
+        for index, digest in digests[number] if first else ():
+            digest.add(entries if index.size == entries.shape[1] else entries[:, index])
+
+    found: dict[Any, Any] = {}
+    if first:
+        found["moments"] = Moments.of(form.terms, watch)
+        found["fingerprints"] = [
+            [(index, digest.text()) for index, digest in some] for some in digests
+        ]
+    else:
+        for number, term in enumerate(form.terms):
+            for rows, entries in term.design.row_blocks(_ROWS):
+                watch(number, rows, entries)
+    found[x.tobytes()] = [value.ends() for value in values]
+    return found
+
+
+class _Ones:
+    """The fingerprint of a column of ones, for which there is nothing to read."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def add(self, entries: FloatArray) -> None:
+        """Take in some rows."""
+
+    def text(self) -> str:
+        return f"ones:{self._rows}"
+
+
+def _blocks(design: Design) -> list[tuple[IntArray, Digest | _Ones]]:
+    if not isinstance(design, StackedDesign):
+        return [(np.arange(design.shape[1]), Digest(design.shape))]
+    return [
+        (index, _Ones(block.shape[0]) if isinstance(block, OnesDesign) else Digest(block.shape))
+        for index, block in design.blocks
+    ]
+
+
+def _size(form: SparseRegression, moments: Moments, x: FloatArray) -> float:
+    """Return the squares of the targets and of the columns times ``x``, means included."""
+    squares = np.diag(moments.products).copy()
+    if (j := moments.intercept) is not None:
+        s = moments.shift
+        squares += 2.0 * s * moments.products[j] + s * s * moments.products[j, j]
+    squares = np.maximum(squares, 0.0)
+    return 0.5 * float(squares[: x.size] @ np.square(x) + squares[x.size :].sum())
+
+
+def _sums(terms: tuple[Term, ...]) -> int:
+    """Return of how many rows rounding has to be allowed for, so that rows prove as much.
+
+    Allowances grow with the observations and, where weights differ, with the largest of them.
+    """
+    rows = sum(term.design.shape[0] for term in terms)
+    weights = [term.squares()[1] for term in terms]
+    mean = sum(float(c.sum()) for c in weights) / rows
+    largest = max(float(c.max(initial=0.0)) for c in weights)
+    return int(_MARGIN * rows * np.sqrt(largest / mean)) if mean > 0.0 else rows
+
+
+def _forms(moments: Moments, sums: int) -> tuple[Term, Term] | None:
+    """Return a term that is nowhere above the data's, and one with the same moments."""
+    if not moments.finite:
+        return None
+    columns = moments.products.shape[0]
+    entry = gamma(moments.depth) + 2.0 * moments.aim
+    omega = columns * entry * (1.0 + 1e-3) + columns * gamma(columns + 32)
+    lower = moments.rows(less=_SMALLER * omega, residual=True)
+    if not _dominated(moments, lower[0], lower[1], lower[2], omega):
+        return None
+    same = moments.rows(residual=True)
+    return _term(moments, sums, *lower[:3]), _term(moments, sums, *same[:3])
+
+
+def _term(moments: Moments, sums: int, a: FloatArray, y: FloatArray, c: FloatArray) -> Term:
+    return Term(small_design(a, moments.intercept, sums), SquaredLoss(), y[:, 0], c)
+
+
+def _dominated(moments: Moments, a: FloatArray, y: FloatArray, c: FloatArray, omega: float) -> bool:
+    """Return whether rows are proved to have moments below the exact ones of the data.
+
+    ``omega`` covers what rounding did to the data's moments and, with as many more, to these.
+    """
+    z = np.hstack([a, y]) - moments.shift
+    z *= np.sqrt(c)[:, None]
+    difference = moments.products - z.T @ z
+    sizes = np.sqrt(np.diag(moments.products))
+    zero = moments.constant
+    if np.any(sizes[~zero] < _FAINT) or np.any(difference[zero] != 0.0):
+        return False  # squares underflow, or there is something where nothing is
+    scale = np.where(zero, 1.0, sizes)
+    difference /= np.outer(scale, scale)
+    diagonal = np.diag(difference)
+    rest = np.abs(difference).sum(axis=1) - np.abs(diagonal)
+    needed = omega + z.shape[1] * (gamma(z.shape[0] + 32) + 64.0 * U)
+    return bool(np.all((diagonal - rest >= needed) | zero))
+
+
+__all__ = ["Survey", "plain_survey", "survey"]

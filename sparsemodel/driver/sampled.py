@@ -1,0 +1,80 @@
+"""A first point from a part of the rows, where reading all of them is slow."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemodel.compiler import Facts, Reduced, make_plan, reduce_form
+from sparsemodel.interfaces import FloatArray, Form, IntArray, SparseRegression, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sparsemodel.compiler import Plan
+    from sparsemodel.driver.outcome import Outcome
+
+_PER_COORDINATE = 50
+"""Rows of a sample for each coordinate, at least."""
+
+_SHARE = 20
+"""Rows that one of the sample stands for, at most."""
+
+_BYTES = 2**26
+"""Of a sample at most (64 MB)."""
+
+_WORTH = 4
+"""Rows that one of the sample has to stand for, at least."""
+
+_PIECES = 64
+"""Runs of consecutive rows that a sample is made of."""
+
+
+def sampled_start(
+    reduced: Reduced, solve: Callable[[Form, Reduced, Plan], Outcome]
+) -> FloatArray | None:
+    """Return the solution on a sample of the rows; None where all of them are at hand.
+
+    Only where rows come from a file that every product reads from end to end, and losses are sums
+    over observations. The point is one of the reduced form's coordinates.
+    """
+    form = reduced.form
+    if not isinstance(form, SparseRegression) or not form.traits.by_observation:
+        return None
+    n, p = sum(term.design.shape[0] for term in form.terms), form.sparsity.size
+    size = min(max(_PER_COORDINATE * p, n // _SHARE), _BYTES // (8 * p))
+    few = _WORTH * size > n or size < 2 * p
+    if few or not all(term.design.streamed for term in form.terms):
+        return None
+    sample = replace(form, terms=tuple(_sampled(term, size / n) for term in form.terms))
+    facts = Facts(sample)
+    smaller = reduce_form(sample, facts)
+    return solve(sample, smaller, make_plan(sample, smaller, facts, None)).x
+
+
+def _sampled(term: Term, share: float) -> Term:
+    """Return a term of some rows with the weight of all."""
+    rows = _runs(term.design.shape[0], share)
+    weights = term.weights[rows]
+    total = float(weights.sum())
+    scale = float(term.weights.sum()) / total if total > 0.0 else 1.0
+    offset = None if term.offset is None else term.offset[rows]
+    design = term.design.restrict_rows(rows)
+    return Term(design, term.loss, term.target[rows], scale * weights, offset)
+
+
+def _runs(n: int, share: float) -> IntArray:
+    """Return sorted rows in runs all over the data."""
+    ends = np.linspace(0, n, _PIECES + 1).astype(np.intp)
+    runs = [
+        np.arange(start, start + max(1, round(share * (stop - start))))
+        for start, stop in itertools.pairwise(ends)
+        if stop > start
+    ]
+    return np.concatenate(runs)
+
+
+__all__ = ["sampled_start"]

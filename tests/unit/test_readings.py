@@ -1,0 +1,202 @@
+"""Data in files are read a few times; all else is proved from sums of products."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.checker.__main__ import main as check
+from sparsemodel.interfaces import CertificateError, Term
+from sparsemodel.losses import SquaredLoss
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.moments import Moments
+
+N, P = 9000, 16
+
+
+def columns(seed: int = 0, *, mean: float = 2.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((N, P)) + mean
+    A[:, 5] = 0.7 * A[:, 4] + 0.3 * A[:, 5]
+    return A * np.exp(rng.uniform(-3.0, 3.0, P))
+
+
+def target(A: np.ndarray, seed: int = 0) -> np.ndarray:
+    A = A.astype(float)
+    z = (A - A.mean(axis=0)) / A.std(axis=0).clip(1e-300)
+    noise = np.random.default_rng(seed + 1).standard_normal(A.shape[0])
+    return z[:, 1] - 0.6 * z[:, 4] + 0.2 * z[:, 9] + 3.0 + noise
+
+
+def mapped(folder, A: np.ndarray) -> np.memmap:
+    out = np.memmap(folder / "A.bin", dtype=A.dtype, mode="w+", shape=A.shape)
+    out[:] = A
+    out.flush()
+    return np.memmap(folder / "A.bin", dtype=A.dtype, mode="r", shape=A.shape)
+
+
+def problem(A, y, *, k: int = 3, intercept: bool = True, weights=None) -> sm.Problem:
+    w = sm.Variable(P)
+    prediction = A @ w + sm.Variable() if intercept else A @ w
+    return sm.Problem(sm.minimize(sm.squared_loss(prediction, y, weights=weights)), sm.card(w) <= k)
+
+
+class Readings:
+    """How often a problem's data were read since the last question."""
+
+    def __init__(self, posed: sm.Problem) -> None:
+        self._design = posed.form.terms[0].design
+        self._last = 0
+
+    def __call__(self) -> float:
+        before, self._last = self._last, self._design.bytes_read
+        return (self._last - before) / self._design.nbytes
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+@pytest.mark.parametrize("intercept", [False, True])
+def test_squared_losses_read_the_data_three_times_in_all(tmp_path, intercept):
+    A = columns()
+    posed = problem(mapped(tmp_path, A), target(A), intercept=intercept)
+    read = Readings(posed)
+    posed.solve()
+    assert 1.0 <= read() <= 2.01
+    certificate = posed.certify()
+    assert read() <= 1.01
+    proof = posed.prove()
+    assert read() <= 0.01
+    assert max(certificate.relative_gap, proof.relative_gap) <= 1e-6
+    for stated in (certificate, proof):
+        verify(stated, posed.form)
+        assert 1.0 <= read() <= 1.01  # what is verified is read afresh
+    posed.path(range(1, 6))
+    assert read() <= 1.01
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_what_is_proved_from_sums_holds_for_the_rows(tmp_path, dtype):
+    A = columns(3).astype(dtype)
+    y = target(A, 3)
+    weights = np.random.default_rng(5).uniform(0.0, 2.0, N)
+    there, here = problem(mapped(tmp_path, A), y, weights=weights), problem(A, y, weights=weights)
+    certificate, best = there.certify(), min(value for value, _ in supports(here))
+    assert certificate.witness.duals == (None,)
+    assert certificate.bound <= best <= certificate.upper * (1.0 + 1e-12)
+    assert certificate.bound >= best * (1.0 - 1e-7)
+    verify(certificate, here.form)
+    certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=A, y=y, ones=np.ones((N, 1)))
+    assert check([str(tmp_path / "c.json"), str(tmp_path / "d.npz")]) == 0
+    verify(here.certify(), there.form)  # and the other way round
+
+
+def supports(posed: sm.Problem):
+    """Yield the least objective on every support of three columns, and the support."""
+    term = posed.form.terms[0]
+    root = np.sqrt(term.weights)
+    Z = root[:, None] * np.asarray(term.design.to_array())
+    free, t = posed.form.sparsity.free, root * term.target
+    G, q, tt = Z.T @ Z, Z.T @ t, t @ t
+    for support in combinations(range(P), 3):
+        on = np.array([*support, *free])
+        x = np.linalg.solve(G[np.ix_(on, on)], q[on])
+        yield 0.5 * (tt - q[on] @ x), support
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_smaller_problem_is_nowhere_above(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    A = columns(seed, mean=[0.0, 3.0, 100.0][seed])
+    posed = problem(mapped(tmp_path, A), target(A, seed), intercept=seed > 0)
+    x = posed.solve() and np.asarray(posed.certify().x)
+    seen = survey(posed.form, x)
+    assert seen.condensed
+    exact, below, beside = (exactly(f) for f in (posed.form, seen.below, seen.beside))
+    _, vectors = np.linalg.eigh(np.cov(A.T))
+    steps = [np.append(v, 0.0)[: x.size] for v in vectors.T]
+    for step in (*steps, *(rng.standard_normal((5, x.size)) * np.abs(x).max())):
+        for size in (0.0, 1e-3, 1.0, 1e3):
+            at = x + size * step
+            assert below(at) <= exact(at)
+            assert abs(beside(at) - exact(at)) <= 1e-12 * (exact(at) + exact(0.0 * x))
+
+
+def exactly(form):
+    """Return the objective in extended precision."""
+    term = form.terms[0]
+    Z, y = (np.asarray(a, dtype=np.longdouble) for a in (term.design.to_array(), term.target))
+    return lambda x: 0.5 * np.sum(term.weights * np.square(Z @ x.astype(np.longdouble) - y))
+
+
+def test_rows_are_read_where_sums_decide_nothing(tmp_path):
+    A = columns(1)
+    y = target(A, 1)
+    A[:, 7] = A[:, 4]  # singular: no smaller problem is proved to be one
+    posed = problem(mapped(tmp_path, A), y)
+    certificate = posed.certify()
+    assert not survey(posed.form, np.asarray(certificate.x)).condensed
+    verify(certificate, posed.form)
+    exact = problem(mapped(tmp_path, columns(1)), columns(1)[:, :2] @ [1.0, 2.0], intercept=False)
+    assert (
+        exact.certify().title()
+        == problem(columns(1), columns(1)[:, :2] @ [1.0, 2.0], intercept=False).certify().title()
+    )
+
+
+def test_squares_that_underflow_are_not_taken_for_zero(tmp_path):
+    A = columns(2)
+    y = target(A, 2)
+    A[:, 3], A[:, 8] = 0.0, 7.0
+    x = np.zeros(P + 1)
+    assert survey(problem(mapped(tmp_path, A), y).form, x).condensed
+    A[N // 2 :, 3] = 1e-170
+    assert not survey(problem(mapped(tmp_path, A), y).form, x).condensed
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_a_changed_file_is_read_again(tmp_path):
+    A = columns()
+    y = target(A)
+    posed = problem(mapped(tmp_path, A), y, k=5)
+    certificate = posed.certify()
+    read = Readings(posed)
+    read()
+    again = np.memmap(tmp_path / "A.bin", dtype=A.dtype, mode="r+", shape=A.shape)
+    again[17, 4] += 1.0
+    again.flush()
+    os.utime(tmp_path / "A.bin", ns=(1, 1))
+    proof = posed.prove()
+    assert read() >= 1.0
+    assert proof.problem.terms[0].design != certificate.problem.terms[0].design
+    with pytest.raises(CertificateError, match="design"):
+        verify(certificate, posed.form)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_few_rows_have_the_moments_of_all(intercept, residual):
+    rng = np.random.default_rng(7)
+    A = columns(7, mean=100.0)[:500]
+    A[:, 2] = 3.0
+    A[:, 6] = A[:, 1]
+    form = problem(A, rng.standard_normal(500), intercept=intercept).form
+    term = replace(form.terms[0], weights=rng.uniform(0.0, 2.0, 500))
+    moments = Moments.of((term,))
+    a, y, c, constant = moments.rows(residual=residual)
+    small = Term(sm.as_design(a), SquaredLoss(), y[:, 0], c)
+    assert a.shape[0] <= P + 2 + residual
+    one = RegressionObjective(replace(form, terms=(term,)))
+    two = RegressionObjective(replace(form, terms=(small,), constant=constant))
+    for scale in (0.0, 1.0, 1e3):
+        x = scale * rng.standard_normal(form.shape) / np.abs(a).max(axis=0).clip(1e-9)
+        p, q = one.point_from(x), two.point_from(x)
+        assert q.value == pytest.approx(p.value, rel=1e-11)
+        g = one.gradient(p)
+        np.testing.assert_allclose(two.gradient(q), g, atol=1e-10 * np.abs(g).max())
