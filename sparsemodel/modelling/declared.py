@@ -15,6 +15,7 @@ from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_a
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price
 from sparsemodel.modelling.expressions.parameters import Parameter, parameters_in
 from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.from_cvxpy.choices import choices_of
 from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.regression.stand_ins import (
@@ -38,6 +39,8 @@ class Reading:
     """Parameters inside CVXPY's goal and constraints, whose present values were read."""
     stand_ins: StandIns = ()
     """Variables in whose place an expression of others is written."""
+    choices: tuple[tuple[Any, Variable], ...] = ()
+    """Boolean variables of CVXPY's, each with the variable whose nonzeros it marks."""
 
     def fill(self, values: tuple[FloatArray, ...]) -> None:
         """Give all variables their values."""
@@ -45,6 +48,8 @@ class Reading:
             variable.value = value
         for variable, meaning in self.stand_ins:
             variable.value = value_of_stand_in(meaning)
+        for boolean, variable in self.choices:
+            boolean.save_value((np.asarray(variable.value) != 0.0).astype(np.float64))
 
 
 @final
@@ -94,13 +99,16 @@ class Declared:
 
     def _read(self) -> Reading:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
-        flat = flatten(self._given)
+        given, choices = choices_of(self._given)
+        flat = flatten(given)
         every = flat + attributes_of(collect_variables(goal.objective, flat))
         found = without_stand_ins(goal.objective, every)
         if found.stand_ins:
             goal = Minimize(found.objective)
         variables = collect_variables(found.objective, found.constraints)
-        return Reading(goal, found.constraints, variables, self._outer, found.stand_ins)
+        return Reading(
+            goal, found.constraints, variables, self._outer, found.stand_ins, tuple(choices)
+        )
 
     def __repr__(self) -> str:
         if self.missing:

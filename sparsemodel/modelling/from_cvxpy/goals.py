@@ -32,10 +32,10 @@ positive definite matrix is all that log_det allows."""
 
 _INSTEAD = {
     "boolean": (
-        "Choices need no variables of their own: write sm.card(w) <= k in place of "
-        "`cp.sum(z) <= k` and `cp.abs(w) <= M * z`, with `w <= M` and `w >= -M` if M is meant as a "
-        "bound. Positions of zero or at least m cannot be declared: solve with sm.card, then add "
-        "`w[i] >= m` for the entries that were chosen and solve again."
+        "Understood are choices with both ends bounded, `cp.abs(w) <= M * z` (or `w <= M * z` "
+        "beside `w >= -M * z` or `w >= 0`) and `cp.sum(z) <= k`, with z nowhere else; or write "
+        "sm.card(w) <= k in their place. Positions of zero or at least m cannot be declared: solve "
+        "with sm.card, then add `w[i] >= m` for the entries that were chosen and solve again."
     ),
     "integer": (
         "Only which entries are zero is chosen here; round the values, or leave it to CVXPY."

@@ -31,6 +31,11 @@ def flat(given: Any) -> Iterator[Any]:
             yield item
 
 
+def _chooses(constraint: Any) -> bool:
+    """Return whether a constraint has a boolean variable, which has no value of its own here."""
+    return any(v.attributes["boolean"] for v in constraint.variables())
+
+
 @contextmanager
 def at(problem: Problem, values: Values) -> Iterator[None]:
     """Give CVXPY's variables these values for as long as the block runs."""
@@ -51,7 +56,7 @@ def broken_as_given(problem: Problem, values: Values, worth: Worth | None) -> li
     This also judges the translation, and parameters of CVXPY that have changed since.
     """
     goal, given = problem.declared
-    theirs = [c for c in flat(given) if is_cvxpy(c)]
+    theirs = [c for c in flat(given) if is_cvxpy(c) and not _chooses(c)]
     broken: list[str] = []
     if not is_cvxpy(goal) and not theirs:
         return broken
