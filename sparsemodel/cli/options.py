@@ -93,6 +93,15 @@ def ks_of(text: str) -> list[int]:
     return sorted(set(values))
 
 
+def ridges_of(text: str) -> list[float]:
+    """Return the numbers of a list such as ``0.001,0.1,1``, sorted.
+
+    >>> ridges_of("1,0.1")
+    [0.1, 1.0]
+    """
+    return sorted({nonnegative(part) for part in text.split(",")})
+
+
 # ---- what several commands ask for -----------------------------------------------------------
 
 
@@ -309,4 +318,5 @@ __all__ = [
     "ks_of",
     "output_file",
     "positive",
+    "ridges_of",
 ]

@@ -29,12 +29,13 @@ from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.packaged import solved
-from sparsemodel.modelling.results.path import Path, checked_ks
+from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
 from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import run_options, time_limit_of, within
+from sparsemodel.selection import Search
 from sparsemodel.threads import small_work
 
 if TYPE_CHECKING:
@@ -283,11 +284,13 @@ class Problem:
         k: Any,
         values: Any = None,
         *,
+        ridges: Any = None,
         sweeps: int = 1,
         effort: Effort = "medium",
+        backend: str | Backend | None = None,
         time_limit: float | None = None,
     ) -> Path:
-        """Return the solutions for a range of k, each from its neighbours.
+        """Return the solutions for a range of k (and of ridges), each from its neighbours.
 
         Parameters
         ----------
@@ -298,10 +301,18 @@ class Problem:
             hold. For a precision matrix these are numbers of edges, pairs ``i < j``.
         values
             Whole numbers, ``range(1, 51)`` for instance.
+        ridges
+            Numbers from 0 on by which the declared ridge is multiplied: its weights, with
+            ``sm.ridge(w, 1.0)`` in the objective. Every ``k`` is solved with each of them, the
+            smallest first and the others from the solutions with the one before;
+            ``path.select()`` and ``path.cross_validate()`` choose ``k`` and the ridge together.
         sweeps
             How often improvements are carried down and up again.
         effort
             How long each ``k`` is searched on its own; ``"low"`` for not at all.
+        backend
+            What solves each ``k``, from its neighbours and from its own start; None for the
+            algorithm that grows paths.
         time_limit
             Seconds after which the path ends, as on Ctrl-C; ``path.stop`` says which.
 
@@ -319,7 +330,9 @@ class Problem:
             else:
                 compiled, ks = self._along(parameter, values)
             rounds = whole_number(sweeps, where="sweeps", minimum=0)
-            return Path(compiled, compiled.path(ks, sweeps=rounds, effort=effort), parameter)
+            how = Search(rounds, effort, backend)
+            factors = None if ridges is None else checked_ridges(ridges)
+            return followed(compiled, ks, how, factors, parameter)
 
     def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""

@@ -3,20 +3,20 @@
 from sparsemodel.selection.choice import (
     at_the_end,
     best_carried,
-    chosen_place,
+    chosen_cell,
     mean_over_folds,
 )
 from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.further import searched_further
-from sparsemodel.selection.path import Followed, PathPoint, charged
+from sparsemodel.selection.further import solve_path
+from sparsemodel.selection.path import Followed, PathPoint, Search, charged
 from sparsemodel.selection.precision_matrices import (
     PrecisionObservations,
     precision_criterion_values,
     solve_precision_path,
 )
-from sparsemodel.selection.regression_path import solve_path, valued
+from sparsemodel.selection.regression_path import valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
     most_carried,
@@ -33,17 +33,17 @@ __all__ = [
     "PathPoint",
     "PrecisionObservations",
     "RegressionObservations",
+    "Search",
     "at_the_end",
     "best_carried",
     "charged",
-    "chosen_place",
+    "chosen_cell",
     "cross_validate",
     "limited_path",
     "mean_over_folds",
     "most_carried",
     "precision_criterion_values",
     "regression_criterion_values",
-    "searched_further",
     "searched_path",
     "selection_frequencies",
     "solve_path",

@@ -24,14 +24,14 @@ def mean_over_folds(losses: FloatArray, shares: FloatArray | None = None) -> Flo
     return np.asarray(np.average(losses, axis=0, weights=shares))
 
 
-def chosen_place(
+def chosen_cell(
     losses: FloatArray,
     *,
     one_standard_error: bool,
     null: bool = False,
     shares: FloatArray | None = None,
-) -> int:
-    r"""Return the candidate with the lowest mean loss, or the first that is about as good.
+) -> tuple[int, int]:
+    r"""Return the candidate ``(k, ridge)`` of the lowest mean loss, or one that is about as good.
 
     With the losses :math:`l_{fj}` of ``F`` folds and shares :math:`s_f` that sum to one, the mean
     of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
@@ -42,22 +42,31 @@ def chosen_place(
     Parameters
     ----------
     losses
-        Shape ``(folds, candidates)``, the simplest candidate first.
+        Shape ``(folds, ks, ridges)``, both increasing. Of two candidates the one of fewer units is
+        simpler, and of as many that of the larger ridge.
     one_standard_error
-        Take the first candidate whose mean is within one standard error of the lowest (Breiman,
+        Take the simplest candidate whose mean is within one standard error of the lowest (Breiman,
         Friedman, Olshen and Stone, Classification and Regression Trees, 1984).
     null
-        Whether the first candidate is the model without coefficients.
+        Whether the first ``k`` is the model without coefficients.
     shares
         The weight of each fold; None weighs them equally.
     """
+    ridges = losses.shape[2]
+    simplest_first = losses[:, :, ::-1].reshape(losses.shape[0], -1)
+    row, column = divmod(_place(simplest_first, one_standard_error, null, shares), ridges)
+    return row, ridges - 1 - column
+
+
+def _place(losses: FloatArray, one_error: bool, null: bool, shares: FloatArray | None) -> int:
+    """Return the place of the chosen candidate; shape ``(folds, candidates)``, simplest first."""
     mean = mean_over_folds(losses, shares)
     best = int(np.argmin(mean))
     if losses.shape[0] < 2:
         return best
     if null and mean[0] - mean[best] <= _error(losses[:, 0] - losses[:, best], shares):
         return 0
-    if not one_standard_error:
+    if not one_error:
         return best
     return int(np.argmax(mean <= mean[best] + _error(losses[:, best], shares)))
 
@@ -68,13 +77,14 @@ def _error(losses: FloatArray, shares: FloatArray | None) -> float:
     return float(np.sqrt(np.average(squares, weights=shares) / (losses.size - 1)))
 
 
-def best_carried(scores: FloatArray, ks: Sequence[int], most: int | None) -> int:
-    """Return the place of the smallest score among the ``ks`` up to ``most``, or the first place.
+def best_carried(scores: FloatArray, ks: Sequence[int], most: int | None) -> tuple[int, int]:
+    """Return the place of the smallest score, shape ``(ks, ridges)``, among ``ks`` up to ``most``.
 
-    None puts no limit.
+    The first ``k`` is always among them; None puts no limit.
     """
     inside = len(ks) if most is None else max(int(np.searchsorted(ks, most, side="right")), 1)
-    return int(np.argmin(scores[:inside]))
+    row, column = divmod(int(np.argmin(scores[:inside])), scores.shape[1])
+    return row, column
 
 
 def at_the_end(
@@ -112,4 +122,4 @@ def at_the_end(
     return None
 
 
-__all__ = ["at_the_end", "best_carried", "chosen_place", "mean_over_folds"]
+__all__ = ["at_the_end", "best_carried", "chosen_cell", "mean_over_folds"]

@@ -32,26 +32,26 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.interfaces.numeric import shown
 
-Penalty = Callable[[float, int, int, int], float]
+Penalty = Callable[[float, int, int, float], float]
 """What a criterion adds to twice the negative log-likelihood, given n, p, k and d."""
 
 
-def _aic(n: float, p: int, k: int, d: int) -> float:
+def _aic(n: float, p: int, k: int, d: float) -> float:
     return 2.0 * d
 
 
-def _bic(n: float, p: int, k: int, d: int) -> float:
+def _bic(n: float, p: int, k: int, d: float) -> float:
     return float(d * np.log(n))
 
 
-def _gic(n: float, p: int, k: int, d: int) -> float:
+def _gic(n: float, p: int, k: int, d: float) -> float:
     return float(d * np.log(max(np.log(n), 1.0)) * np.log(max(p, 2)))
 
 
 def ebic(gamma: float) -> Penalty:
     r"""Return the penalty of EBIC for a regression."""
 
-    def penalty(n: float, p: int, k: int, d: int) -> float:
+    def penalty(n: float, p: int, k: int, d: float) -> float:
         from scipy.special import gammaln
 
         choices = gammaln(p + 1.0) - gammaln(k + 1.0) - gammaln(p - k + 1.0)

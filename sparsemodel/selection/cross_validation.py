@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.numeric import random_numbers
-from sparsemodel.selection.choice import chosen_place
+from sparsemodel.selection.choice import chosen_cell
 from sparsemodel.selection.folds import Observed, fold_labels
+from sparsemodel.selection.path import Search
 
 
 @final
@@ -21,25 +22,31 @@ class CrossValidation:
 
     ks: IntArray
     losses: FloatArray
-    """Mean held-out loss, shape ``(folds, len(ks))``."""
-    k: int
-    """The chosen one."""
+    """Mean held-out loss, shape ``(folds, len(ks), number of ridges)``."""
+    place: tuple[int, int]
+    """Those of the chosen ``k`` and ridge."""
+
+    @property
+    def k(self) -> int:
+        """Return the chosen ``k``."""
+        return int(self.ks[self.place[0]])
 
     @property
     def mean(self) -> FloatArray:
-        """Return the mean over the folds for each k."""
+        """Return the mean over the folds for each k and ridge."""
         return np.asarray(self.losses.mean(axis=0))
 
     @property
     def standard_error(self) -> FloatArray:
-        """Return the standard error of the mean for each k."""
+        """Return the standard error of the mean for each k and ridge."""
         folds = self.losses.shape[0]
         return np.asarray(self.losses.std(axis=0, ddof=1) / np.sqrt(folds))
 
 
 def cross_validate(
-    observed: Observed,
+    observed: Sequence[Observed],
     ks: Sequence[int],
+    how: Search,
     *,
     folds: int | Any = 5,
     one_standard_error: bool = False,
@@ -53,18 +60,24 @@ def cross_validate(
 
     Parameters
     ----------
+    observed
+        The problem with each ridge; each path starts from the one with the ridge before, too.
     folds
         How many, at least 2 (classes are spread evenly), or an array with the number of the fold
         of each observation, which allows any grouping.
     """
-    labels = fold_labels(observed, folds, random_numbers(seed))
+    labels = fold_labels(observed[0], folds, random_numbers(seed))
     numbers = np.unique(np.concatenate(labels))
-    losses = np.empty((numbers.size, len(ks)))
+    losses = np.empty((numbers.size, len(ks), len(observed)))
     for row, number in enumerate(numbers):
         kept = [part != number for part in labels]
-        losses[row] = observed.held_out_losses(kept, observed.solutions(kept, ks))
-    place = chosen_place(losses, one_standard_error=one_standard_error, null=int(ks[0]) == 0)
-    return CrossValidation(np.array(ks), losses, int(ks[place]))
+        here = how
+        for column, one in enumerate(observed):
+            points = one.solutions(kept, ks, here)
+            losses[row, :, column] = one.held_out_losses(kept, points)
+            here = replace(how, near=points)
+    place = chosen_cell(losses, one_standard_error=one_standard_error, null=int(ks[0]) == 0)
+    return CrossValidation(np.array(ks), losses, place)
 
 
 __all__ = ["CrossValidation", "cross_validate"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import shown
-from sparsemodel.selection.path import PathPoint
+from sparsemodel.selection.path import PathPoint, Search
 
 
 class Observed(ABC):
@@ -33,7 +33,9 @@ class Observed(ABC):
         return None
 
     @abstractmethod
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
+    def solutions(
+        self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search
+    ) -> list[PathPoint]:
         """Return a solution for each of the sorted ``ks``, from the observations ``kept`` alone."""
 
     @abstractmethod

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from sparsemodel.interfaces import Cardinality, FloatArray, Stop
+from sparsemodel.compiler import Effort
+from sparsemodel.interfaces import Backend, Cardinality, FloatArray, Stop
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a path is searched: on all observations and without some of them alike."""
+
+    sweeps: int = 1
+    """How often improvements are carried down and up again."""
+    effort: Effort = "medium"
+    """How long each ``k`` is searched on its own."""
+    backend: str | Backend | None = None
+    """What searches each ``k`` in place of the algorithm for paths."""
+    near: Sequence[PathPoint] = ()
+    """The solutions of a problem like this one for the same ``k``, to start from, too."""
 
 
 @final
@@ -53,4 +70,4 @@ def charged(path: Followed, sparsity: Cardinality) -> Followed:
     return Followed(points, path.passes, path.stop)
 
 
-__all__ = ["Followed", "PathPoint", "charged"]
+__all__ = ["Followed", "PathPoint", "Search", "charged"]

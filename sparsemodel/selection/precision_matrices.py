@@ -23,20 +23,20 @@ from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import precision_state, removal_costs
 from sparsemodel.selection.criteria import Penalty, penalty_of
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint
+from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.searched_path import searched_path
 
 GAMMA = 0.5
 """The constant of EBIC, as in the simulations of Foygel and Drton (2010)."""
 
 
-def solve_precision_path(form: SparsePrecision, ks: Sequence[int], *, sweeps: int = 1) -> Followed:
+def solve_precision_path(form: SparsePrecision, ks: Sequence[int], how: Search) -> Followed:
     """Return a matrix for every number of edges ``k``, and the passes over ``S`` that they cost.
 
     See :func:`~sparsemodel.selection.searched_path.searched_path`; a sweep downwards leaves out
     the edges that cost least.
     """
-    return searched_path(form, ks, precision_facts, thinned=without_cheapest, sweeps=sweeps)
+    return searched_path(form, ks, precision_facts, how, thinned=without_cheapest)
 
 
 def without_cheapest(form: SparsePrecision, x: FloatArray) -> FloatArray:
@@ -84,8 +84,10 @@ class PrecisionObservations(Observed):
     def sizes(self) -> tuple[int, ...]:
         return (self._X.shape[0],)
 
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
-        return solve_precision_path(self._form_on(kept[0]), ks).uninterrupted()
+    def solutions(
+        self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search
+    ) -> list[PathPoint]:
+        return solve_precision_path(self._form_on(kept[0]), ks, how).uninterrupted()
 
     def held_out_losses(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]

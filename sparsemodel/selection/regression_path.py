@@ -30,7 +30,7 @@ _ROWS = 2**12
 """Rows that are looked at together."""
 
 
-def solve_path(
+def grown_path(
     form: SparseRegression, reduced: Reduced, ks: Sequence[int], *, sweeps: int = 1
 ) -> Followed:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
@@ -162,4 +162,4 @@ def _squares_at(form: SparseRegression, points: Sequence[FloatArray]) -> list[fl
     return [float(value) for value in values]
 
 
-__all__ = ["solve_path", "valued"]
+__all__ = ["grown_path", "valued"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -15,15 +15,15 @@ from sparsemodel.interfaces import (
     FloatArray,
     Likelihood,
     ModelError,
+    Point,
     SparseRegression,
     Term,
 )
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.criteria import carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.further import searched_further
-from sparsemodel.selection.path import PathPoint
-from sparsemodel.selection.regression_path import solve_path
+from sparsemodel.selection.further import solve_path
+from sparsemodel.selection.path import PathPoint, Search
 from sparsemodel.selection.searched_path import limited_path
 
 _ROUNDING = 1e-8
@@ -36,13 +36,23 @@ class RegressionObservations(Observed):
 
     A term of a single row, such as ``mu @ w``, is part of the model: it counts in every fit and in
     no held-out loss. What is left out has weight zero, so that the data are not copied.
+
+    Parameters
+    ----------
+    store
+        Where the facts about the observations that were kept last are held: another ridge on
+        the same observations finds them there.
+    along
+        The constraint at each ``k``, where ``k`` is not the only limit.
     """
 
     def __init__(
-        self, form: SparseRegression, along: Mapping[int, Cardinality] | None = None
+        self,
+        form: SparseRegression,
+        store: dict[Hashable, Any],
+        along: Mapping[int, Cardinality] | None = None,
     ) -> None:
-        """``along`` is the constraint at each ``k``, where ``k`` is not the only limit."""
-        self._form, self._along = form, along
+        self._form, self._store, self._along = form, store, along
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -52,13 +62,19 @@ class RegressionObservations(Observed):
         target = [term.target for term in self._form.terms if _observed(term)][number]
         return target if target.ndim == 1 else target[:, -1]  # classes, events
 
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int]) -> list[PathPoint]:
-        part = on_observations(self._form, self._masks(kept))
+    def solutions(
+        self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search
+    ) -> list[PathPoint]:
+        masks = self._masks(kept)
+        part = on_observations(self._form, masks)
+        key = b"".join(mask.tobytes() for mask in masks)
+        if self._store.get("kept", (b"", {}))[0] != key:
+            self._store["kept"] = (key, {})
+        known = self._store["kept"][1]
         if self._along is not None or part.sparsity.limits:
-            return limited_path(part, ks, self._along).uninterrupted()
-        facts = Facts(part)
-        reduced = reduce_form(part, facts)
-        return searched_further(solve_path(part, reduced, ks), reduced, facts).uninterrupted()
+            return limited_path(part, ks, self._along, how, known).uninterrupted()
+        facts = Facts(part, known)
+        return solve_path(part, reduce_form(part, facts), facts, ks, how).uninterrupted()
 
     def held_out_losses(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
@@ -98,8 +114,9 @@ def regression_criterion_values(
     *,
     gamma: float | None = None,
     weights: Sequence[FloatArray] | None = None,
+    shrunk: bool = False,
 ) -> FloatArray:
-    """Return the criterion for each point of a path; smaller is better.
+    r"""Return the criterion for each point of a path; smaller is better.
 
     Parameters
     ----------
@@ -108,6 +125,11 @@ def regression_criterion_values(
     weights
         Those of each term's observations as they were declared, for the number of observations;
         None takes those of the form.
+    shrunk
+        Whether coefficients that the ridge shrinks count less than one, so that ridges can be
+        compared: ``d`` is then :math:`\operatorname{tr}(H (H + R)^{-1})`, with the Hessian ``H`` of
+        the losses on the support and the ridge ``R`` (Hastie, Tibshirani and Friedman, The Elements
+        of Statistical Learning, 2009, equation 3.50).
 
     Notes
     -----
@@ -117,7 +139,8 @@ def regression_criterion_values(
     Raises
     ------
     ModelError
-        For an unknown criterion, and for losses that are no likelihoods (a hinge loss, say).
+        For an unknown criterion, for losses that are no likelihoods (a hinge loss, say), and where
+        losses without second derivatives would have to be ``shrunk``.
     """
     penalty = penalty_of(criterion, gamma)
     losses = [term.loss for term in form.terms]
@@ -128,6 +151,11 @@ def regression_criterion_values(
             f"{names} is not a likelihood, so {criterion} means nothing for it; use "
             "cross_validate(). A loss of your own that is one inherits "
             "sparsemodel.interfaces.Likelihood."
+        )
+    if shrunk and not form.traits.has_hessian:
+        raise ModelError(
+            f"{form.terms[0].loss.name} has no second derivatives, by which {criterion} compares "
+            "ridges; use cross_validate()."
         )
     y = np.concatenate([term.target for term in form.terms])
     c = _observations(form, weights)
@@ -141,12 +169,24 @@ def regression_criterion_values(
     for point in points:
         at = objective.point_from(point.x)
         k = form.sparsity.count(point.x)
-        d = int(np.count_nonzero(point.x[form.sparsity.counted])) + int(
-            np.prod(point.x[form.sparsity.free].shape)
-        )
+        d = _effective(objective, at) if shrunk else float(_estimated(form, point.x))
         fit = loss.minus_twice_log(max(_mean_loss(form, at.state, inside), least), y, c)
         out.append(fit + penalty(n, form.sparsity.units, k, d))
     return np.array(out)
+
+
+def _estimated(form: SparseRegression, x: FloatArray) -> int:
+    """Return the number of coefficients that are not zero, or always in."""
+    return int(np.count_nonzero(x[form.sparsity.counted])) + int(x[form.sparsity.free].size)
+
+
+def _effective(objective: RegressionObjective, at: Point) -> float:
+    """Return the effective number of coefficients."""
+    ridge = np.repeat(objective.form.ridge[at.support], at.x[0].size)
+    if not ridge.any():
+        return float(_estimated(objective.form, at.x))
+    hessian = objective.hessian(at, at.support)
+    return float(ridge.size - np.diag(np.linalg.pinv(hessian, hermitian=True)) @ ridge)
 
 
 def most_carried(form: SparseRegression, weights: Sequence[FloatArray] | None = None) -> int | None:

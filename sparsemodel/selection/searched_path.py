@@ -11,10 +11,18 @@ import numpy as np
 from sparsemodel.compiler import Facts, Reduced, backend_for, make_plan
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.driver import RunOptions, run
-from sparsemodel.interfaces import Cardinality, FloatArray, Form, Role, SparseRegression, Stop
+from sparsemodel.interfaces import (
+    Backend,
+    Cardinality,
+    FloatArray,
+    Form,
+    Role,
+    SparseRegression,
+    Stop,
+)
 from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
-from sparsemodel.selection.path import Followed, PathPoint
+from sparsemodel.selection.path import Followed, PathPoint, Search
 
 F = TypeVar("F", bound=Form)
 Thinning = Callable[[F, FloatArray], FloatArray]
@@ -36,9 +44,9 @@ def searched_path(
     form: F,
     ks: Sequence[int],
     facts: Callable[[F], FactSheet],
+    how: Search,
     *,
     thinned: Thinning[F] = largest_units,
-    sweeps: int = 1,
     limited: Callable[[int], F] | None = None,
 ) -> Followed:
     """Return a solution for every ``k``, and the passes over the data that they cost.
@@ -54,10 +62,10 @@ def searched_path(
         Sorted limits.
     facts
         What is known of the form with a limit.
+    how
+        Without a backend the roles decide what searches.
     thinned
         What is left of a solution for more units.
-    sweeps
-        How often improvements are carried down and up again.
     limited
         The form at each ``k``; by default ``form`` with that limit on all that is counted.
 
@@ -65,19 +73,21 @@ def searched_path(
     -----
     Two searches for each ``k``, and one or two more for each sweep.
     """
-    search = _Search(form, facts, thinned, limited or form.with_limit)
+    search = _Searches(form, facts, thinned, limited or form.with_limit, how.backend)
     points: list[PathPoint] = []
-    for k in ks:
+    for place, k in enumerate(ks):
         if points and search.ended:
             break
         tried = [search.found(k, None)]
         if points and not search.ended:
             tried.append(search.found(k, points[-1].x))
+        if place < len(how.near) and not search.ended:
+            tried.append(search.found(k, how.near[place].x))
         best = min(tried, key=lambda point: point.value)
         if points and search.ended and points[-1].value < best.value:
             break  # a search cut short, and worse than fewer units
         points.append(best)
-    for _ in range(sweeps):
+    for _ in range(how.sweeps):
         below = search.downwards(points)
         if not (below and search.upwards(points)):
             break
@@ -88,9 +98,8 @@ def limited_path(
     form: SparseRegression,
     ks: Sequence[int],
     along: Mapping[int, Cardinality] | None,
-    known: dict[Hashable, Any] | None = None,
-    *,
-    sweeps: int = 1,
+    how: Search,
+    known: dict[Hashable, Any],
 ) -> Followed:
     """Return a solution for every ``k``, by searches from neighbours.
 
@@ -104,18 +113,17 @@ def limited_path(
     known
         What was computed from the data alone.
     """
-    shared: dict[Hashable, Any] = {} if known is None else known
 
     def limited(k: int) -> SparseRegression:
         sparsity = _with_total(form.sparsity, k) if along is None else along[k]
         return replace(form, sparsity=sparsity)
 
     def facts(part: SparseRegression) -> Facts:
-        found = Facts(part, shared)
+        found = Facts(part, known)
         found.structure()
         return found
 
-    return searched_path(form, ks, facts, sweeps=sweeps, limited=limited)
+    return searched_path(form, ks, facts, how, limited=limited)
 
 
 def _with_total(sparsity: Cardinality, k: int) -> Cardinality:
@@ -125,7 +133,7 @@ def _with_total(sparsity: Cardinality, k: int) -> Cardinality:
     return replace(sparsity, k=min(k, most))
 
 
-class _Search(Generic[F]):
+class _Searches(Generic[F]):
     """The searches of one path, with the passes over the data that they have cost."""
 
     def __init__(
@@ -134,10 +142,11 @@ class _Search(Generic[F]):
         facts: Callable[[F], FactSheet],
         thinned: Thinning[F],
         limited: Callable[[int], F],
+        backend: str | Backend | None,
     ) -> None:
         self._limited, self._facts, self._thinned = limited, facts, thinned
         # One start for each k is enough: neighbours along the path are others.
-        self._backend = backend_for(Role.COMPARISON, form)
+        self._backend = backend_for(Role.COMPARISON, form) if backend is None else backend
         self.passes = 0.0
         self.stop = Stop.CONVERGED
 

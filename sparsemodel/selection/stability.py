@@ -9,10 +9,11 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.numeric import random_numbers, whole_number
 from sparsemodel.selection.folds import Observed, halves
+from sparsemodel.selection.path import Search
 
 
 def selection_frequencies(
-    observed: Observed, ks: Sequence[int], *, resamples: int = 50, seed: int = 0
+    observed: Observed, ks: Sequence[int], how: Search, *, resamples: int = 50, seed: int = 0
 ) -> FloatArray:
     """Return how often each coordinate is chosen for each k, shape ``(len(ks), p)``.
 
@@ -22,7 +23,7 @@ def selection_frequencies(
     resamples = whole_number(resamples, where="resamples", minimum=2)
     chosen: FloatArray = np.zeros(())
     for kept in halves(observed, resamples, random_numbers(seed)):
-        nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks)])
+        nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks, how)])
         chosen = chosen + (nonzero if nonzero.ndim == 2 else nonzero.any(axis=2))
     return chosen / resamples
 

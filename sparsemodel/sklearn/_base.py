@@ -184,6 +184,7 @@ class Options(SparseLinearModel):
     positive: bool = False
     groups: Any = None
     backend: Any = None
+    effort: str = "medium"
     time_limit: float | None = None
     certify: bool = False
     random_state: Any = None
@@ -197,7 +198,6 @@ class GivenK(Options):
     k: Any = 10
     _: KW_ONLY
     ridge: float = 1e-3
-    effort: str = "medium"
 
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         declared = self._declared(data)

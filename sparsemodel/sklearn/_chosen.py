@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import (
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
-from sparsemodel.selection import at_the_end, chosen_place, mean_over_folds
+from sparsemodel.selection import at_the_end, chosen_cell, mean_over_folds
 from sparsemodel.selection.criteria import copies
 from sparsemodel.sklearn._base import Data, Options
 from sparsemodel.sklearn._declared import Declared, candidates_of, predict_linear, splitter
@@ -47,7 +47,6 @@ class ChosenK(Options):
     cv: Any = None
     scoring: Any = None
     one_standard_error: bool = False
-    effort: str = "low"
     n_jobs: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -88,13 +87,19 @@ class ChosenK(Options):
         self.ridges_ = ridges_of(self.ridges)
         scores, shares = self._scores(data, scoring, ks)
         if self.ks is None:
-            more = between(ks, self._best(scores, shares, null=False)[0])
+            best = chosen_cell(-scores, one_standard_error=self.one_standard_error, shares=shares)
+            more = between(ks, best[0])
             if more.size:
                 found, _ = self._scores(data, scoring, more)
                 order = np.argsort(np.concatenate([ks, more]))
                 ks = np.concatenate([ks, more])[order]
                 scores = np.concatenate([scores, found], axis=1)[:, order]
-        place, column = self._best(scores, shares, null=bool(ks[0] == 0))
+        place, column = chosen_cell(
+            -scores,
+            one_standard_error=self.one_standard_error,
+            null=bool(ks[0] == 0),
+            shares=shares,
+        )
         self.ks_, self.k_ = ks, int(ks[place])
         self.ridge_ = float(self.ridges_[column])
         self.all_scores_ = scores
@@ -106,30 +111,18 @@ class ChosenK(Options):
 
     def _scores(self, data: Data, scoring: _Scoring, ks: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return scores of shape (folds, ks, ridges), and the share of each fold."""
-        seed = self._seed()
         work = (
-            delayed(_fold)(self, data, scoring, ks, seed, train, test)
-            for train, test in scoring.folds
+            delayed(_fold)(self, data, scoring, ks, train, test) for train, test in scoring.folds
         )
         scored = Parallel(n_jobs=self.n_jobs)(work)
         shares = np.array([share for _, share in scored])
         return np.array([scores for scores, _ in scored]), shares / shares.sum()
 
-    def _best(self, scores: FloatArray, shares: FloatArray, null: bool) -> tuple[int, int]:
-        """Return the places of the chosen k and ridge; few features and much ridge are simple."""
-        flat = -scores[:, :, ::-1].reshape(scores.shape[0], -1)
-        place = chosen_place(
-            flat, one_standard_error=self.one_standard_error, null=null, shares=shares
-        )
-        row, column = divmod(place, scores.shape[2])
-        return row, scores.shape[2] - 1 - column
-
     def _solved(self, data: Data) -> tuple[Declared, Any]:
-        """Solve on all samples as it is done in the folds: along k up to the chosen one."""
-        declared, seed = self._declared(data), self._seed()
-        for k in self.ks_[self.ks_ <= self.k_]:
-            solution = declared.solve(int(k), self.ridge_, seed=seed, warm=True)
-        return declared, solution
+        """Solve on all samples as it is done in the folds: along k, and along the ridges."""
+        declared = self._declared(data)
+        path = declared.path(self.ks_, self.ridges_[self.ridges_ <= self.ridge_])
+        return declared, declared.solve(self.k_, self.ridge_, seed=self._seed(), start=path)
 
     # ---- splitting and routing ---------------------------------------------------------------
 
@@ -181,7 +174,6 @@ def _fold(
     data: Data,
     scoring: _Scoring,
     ks: IntArray,
-    seed: int,
     train: Any,
     test: Any,
 ) -> tuple[FloatArray, float]:
@@ -195,18 +187,16 @@ def _fold(
     target = model._targets(data.target[test], data.outputs)
     params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
     scores = np.empty((ks.size, model.ridges_.size))
-    columns = list(range(model.ridges_.size))
+    path = declared.path(ks, model.ridges_)
     for row, k in enumerate(ks):
-        for column in columns:
-            declared.solve(int(k), float(model.ridges_[column]), seed=seed, warm=True)
-            found = declared.coefficients()
+        for column, ridge in enumerate(model.ridges_):
+            found = declared.coefficients_at(path, int(k), float(ridge))
             if scoring.scorer is None:
                 u = predict_linear(held_out, *found)
                 scores[row, column] = -float(model._loss().total(u, target, c))
             else:
                 fitted._take(found, data.outputs)
                 scores[row, column] = float(scoring.scorer(fitted, held_out, y, **params))
-        columns.reverse()  # the neighbour of the last ridge for more features is itself
     return scores, share
 
 

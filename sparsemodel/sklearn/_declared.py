@@ -11,7 +11,16 @@ from sklearn.utils import check_random_state
 from sparsemodel.compiler import checked_effort
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.modelling import Parameter, Problem, Variable, card, loss_term, minimize, ridge
+from sparsemodel.modelling import (
+    Parameter,
+    Path,
+    Problem,
+    Variable,
+    card,
+    loss_term,
+    minimize,
+    ridge,
+)
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 
@@ -45,26 +54,53 @@ class Declared:
         self._units = p if model.groups is None else len(np.unique(np.asarray(model.groups)))
         self.problem = Problem(minimize(loss + ridge(self._w, self._ridge * scales)), constraints)
 
-    def solve(self, k: Any, lam: Any, *, seed: int, warm: bool = False) -> Any:
-        """Solve for ``k`` and the ridge ``lam``, from the last solution if warm."""
+    def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
+        """Solve for ``k`` and the ridge ``lam``, or finish the solution of a path for them."""
         # More than there are features is no constraint, which is what a grid of k would mean.
         self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self._units)
         self._ridge.value = ridge_weight(lam)
         model = self._model
         return self.problem.solve(
             model.backend,
-            start="value" if warm and self.problem.value is not None else None,
-            effort=checked_effort(model.effort),
+            start=None if start is None else self._start(start, int(k), lam),
+            effort=checked_effort(model.effort) if start is None else "low",
             seed=seed,
             time_limit=model.time_limit,
             verbose=bool(model.verbose),
         )
 
+    def path(self, ks: IntArray, ridges: FloatArray) -> Path:
+        """Return the solutions for all ``ks`` there are and all ``ridges``."""
+        self._ridge.value = 1.0
+        model = self._model
+        return self.problem.path(
+            self._k,
+            np.unique(np.minimum(ks, self._units)),
+            ridges=ridges,
+            effort=checked_effort(model.effort),
+            backend=model.backend,
+            time_limit=model.time_limit,
+        )
+
+    def coefficients_at(self, path: Path, k: int, ridge: float) -> tuple[FloatArray, Any]:
+        """Return the coefficients of a point of a path, with as many features as there are."""
+        reached = path.k[path.k <= min(k, self._units)]  # time may have ended it before
+        values = path.at(int(reached[-1] if reached.size else path.k[0]), ridge).values
+        return self._shaped(values["coef"], values.get("intercept"))
+
+    def _start(self, path: Path, k: int, ridge: float) -> dict[Variable, Any]:
+        coef, intercept = self.coefficients_at(path, k, ridge)
+        start: dict[Variable, Any] = {self._w: coef.T}
+        return start | {self._c: intercept} if self._intercept else start
+
     def coefficients(self) -> tuple[FloatArray, Any]:
         """Return ``(coef, intercept)``, with one row per output where there are several."""
-        coef = np.ascontiguousarray(self._w.value.T)
+        return self._shaped(self._w.value, self._c.value)
+
+    def _shaped(self, coef: FloatArray, intercept: Any) -> tuple[FloatArray, Any]:
+        coef = np.ascontiguousarray(coef.T)
         if self._intercept:
-            return coef, self._c.value
+            return coef, intercept
         return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
 
 

@@ -32,10 +32,10 @@ _OPTIONS = """\
         A label per feature; features with one label are selected together and count once.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
-    effort : {{"low", "medium", "high"}}, default="{effort}"
-        How long the search goes on in vain{where}.
+    effort : {{"low", "medium", "high"}}, default="medium"
+        How long {search}.
     time_limit : float, default=None
-        Seconds after which the best model so far is taken.
+        Seconds after which {ending}.
     certify : bool, default=False
         Compute ``certificate_`` when fitting.
     random_state : int, RandomState instance or None, default=None
@@ -70,10 +70,14 @@ CLASS_WEIGHT = """\
         class the same total.
 """
 
-_GIVEN = _OPTIONS.format(effort="medium", where="", seeds="Of backends that draw random numbers")
+_GIVEN = _OPTIONS.format(
+    search="the search goes on in vain",
+    ending="the best model so far is taken",
+    seeds="Of backends that draw random numbers",
+)
 _CHOSEN = _OPTIONS.format(
-    effort="low",
-    where=", in the folds and in the fit alike",
+    search="each ``k`` is searched on its own, as of ``Problem.path``, in the folds and in the fit",
+    ending="a fold, or the fit, takes the largest model so far for every larger ``k``",
     seeds="Of the folds, and of backends that draw random numbers",
 )
 

@@ -21,7 +21,7 @@ from sparsemodel.modelling import (
     offdiag,
 )
 from sparsemodel.modelling.expressions.values import cardinality_bound
-from sparsemodel.selection import chosen_place
+from sparsemodel.selection import chosen_cell
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
 
 if TYPE_CHECKING:
@@ -302,8 +302,8 @@ class SparsePrecisionCV(SparsePrecision):
             for train, test in splitter(self.cv, self._seed()).split(X)
         )
         scores = self.scores_ = np.array(Parallel(n_jobs=self.n_jobs)(work))
-        chosen = chosen_place(
-            -scores,
+        chosen, _ = chosen_cell(
+            -scores[:, :, np.newaxis],
             one_standard_error=self.one_standard_error,
             null=bool(self.candidates_[0] == 0),
         )

@@ -58,6 +58,20 @@ def test_path_is_that_of_the_language(X: np.ndarray, capsys: pytest.CaptureFixtu
     assert [int(row["k"]) for row in rows if row["chosen"] == "1"] == [found["chosen"]["k"]]
 
 
+def test_path_over_ridges(X: np.ndarray, capsys: pytest.CaptureFixture) -> None:
+    line = "path data.csv --target y --ks 0:2 --ridges 1,0.01 --select bic"
+    assert main([*line.split(), "--json", "--table", "r.csv"]) == Exit.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["ridges"] == [0.01, 1.0]
+    assert np.shape(found["objective"]) == np.shape(found["scores"]) == (3, 2)
+    assert found["chosen"]["ridge"] == found["ridges"][int(np.argmin(found["scores"])) % 2]
+    rows = Path("r.csv").read_text().splitlines()
+    assert rows[0] == "k,ridge,objective,score,chosen,support"
+    assert sum(row.split(",")[4] == "1" for row in rows[1:]) == 1
+    assert main(line.split()) == Exit.OK
+    assert "bic, ridge 0.01" in capsys.readouterr().out
+
+
 def test_path_by_cross_validation(X: np.ndarray, capsys: pytest.CaptureFixture) -> None:
     line = "path data.csv --target y"
     assert main([*line.split(), "--ks", "1,2,3", "--select", "cv", "--folds", "3"]) == 0

@@ -48,6 +48,91 @@ def test_paths_are_as_good_as_the_best_supports(name: str) -> None:
     assert all(len(support) <= k for k, support in zip(path.k, path.support, strict=True))
 
 
+RIDGES = [0.0, 0.05, 1.0]
+
+
+def ridged() -> tuple[sm.Problem, sm.Variable]:
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    goal = sm.minimize(sm.squared_loss(A @ w + c, B) + sm.ridge(w, 1.0))
+    return sm.Problem(goal, sm.card(w) <= 2), w
+
+
+def test_k_and_ridge_together_are_the_best_of_every_pair() -> None:
+    path = ridged()[0].path(range(4), ridges=RIDGES)
+    assert path.objective.shape == (4, 3)
+    for j, lam in enumerate(RIDGES):
+        for i, k in enumerate(path.k):
+            w, c = sm.Variable(P), sm.Variable()
+            goal = sm.minimize(sm.squared_loss(A @ w + c, B) + sm.ridge(w, lam))
+            best = sm.Problem(goal, sm.card(w) <= int(k)).solve("exhaustive")
+            assert path.objective[i, j] == pytest.approx(best.value, rel=1e-9)
+            assert list(path.support[i][j]) == list(best.support)
+    assert str(path).count("\n") == 7
+    assert "ridge 0.05" in str(path)
+    assert path.at(2, 0.05).ridge == 0.05
+
+
+def test_criteria_between_ridges_count_what_the_ridge_leaves() -> None:
+    path = ridged()[0].path(range(P + 1), ridges=RIDGES)
+    chosen = path.select("bic")
+    X = np.column_stack([A, np.ones(N)])
+    for i, j in np.ndindex(P + 1, 3):
+        point = path.at(int(path.k[i]), RIDGES[j])
+        here = [*point.support, P]
+        gram = X[:, here].T @ X[:, here] / N
+        lam = np.diag([RIDGES[j]] * int(path.k[i]) + [0.0])
+        d = np.trace(gram @ np.linalg.inv(gram + lam))
+        x = np.append(point.values["w"], point.values["c"])
+        bic = N * np.log(np.mean(np.square(B - X @ x) / 2.0)) + d * np.log(N)
+        assert chosen.scores[i, j] == pytest.approx(bic, rel=1e-9)
+    place = np.unravel_index(np.argmin(chosen.scores), chosen.scores.shape)
+    assert (chosen.k, chosen.ridge) == (path.k[place[0]], RIDGES[place[1]])
+
+
+def test_cross_validation_chooses_the_ridge_too() -> None:
+    folds = np.arange(N) % 3
+    problem = ridged()[0]
+    path = problem.path([0, 2, P], ridges=RIDGES)
+    found = path.cross_validation(folds=folds)
+    alone = problem.path([0, 2, P]).cross_validation(folds=folds)  # a ridge of 1
+    np.testing.assert_allclose(found.losses[:, :, 2], alone.losses, rtol=1e-9)
+    chosen = path.cross_validate(folds=folds)
+    assert chosen.scores[found.place] == found.mean.min()
+    assert chosen.ridge == RIDGES[found.place[1]]
+
+
+def test_three_ridges_cost_at_most_three_paths() -> None:
+    problem = ridged()[0]
+    single = problem.path(range(P + 1))
+    assert problem.path(range(P + 1), ridges=[0.01, 0.1, 1.0]).passes <= 3.0 * single.passes
+
+
+def test_losses_with_kinks_follow_ridges() -> None:
+    w = sm.Variable(P, name="w")
+    goal = sm.minimize(sm.hinge_loss(A @ w, Y) + sm.ridge(w, 1.0))
+    path = sm.Problem(goal, sm.card(w) <= 3).path([1, 3], ridges=[0.01, 0.5])
+    for j, lam in enumerate([0.01, 0.5]):
+        v = sm.Variable(P)
+        other = sm.minimize(sm.hinge_loss(A @ v, Y) + sm.ridge(v, lam))
+        best = sm.Problem(other, sm.card(v) <= 3).solve("exhaustive").value
+        assert path.objective[1, j] == pytest.approx(best, rel=0.02)
+    with pytest.raises(sm.ModelError, match="not a likelihood"):
+        path.select()
+
+
+def test_ridges_that_mean_nothing() -> None:
+    problem, w = ridged()
+    with pytest.raises(sm.ModelError, match=r"from 0 on"):
+        problem.path([1], ridges=[-1.0])
+    with pytest.raises(sm.ModelError, match=r"ridge = 3 is not on the path"):
+        problem.path([1], ridges=[1.0]).at(1, 3)
+    with pytest.raises(sm.ModelError, match=r"k = 2 is not on the path"):
+        problem.path([1]).at(2)
+    plain = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 2)
+    with pytest.raises(sm.ModelError, match=r"add sm\.ridge\(w, 1\.0\)"):
+        plain.path([1], ridges=[1.0])
+
+
 def test_values_are_those_of_the_supports() -> None:
     w = sm.Variable(P, name="w")
     goal, _ = PROBLEMS["absolute"](w)

@@ -37,7 +37,7 @@ def test_the_objective_never_rises_and_is_that_of_the_matrix(seed: int) -> None:
     assert path.unit == "edges"
     assert np.all(np.diff(path.objective) <= 1e-9)
     for place, edges in enumerate(path.k):
-        chosen = path._chosen(place, "hand", path.objective)
+        chosen = path.at(int(path.k[place]))
         omega = chosen.values["Omega"]
         assert np.count_nonzero(np.triu(omega, 1)) <= edges
         value = np.sum(S * omega) - np.linalg.slogdet(omega)[1]
@@ -160,7 +160,7 @@ def test_required_edges_and_bounds_stay() -> None:
     path = problem.path(k, [0, 5, 12])
     assert np.all(np.diff(path.objective) <= 1e-9)
     for place in range(3):
-        W = path._chosen(place, "hand", path.objective).values["Omega"]
+        W = path.at(int(path.k[place])).values["Omega"]
         assert W[0, 9] != 0.0
         assert W[0, 1] == 0.0
         assert np.linalg.eigvalsh(W)[-1] <= 4.0 * (1.0 + 1e-9)

@@ -80,7 +80,7 @@ def test_cross_validation_by_hand(name: str) -> None:
         inside, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         part, _ = path_of(loss, inside, target)  # never sees the rows that are left out
         for column, k in enumerate(KS):
-            at = part._chosen(column, "hand", np.zeros(1))
+            at = part.at(int(part.k[column]))
             assert at.k == k
             expected = mean_loss(name, predictions(at, out), target[out])
             assert found.losses[fold, column] == pytest.approx(expected, rel=1e-6)
@@ -109,7 +109,7 @@ def test_terms_of_one_row_are_in_every_fit_and_in_no_held_out_loss(kind: str) ->
         part = problem(np.flatnonzero(folds != fold)).path(KS)
         out = folds == fold
         for column in range(len(KS)):
-            w = part._chosen(column, "hand", np.zeros(1)).values["w"]
+            w = part.at(int(part.k[column])).values["w"]
             expected = mean_loss("squared", A[out] @ w, B[out])
             assert found.losses[fold, column] == pytest.approx(expected, rel=1e-6)
     assert path.cross_validate(folds=3).k in KS

@@ -12,7 +12,7 @@ from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
 
-from sparsemodel.selection import chosen_place
+from sparsemodel.selection import chosen_cell
 from sparsemodel.sklearn import (
     SparseLinearRegression,
     SparseLinearRegressionCV,
@@ -69,8 +69,9 @@ def test_a_weak_signal_is_shrunk_and_a_strong_one_is_not() -> None:
 
 def test_pure_noise_chooses_nothing() -> None:
     losses = np.array([[1.0, 0.95, 1.2], [1.0, 1.04, 1.1], [1.0, 0.98, 1.3]])
-    assert chosen_place(losses, one_standard_error=False) == 1
-    assert chosen_place(losses, one_standard_error=False, null=True) == 0
+    cells = losses[:, :, np.newaxis]
+    assert chosen_cell(cells, one_standard_error=False) == (1, 0)
+    assert chosen_cell(cells, one_standard_error=False, null=True) == (0, 0)
     chosen = []
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any, cast, final
+
+import numpy as np
 
 from sparsemodel._version import __version__
 from sparsemodel.cli.declaring import flag, option, part, positional
@@ -24,6 +26,7 @@ from sparsemodel.cli.options import (
     ks_of,
     output_file,
     positive,
+    ridges_of,
 )
 from sparsemodel.cli.printing import cell, noted, table
 from sparsemodel.cli.records import plain_coefficients
@@ -42,6 +45,7 @@ examples:
   sparsemodel path houses.csv --target price --ks 1:20
   sparsemodel path genes.csv --target type --loss logistic --ks 1:30 --select cv
   sparsemodel path houses.csv --target price --ks 1,2,4,8,16 --table path.csv
+  sparsemodel path houses.csv --target price --ks 0:10 --ridges 0.001,0.1,1 --select cv
 
 KS is a range with both ends (1:20), a range with a step (0:50:5), or a list (1,2,4,8).
 """
@@ -55,6 +59,11 @@ class Choice:
     """Which k are tried, and how one is chosen."""
 
     ks: list[int] | None = option("the values of k, see below", metavar="KS", kind=ks_of)
+    ridges: list[float] | None = option(
+        "choose among these ridges, too, for example 0.001,0.1,1 (in place of --ridge)",
+        metavar="LAMBDAS",
+        kind=ridges_of,
+    )
     effort: Effort = effort_option()
     time_limit: float | None = option(
         "end the path with the k done by then", metavar="SECONDS", kind=positive
@@ -104,8 +113,11 @@ def run(options: Options) -> int:
     table_file = OutputFile("--table", output.table, (".csv",))
     check_outputs((table_file,), overwrite=output.overwrite, data=options.data)
     data = options.file.read(options.data, options.columns)
-    declared = declare(data, options.model, choice.ks[-1])
-    path = declared.problem.path(choice.ks, effort=choice.effort, time_limit=choice.time_limit)
+    model = options.model if choice.ridges is None else replace(options.model, ridge=1.0)
+    declared = declare(data, model, choice.ks[-1])
+    path = declared.problem.path(
+        choice.ks, ridges=choice.ridges, effort=choice.effort, time_limit=choice.time_limit
+    )
     form = cast("SparseRegression", declared.problem.form)
     rule = choice.select or ("ebic" if form.traits.likelihood else "cv")
     with noted() as notes:
@@ -148,6 +160,13 @@ def _steps(path: Any) -> list[tuple[list[str], list[str]]]:
 
 
 def _as_text(path: Any, chosen: Any) -> str:
+    if path.ridges is not None:
+        header = ("", "k", *(f"{chosen.chosen_by}, ridge {ridge:g}" for ridge in path.ridges))
+        lines = [
+            (">" if k == chosen.k else "", str(k), *(f"{score:.6g}" for score in scores))
+            for k, scores in zip(path.k.tolist(), chosen.scores.tolist(), strict=True)
+        ]
+        return table([header, *lines])
     rows = [("", "k", "objective", chosen.chosen_by, "what changes")]
     for place, (new, gone) in enumerate(_steps(path)):
         mark = ">" if int(path.k[place]) == chosen.k else ""
@@ -168,12 +187,18 @@ def _as_text(path: Any, chosen: Any) -> str:
 def _as_csv(path: Any, chosen: Any) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["k", "objective", "score", "chosen", "support"])
-    for place, support in enumerate(path.support):
-        k = int(path.k[place])
-        names = " ".join(str(name) for name in support)
-        row = [k, repr(float(path.objective[place])), repr(float(chosen.scores[place]))]
-        writer.writerow([*row, int(k == chosen.k), cell(names)])
+    several = path.ridges is not None
+    header = ["k", *(["ridge"] if several else []), "objective", "score", "chosen", "support"]
+    writer.writerow(header)
+    for place, k in enumerate(path.k.tolist()):
+        for column, ridge in enumerate(path.ridges.tolist() if several else [None]):
+            at = (place, column) if several else place
+            support = path.support[place][column] if several else path.support[place]
+            names = " ".join(str(name) for name in support)
+            row = [k, *([repr(ridge)] if several else [])]
+            row += [repr(float(path.objective[at])), repr(float(chosen.scores[at]))]
+            taken = k == chosen.k and ridge == chosen.ridge
+            writer.writerow([*row, int(taken), cell(names)])
     return text.getvalue()
 
 
@@ -183,20 +208,29 @@ def _record(classes: tuple[str, ...], path: Any, chosen: Any, notes: list[str]) 
         "version": __version__,
         "classes": list(classes),
         "k": [int(k) for k in path.k],
-        "objective": [float(v) for v in path.objective],
-        "support": [[str(name) for name in support] for support in path.support],
+        **({} if path.ridges is None else {"ridges": path.ridges.tolist()}),
+        "objective": path.objective.tolist(),
+        "support": [_names(support) for support in path.support],
         "passes": float(path.passes),
         "stop": path.stop.value,
         "rule": chosen.chosen_by,
         "notes": notes,
-        "scores": [float(v) for v in chosen.scores],
+        "scores": chosen.scores.tolist(),
         "chosen": {
             "k": chosen.k,
+            **({} if chosen.ridge is None else {"ridge": chosen.ridge}),
             "objective": float(chosen.value),
             "support": [str(name) for name in chosen.support],
             "coefficients": plain_coefficients(chosen.coefficients),
         },
     }
+
+
+def _names(support: Any) -> Any:
+    """Return names of a support as texts, or of the supports of several ridges."""
+    if isinstance(support, list) and any(np.ndim(one) for one in support):
+        return [_names(one) for one in support]
+    return [str(name) for name in support]
 
 
 __all__ = ["Options", "run"]

@@ -27,7 +27,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.numerics import minimise_restricted
-from sparsemodel.selection import Followed, Observed, PathPoint, searched_path
+from sparsemodel.selection import Followed, Observed, PathPoint, Search, searched_path
 
 if TYPE_CHECKING:
     from sparsemodel.certificates.theory import Theory
@@ -175,16 +175,26 @@ class CompiledProblem(ABC):
             "out, and end the values where they would hold."
         )
 
-    def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
+    def with_ridge(self, factor: float) -> CompiledProblem:
+        """Return the problem with its ridge multiplied by a number."""
+        raise ModelError(f"ridges= is for regressions, not for {self.form.kind}.")
+
+    def path(self, ks: Sequence[int], how: Search) -> Followed:
         """Return the solutions for each of the sorted ``ks``, by searches from neighbours."""
-        return searched_path(self.form, ks, lambda _: self.facts(), sweeps=sweeps)
+        return searched_path(self.form, ks, lambda _: self.facts(), how)
 
     def scores(
-        self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
+        self,
+        points: Sequence[PathPoint],
+        criterion: str,
+        gamma: float | None = None,
+        *,
+        shrunk: bool = False,
     ) -> FloatArray:
         """Return an information criterion for each point of a path; smaller is better.
 
-        ``gamma`` is that of EBIC; None is what is usual for the form.
+        ``gamma`` is that of EBIC; None is what is usual for the form. With ``shrunk`` coefficients
+        that a ridge shrinks count less than those that it does not.
         """
         raise ModelError(f"There are no information criteria for {self.form.kind}.")
 

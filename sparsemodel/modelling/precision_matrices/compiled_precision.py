@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.compiler import Effort, VariableSpec
+from sparsemodel.compiler import VariableSpec
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.precision_layout import PrecisionLayout, precision_facts
 from sparsemodel.driver import Outcome
@@ -51,6 +51,7 @@ from sparsemodel.selection import (
     Observed,
     PathPoint,
     PrecisionObservations,
+    Search,
     precision_criterion_values,
     solve_precision_path,
 )
@@ -174,11 +175,16 @@ class CompiledPrecision(CompiledProblem):
             progress=lambda at: show(at.value, at.bound, at.nodes, at.open),
         )
 
-    def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
-        return solve_precision_path(self.form, ks, sweeps=sweeps)
+    def path(self, ks: Sequence[int], how: Search) -> Followed:
+        return solve_precision_path(self.form, ks, how)
 
     def scores(
-        self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
+        self,
+        points: Sequence[PathPoint],
+        criterion: str,
+        gamma: float | None = None,
+        *,
+        shrunk: bool = False,
     ) -> FloatArray:
         return precision_criterion_values(
             self.form,

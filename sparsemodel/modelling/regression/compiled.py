@@ -40,11 +40,11 @@ from sparsemodel.selection import (
     Observed,
     PathPoint,
     RegressionObservations,
+    Search,
     charged,
     limited_path,
     most_carried,
     regression_criterion_values,
-    searched_further,
     solve_path,
     valued,
 )
@@ -214,19 +214,39 @@ class Compiled(CompiledProblem):
     def limited(self, by: Mapping[int, Cardinality]) -> Compiled:
         return replace(self, along=by)
 
-    def path(self, ks: Sequence[int], *, sweeps: int, effort: Effort = "medium") -> Followed:
+    def with_ridge(self, factor: float) -> Compiled:
+        if not np.any(self.form.ridge[self.form.sparsity.counted] > 0.0):
+            raise ModelError(
+                "ridges= multiplies the declared ridge, and none is declared; add "
+                "sm.ridge(w, 1.0) to the objective."
+            )
+        form = replace(self.form, ridge=factor * self.form.ridge)
+        return replace(self, form=form, _facts=None, _reduced=None, certified=None)
+
+    def path(self, ks: Sequence[int], how: Search) -> Followed:
         if self.along is not None or self.form.sparsity.limits:
-            return limited_path(self.form, ks, self.along, self._known, sweeps=sweeps)
+            return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()
-        found = solve_path(self.form, reduced, ks, sweeps=sweeps)
-        further = searched_further(found, reduced, facts, effort=effort)
-        return charged(valued(self.form, reduced, further), self.form.sparsity)
+        found = solve_path(self.form, reduced, facts, ks, how)
+        if how.backend is None:  # else the points are of the unreduced form
+            found = valued(self.form, reduced, found)
+        return charged(found, self.form.sparsity)
 
     def scores(
-        self, points: Sequence[PathPoint], criterion: str, gamma: float | None = None
+        self,
+        points: Sequence[PathPoint],
+        criterion: str,
+        gamma: float | None = None,
+        *,
+        shrunk: bool = False,
     ) -> FloatArray:
         return regression_criterion_values(
-            self.form, points, criterion, gamma=gamma, weights=self._declared_weights()
+            self.form,
+            points,
+            criterion,
+            gamma=gamma,
+            weights=self._declared_weights(),
+            shrunk=shrunk,
         )
 
     def most_carried(self) -> int | None:
@@ -243,7 +263,7 @@ class Compiled(CompiledProblem):
         ]
 
     def observed(self) -> Observed:
-        return RegressionObservations(self.form, self.along)
+        return RegressionObservations(self.form, self._known, self.along)
 
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.

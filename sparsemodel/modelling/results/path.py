@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.documents import as_notebook
+from sparsemodel.documents import Document, as_notebook, as_text
 from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
@@ -19,12 +20,14 @@ from sparsemodel.interfaces import (
     Stop,
 )
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.values import whole_number
+from sparsemodel.modelling.expressions.values import real_array, whole_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.shown import path_document
+from sparsemodel.numerics.budget import budget, ending_by
 from sparsemodel.selection import (
     CrossValidation,
     Followed,
+    Search,
     at_the_end,
     best_carried,
     cross_validate,
@@ -49,25 +52,31 @@ class PathSolution:
     """Each variable's value by its label."""
     chosen_by: str
     scores: FloatArray
-    """The rule's score for every k of the path; smaller is better."""
+    """The rule's score for every k of the path (and every ridge); smaller is better."""
+    ridge: float | None = None
+    """The chosen one of ``ridges=``."""
 
     def __str__(self) -> str:
-        return f"k = {self.k} by {self.chosen_by}: objective {self.value:.8g}"
+        ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
+        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}"
 
 
 @final
 class Path:
-    """Solutions for a range of k; made by :meth:`Problem.path`.
+    """Solutions for a range of k, and of ridges; made by :meth:`Problem.path`.
 
     Attributes
     ----------
     k
         The values, sorted.
+    ridges
+        What the declared ridge is multiplied by, sorted; None where it is taken as it is.
     objective
-        The objective at each; it never rises.
+        The objective at each ``k``, shape ``(len(k),)``; it never rises. With ``ridges`` the shape
+        is ``(len(k), len(ridges))``.
     support
         The support at each: names, or indices if unnamed; pairs for the edges of a precision
-        matrix.
+        matrix. With ``ridges`` a list of them, one for each ridge, at every ``k``.
     passes
         What the path cost, in passes over the data.
     stop
@@ -79,19 +88,28 @@ class Path:
 
     def __init__(
         self,
-        compiled: CompiledProblem,
-        followed: Followed,
+        compiled: Sequence[CompiledProblem],
+        followed: Sequence[Followed],
+        how: Search,
+        ridges: FloatArray | None = None,
         parameter: Parameter | None = None,
     ) -> None:
-        points = followed.points
-        self._compiled = compiled
-        self._points = tuple(points)
-        self.parameter = parameter
-        self.passes: float = followed.passes
-        self.stop: Stop = followed.stop
-        self.k: IntArray = np.array([point.k for point in points])
-        self.objective: FloatArray = np.array([point.value for point in points])
-        self.support: list[Any] = [compiled.answer(point.x).support for point in points]
+        # Time may have ended before all k were there for the last ridges.
+        self._points = list(zip(*(one.points for one in followed), strict=ridges is None))
+        self._problems, self._how = compiled, how
+        self._compiled = compiled[0]
+        self.ridges, self.parameter = ridges, parameter
+        self.passes: float = sum(one.passes for one in followed)
+        self.stop: Stop = max((one.stop for one in followed), key=lambda stop: stop.requested)
+        self.k: IntArray = np.array([row[0].k for row in self._points])
+        self.objective: FloatArray = self._shaped([[p.value for p in row] for row in self._points])
+        supports = [[self._compiled.answer(p.x).support for p in row] for row in self._points]
+        self.support: list[Any] = [row[0] for row in supports] if ridges is None else supports
+
+    def _shaped(self, values: Any) -> FloatArray:
+        """Return what there is for each k and ridge, without the axis of ridges if none vary."""
+        found = np.asarray(values, dtype=np.float64)
+        return found[..., 0] if self.ridges is None else found
 
     @property
     def unit(self) -> str:
@@ -103,17 +121,52 @@ class Path:
 
     def __repr__(self) -> str:
         early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
+        along = (
+            "" if self.ridges is None else f"ridges {', '.join(f'{r:g}' for r in self.ridges)}, "
+        )
         return (
-            f"Path(k = {self.k[0]} .. {self.k[-1]}, objective {self.objective[0]:.6g} .. "
-            f"{self.objective[-1]:.6g}{early})"
+            f"Path(k = {self.k[0]} .. {self.k[-1]}, {along}objective {self.objective.max():.6g} .. "
+            f"{self.objective.min():.6g}{early})"
         )
 
+    def document(self) -> Document:
+        """Return the objectives as a table: a row for each k, a column for each ridge."""
+        return path_document(self.k.tolist(), self.ridges, self.objective, self.support)
+
+    def __str__(self) -> str:
+        return as_text(self.document())
+
     def _repr_html_(self) -> str:
-        return as_notebook(path_document(self.k.tolist(), self.objective.tolist(), self.support))
+        return as_notebook(self.document())
+
+    def at(self, k: int, ridge: float | None = None) -> PathSolution:
+        """Return the solution for a ``k`` of the path, and one of its ridges.
+
+        Raises
+        ------
+        ModelError
+            When they are not on the path.
+        """
+        rows = np.flatnonzero(self.k == k)
+        if not rows.size:
+            raise ModelError(f"k = {k!r} is not on the path, whose k are {self.k.tolist()}.")
+        column = 0
+        if self.ridges is not None:
+            columns = np.flatnonzero(self.ridges == ridge)
+            if not columns.size:
+                raise ModelError(
+                    f"ridge = {ridge!r} is not on the path, whose ridges are "
+                    f"{self.ridges.tolist()}."
+                )
+            column = int(columns[0])
+        elif ridge is not None:
+            raise ModelError("This path has one ridge, the declared one; leave ridge= out.")
+        scores = self.objective if self.ridges is None else self.objective[:, [column]]
+        return self._chosen((int(rows[0]), column), "hand", scores)
 
     @small_work()
     def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
-        """Return the solution that minimises an information criterion.
+        r"""Return the solution that minimises an information criterion.
 
         Of a regression it is chosen among the ``k`` that the observations carry, at most
         ``n / (log p log log n)`` (:func:`sparsemodel.selection.criteria.carried`): beyond, where
@@ -133,13 +186,24 @@ class Path:
         ------
         ModelError
             For losses that are no likelihoods; use :meth:`cross_validate` for them. For a
-            covariance matrix whose number of observations is not known.
+            covariance matrix whose number of observations is not known. For losses without second
+            derivatives where there are several ridges.
+
+        Notes
+        -----
+        Between ridges, coefficients count as much as the ridge leaves of them:
+        :math:`d = \operatorname{tr}(H (H + R)^{-1})`, see
+        :func:`sparsemodel.selection.regression_criterion_values`.
         """
-        scores = self._compiled.scores(self._points, criterion, gamma)
+        columns = [
+            problem.scores(points, criterion, gamma, shrunk=self.ridges is not None)
+            for problem, points in zip(self._problems, zip(*self._points, strict=True), strict=True)
+        ]
+        scores = np.stack(columns, axis=1)
         most = self._compiled.most_carried()
         place = best_carried(scores, self.k.tolist(), most)
-        self._warn_at_the_end(place, criterion, most)
-        return self._chosen(place, criterion, scores)
+        self._warn_at_the_end(place[0], criterion, most)
+        return self._chosen(place, criterion, self._shaped(scores))
 
     @small_work()
     def cross_validate(
@@ -158,31 +222,35 @@ class Path:
             How many, or an array with the fold of each observation.
         """
         found = self.cross_validation(folds=folds, one_standard_error=one_standard_error, seed=seed)
-        place = int(np.flatnonzero(self.k == found.k)[0])
         rule = "cross-validation" + (" (one standard error)" if one_standard_error else "")
-        self._warn_at_the_end(place, "cross-validation", None)
-        return self._chosen(place, rule, found.mean)
+        self._warn_at_the_end(found.place[0], "cross-validation", None)
+        return self._chosen(found.place, rule, found.mean)
 
     def cross_validation(
         self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
     ) -> CrossValidation:
         """Return the held-out losses behind :meth:`cross_validate`."""
-        return cross_validate(
-            self._compiled.observed(),
+        found = cross_validate(
+            [problem.observed() for problem in self._problems],
             self.k.tolist(),
+            self._how,
             folds=folds,
             one_standard_error=one_standard_error,
             seed=seed,
         )
+        return replace(found, losses=self._shaped(found.losses))
 
     @small_work()
     def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
         """Return how often each coordinate is chosen for each k on random halves of the data.
 
-        Shape ``(len(path), p)``, for the problem's coordinates in order.
+        Shape ``(len(path), p)``, for the problem's coordinates in order; with ``ridges`` for the
+        smallest of them.
         """
         observed = self._compiled.observed()
-        return selection_frequencies(observed, self.k.tolist(), resamples=resamples, seed=seed)
+        return selection_frequencies(
+            observed, self.k.tolist(), self._how, resamples=resamples, seed=seed
+        )
 
     def _warn_at_the_end(self, place: int, by: str, most: int | None) -> None:
         sparsity = self._compiled.form.cardinality
@@ -191,8 +259,9 @@ class Path:
         if said is not None and not self.stop.requested:
             warnings.warn(said, stacklevel=3)
 
-    def _chosen(self, place: int, rule: str, scores: FloatArray) -> PathSolution:
-        point = self._points[place]
+    def _chosen(self, place: tuple[int, int], rule: str, scores: FloatArray) -> PathSolution:
+        row, column = place
+        point = self._points[row][column]
         answer = self._compiled.answer(point.x)
         return PathSolution(
             k=point.k,
@@ -202,16 +271,48 @@ class Path:
             values=answer.values,
             chosen_by=rule,
             scores=scores,
+            ridge=None if self.ridges is None else float(self.ridges[column]),
         )
 
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
         """Draw the objective against k, and the scores behind a choice; return Matplotlib's axes.
 
-        See :func:`sparsemodel.reporting.plots.path`.
+        A line for each ridge. See :func:`sparsemodel.reporting.plots.path`.
         """
         from sparsemodel.reporting.plots import path
 
         return path(self, chosen=chosen, axes=axes)
+
+
+def followed(
+    compiled: CompiledProblem,
+    ks: Sequence[int],
+    how: Search,
+    ridges: FloatArray | None,
+    parameter: Parameter | None,
+) -> Path:
+    """Return the path along the sorted ``ks`` with each ridge, each with a share of the time."""
+    if ridges is None:
+        return Path([compiled], [compiled.path(ks, how)], how, None, parameter)
+    problems = [compiled.with_ridge(float(factor)) for factor in ridges]
+    found: list[Followed] = []
+    for place, problem in enumerate(problems):
+        limit = budget().limit
+        share = None if limit is None else limit / (len(problems) - place)
+        with ending_by(None if share is None else time.perf_counter() + share):
+            near = found[-1].points if found else ()
+            found.append(problem.path(ks, replace(how, near=near)))
+        if found[-1].stop is Stop.INTERRUPTED:
+            break
+    return Path(problems[: len(found)], found, how, ridges[: len(found)], parameter)
+
+
+def checked_ridges(values: Any) -> FloatArray:
+    """Return the factors of the ridge, sorted and distinct, none negative."""
+    factors = np.unique(real_array([values] if np.ndim(values) == 0 else values, where="ridges"))
+    if factors.size == 0 or factors[0] < 0.0:
+        raise ModelError("ridges must be numbers from 0 on, for example [1e-3, 0.1, 1.0].")
+    return factors
 
 
 def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
@@ -238,4 +339,4 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     return ks
 
 
-__all__ = ["Path", "PathSolution", "checked_ks"]
+__all__ = ["Path", "PathSolution", "checked_ks", "checked_ridges", "followed"]

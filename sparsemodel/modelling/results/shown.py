@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparsemodel.documents import Bar, Bars, Document, Facts, Items, Section
+from sparsemodel.documents import Bar, Bars, Document, Facts, Items, Section, Table
+from sparsemodel.interfaces import FloatArray
 
 
 def problem_document(goal: Any, constraints: Sequence[Any], variables: Sequence[Any]) -> Document:
@@ -19,16 +20,24 @@ def problem_document(goal: Any, constraints: Sequence[Any], variables: Sequence[
 
 
 def path_document(
-    ks: Sequence[int], objectives: Sequence[float], supports: Sequence[Any]
+    ks: Sequence[int], ridges: Any, objectives: FloatArray, supports: Sequence[Any]
 ) -> Document:
-    """Return the objective at each k, and what the largest model is made of."""
-    rows = [Bar(f"k = {k}", value, f"{value:.5g}") for k, value in zip(ks, objectives, strict=True)]
+    """Return the objective at each k (and ridge), and what the largest model is made of."""
+    if ridges is not None:
+        header = ("k", *(f"ridge {ridge:g}" for ridge in ridges))
+        cells = [[f"{value:.5g}" for value in row] for row in objectives.tolist()]
+        rows = [[str(k), *row] for k, row in zip(ks, cells, strict=True)]
+        table = Section("Objective", (Table(header, rows),), folded=False)
+        title = f"{objectives.size} models, k = {ks[0]} to {ks[-1]}, {len(ridges)} ridges"
+        return Document("Path", title, (table,))
+    pairs = zip(ks, objectives.tolist(), strict=True)
+    bars = [Bar(f"k = {k}", value, f"{value:.5g}") for k, value in pairs]
     last = ", ".join(str(name) for name in supports[-1])
     return Document(
         "Path",
         f"{len(ks)} models, k = {ks[0]} to {ks[-1]}",
         (
-            Section("", (Bars(rows, ("k", "objective")),), folded=False),
+            Section("", (Bars(bars, ("k", "objective")),), folded=False),
             Section(f"Support at k = {ks[-1]}", (Items((last,)),)),
         ),
     )

@@ -23,6 +23,8 @@ class _Choice(Protocol):
     def scores(self) -> Any: ...
     @property
     def chosen_by(self) -> str: ...
+    @property
+    def ridge(self) -> Any: ...
 
 
 def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) -> Any:
@@ -40,7 +42,12 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
     """
     axes = new_axes(axes)
     ks, values = np.asarray(followed.k), np.asarray(followed.objective)
-    axes.plot(ks, values, color=BLUE, linewidth=1.5, marker="o", markersize=3.5)
+    ridges = getattr(followed, "ridges", None)
+    several = ridges is not None
+    for style, column in _columns(values):
+        axes.plot(ks, column, color=BLUE, linewidth=1.5, marker="o", markersize=3.5, **style)
+    if several:
+        _name_lines(axes, ridges)
     axes.set_xlabel(f"{getattr(followed, 'unit', 'nonzero coefficients')} k")
     axes.set_ylabel("objective", color=BLUE)
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -49,14 +56,15 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         return axes
     scores = np.asarray(chosen.scores)
     other = axes.twinx()
-    other.plot(ks, scores, color=ORANGE, linewidth=1.5, marker="s", markersize=3.0)
+    for style, column in _columns(scores):
+        other.plot(ks, column, color=ORANGE, linewidth=1.5, marker="s", markersize=3.0, **style)
     other.set_ylabel(chosen.chosen_by, color=ORANGE)
     other.spines[["top", "left"]].set_visible(False)
     other.spines["right"].set_color(GREY)
     other.tick_params(colors=GREY, labelcolor="black", labelsize=9)
     axes.axvline(chosen.k, color=GREY, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
     axes.annotate(
-        f"k = {chosen.k}",
+        f"k = {chosen.k}, ridge = {chosen.ridge:g}" if several else f"k = {chosen.k}",
         (chosen.k, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(0, 3),
@@ -66,6 +74,32 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         color="black",
     )
     return axes
+
+
+_STYLES = ("-", (0, (5, 2)), (0, (2, 2)), (0, (1, 2)), (0, (5, 2, 1, 2)))
+
+
+def _columns(values: Any) -> list[tuple[dict[str, Any], Any]]:
+    """Return a style and the values for each ridge, the first with a full line."""
+    columns = values.T if values.ndim == 2 else [values]
+    return [
+        ({"linestyle": _STYLES[place % len(_STYLES)]}, column)
+        for place, column in enumerate(columns)
+    ]
+
+
+def _name_lines(axes: Any, ridges: Any) -> None:
+    lines = axes.get_lines()
+    axes.legend(
+        lines,
+        [f"ridge {ridge:g}" for ridge in ridges],
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.04),
+        ncols=min(len(lines), 4),
+        frameon=False,
+        fontsize=8,
+        handlelength=3,
+    )
 
 
 def support_recovery(
