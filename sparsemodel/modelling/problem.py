@@ -30,6 +30,7 @@ from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.packaged import solved
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
+from sparsemodel.modelling.results.predicting import Kind, predictor_of
 from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
@@ -273,8 +274,7 @@ class Problem:
             compiled, plan, options, verbose=verbose, began=began, known=known
         )
         self._solved_for = self._versions
-        self._fill(self._outcome)
-        return self._solution
+        return self._fill(self._outcome, self._solution)
 
     # ---- along k -----------------------------------------------------------------------------
 
@@ -378,6 +378,10 @@ class Problem:
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
+    def predict(self, new: Any, kind: Kind = "response") -> Any:
+        """Return the last solution's predictions for new data; see :meth:`Solution.predict`."""
+        return self.solution.predict(new, kind)
+
     @property
     def value(self) -> float | None:
         """Return the objective at the solution; None before the first solve."""
@@ -458,7 +462,7 @@ class Problem:
             proof, self._outcome, self._solution = prove(
                 self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
             )
-        self._fill(self._outcome)
+        self._fill(self._outcome, self._solution)
         return proof
 
     def _solved(self) -> tuple[Outcome, Solution]:
@@ -469,8 +473,12 @@ class Problem:
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._outcome, self.solution
 
-    def _fill(self, outcome: Outcome) -> None:
+    def _fill(self, outcome: Outcome, solution: Solution) -> Solution:
+        """Give the variables their values, and the solution what predicts with them."""
         self._declared.reading.fill(self.layout.split(outcome.x))
+        predictor = predictor_of(self._declared.reading, self.variables)
+        self._solution = replace(solution, predictor=predictor)
+        return self._solution
 
 
 __all__ = ["Problem"]

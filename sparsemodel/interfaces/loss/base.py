@@ -85,6 +85,14 @@ class DataFit(ABC):
         """Return how many columns a prediction has (1 for vector variables)."""
         return 1
 
+    def mean(self, u: FloatArray) -> FloatArray:
+        """Return what is expected of targets at the predictions: these themselves by default.
+
+        Losses with a link function undo it; those of classes that are likelihoods return chances,
+        of two classes that of the second.
+        """
+        return u
+
 
 class Loss(DataFit):
     r"""A weighted sum of convex functions of one prediction each,

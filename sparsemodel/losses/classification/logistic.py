@@ -68,6 +68,11 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 0.25
 
+    def mean(self, u: FloatArray) -> FloatArray:
+        """Return the chance of the second class, ``1 / (1 + exp(-u))``."""
+        small: FloatArray = np.exp(-np.abs(u))
+        return np.where(u >= 0.0, 1.0, small) / (1.0 + small)
+
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return 0.0
 

@@ -105,6 +105,10 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 0.5
 
+    def mean(self, u: FloatArray) -> FloatArray:
+        """Return the chances of the classes, the softmax of ``u``."""
+        return _softmax(u)
+
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return 0.0
 

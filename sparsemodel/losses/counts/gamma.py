@@ -57,6 +57,9 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return y * exponential_slope(-u)
 
+    def mean(self, u: FloatArray) -> FloatArray:
+        return np.exp(u)
+
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return float(np.dot(c, 1.0 + np.log(y)))
 

@@ -56,6 +56,9 @@ class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return exponential_slope(u)
 
+    def mean(self, u: FloatArray) -> FloatArray:
+        return np.exp(u)
+
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return float(np.dot(c, y + entropy(y)))
 

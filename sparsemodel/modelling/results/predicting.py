@@ -1,0 +1,160 @@
+"""Predictions for new data, by the names of their columns where there are names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, final
+
+import numpy as np
+
+from sparsemodel.designs import as_design, column_names
+from sparsemodel.interfaces import (
+    DataError,
+    DataFit,
+    Design,
+    FloatArray,
+    Likelihood,
+    ModelError,
+    TargetKind,
+)
+from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.objective_terms import LossTerm
+from sparsemodel.modelling.expressions.variables import Variable
+
+Kind = Literal["response", "probability", "linear"]
+"""What is predicted."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictor:
+    """What predicts from new data: coefficients, a constant, and what the loss makes of them."""
+
+    loss: DataFit
+    classes: tuple[str, ...] | None
+    coefficients: FloatArray
+    """Shape ``(p,)`` or ``(p, m)``."""
+    constant: Any
+    """A number, or one for each output."""
+    names: tuple[str, ...] | None
+    """Those of the columns."""
+
+    def __call__(self, new: Any, kind: Kind = "response") -> Any:
+        """Return predictions for the rows of ``new``."""
+        if kind not in ("response", "probability", "linear"):
+            raise ModelError(f"kind must be 'response', 'probability' or 'linear', not {kind!r}.")
+        u = as_design(self._columns(new), where="The new data").matvec(self.coefficients)
+        u = u + self.constant
+        of_classes = self.loss.target_kind in (TargetKind.TWO_CLASSES, TargetKind.CLASSES)
+        if kind == "linear":
+            return u
+        if kind == "probability":
+            if not (of_classes and isinstance(self.loss, Likelihood)):
+                raise ModelError(
+                    f"{self.loss.name} gives no probabilities; those of classes need "
+                    "sm.logistic_loss or sm.multinomial_loss."
+                )
+            return self.loss.mean(u)
+        if not of_classes:
+            return self.loss.mean(u)
+        codes = (u > 0.0).astype(np.intp) if u.ndim == 1 else np.argmax(u, axis=1)
+        return codes if self.classes is None else np.array(self.classes)[codes]
+
+    def _columns(self, new: Any) -> Any:
+        """Return the columns that the model was declared on, in their order."""
+        wanted, given = self.names, column_names(new)
+        if given is not None and wanted is not None and not isinstance(new, Design):
+            missing = [name for name in wanted if name not in given]
+            if missing:
+                close = get_close_matches(missing[0], given, n=1)
+                hint = f" Is {close[0]!r} meant?" if close else ""
+                more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+                raise DataError(
+                    f"The new data lack the column {missing[0]!r}{more}, which the model was "
+                    f"declared on.{hint}"
+                )
+            if given != wanted:
+                by_name = {str(column): column for column in new.columns}
+                new = new[[by_name[name] for name in wanted]]
+        shape = np.shape(new) if getattr(new, "shape", None) is None else new.shape
+        p = self.coefficients.shape[0]
+        if len(shape) != 2 or shape[1] != p:
+            raise DataError(
+                f"The new data have the shape {tuple(shape)}; the model needs {p} columns, in the "
+                "order of those it was declared on, and a row for each prediction."
+            )
+        return new
+
+
+def predictor_of(reading: Reading, variables: tuple[Variable, ...]) -> Predictor | ModelError:
+    """Return what predicts with the variables' present values, or the error that says why not."""
+    terms = [
+        term
+        for term in getattr(reading.goal.objective, "terms", ())
+        if isinstance(term, LossTerm) and term.prediction is not None and _rows(term) != 1
+    ]
+    if len(terms) != 1:
+        found = "no loss" if not terms else f"{len(terms)} losses"
+        return ModelError(
+            f"predict() is for problems with one loss of observations, and this one has {found}; "
+            "multiply the new data by the .value of the variables."
+        )
+    return _of_term(terms[0], variables)
+
+
+def _rows(term: LossTerm) -> int:
+    prediction = term.prediction
+    if isinstance(prediction, Design):
+        return int(prediction.shape[0])
+    return int(prediction.value_shape()[0]) if isinstance(prediction, Affine) else 0
+
+
+def _of_term(term: LossTerm, variables: tuple[Variable, ...]) -> Predictor | ModelError:
+    prediction = term.prediction
+    if isinstance(prediction, Design):
+        vector = [variable for variable in variables if variable.shape]
+        pieces: tuple[Piece, ...] = (Piece(vector[0], None, prediction),)
+        offset: Any = None
+    elif isinstance(prediction, Affine):
+        pieces, offset = prediction.pieces, prediction.offset
+    else:
+        pieces, offset = (), None
+    data = [piece for piece in pieces if piece.design is not None]
+    rest = [piece for piece in pieces if piece.design is None]
+    if len(data) != 1 or any(len(piece.shape) > 1 for piece in rest) or np.ndim(offset) > 0:
+        return ModelError(
+            "predict() is for predictions such as `A @ w + c`, with one data matrix and the same "
+            f"constant for every row, not for {prediction!r}; multiply the new data by the .value "
+            "of the variables."
+        )
+    if any(piece.shape not in ((), data[0].shape[1:]) for piece in rest):
+        return ModelError(
+            "predict() knows no constants of new rows: the prediction has one for each observation."
+        )
+    constant = sum((_value(piece) for piece in rest), 0.0) + (0.0 if offset is None else offset)
+    main = data[0]
+    names = main.variable.names
+    if names is not None and main.rows is not None:
+        names = tuple(names[j] for j in main.rows.tolist())
+    return Predictor(
+        term.loss,
+        term.classes,
+        _value(main),
+        constant,
+        None if names is None else tuple(str(name) for name in names),
+    )
+
+
+def _value(piece: Piece) -> Any:
+    """Return what stands behind the data matrix of a piece, for the variable's present value."""
+    value = np.asarray(piece.variable.value, dtype=np.float64)
+    if piece.rows is not None:
+        value = value[piece.rows]
+    if piece.right is not None:
+        value = value @ piece.right
+    return piece.factor * value
+
+
+__all__ = ["Kind", "Predictor", "predictor_of"]
