@@ -26,6 +26,7 @@ from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
     IntArray,
+    ModelError,
     Role,
     SparseRegression,
 )

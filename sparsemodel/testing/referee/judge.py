@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -109,19 +108,16 @@ def rule(problem: Problem, answer: Any, *, effort: float = 1.0) -> Ruling:
     """Return the ruling on an answer, its faults in it."""
     if isinstance(answer, Path):
         whole = Ruling("path")
-        ridges = [None] if answer.ridges is None else answer.ridges.tolist()
-        for at, ridge in itertools.product(answer.k.tolist(), ridges):
+        declared = None if answer.ridges is None else 1.0
+        for at in answer.k.tolist() if answer.ridges is None or 1.0 in answer.ridges else ():
             with answer.parameter.assuming(at) if answer.parameter is not None else nullcontext():
-                one = rule(problem, answer.at(at, ridge), effort=effort)
+                one = rule(problem, answer.at(at, declared), effort=effort)
             whole.judged += one.judged
             whole.unjudged += one.unjudged
             whole.faults += [f"k = {at}: {fault}" for fault in one.faults]
-        rises = np.diff(answer.objective, axis=0)
-        if np.any(rises > 1e-9 * np.abs(answer.objective[1:])):
+        if np.any(np.diff(answer.objective, axis=0) > 1e-9 * np.abs(answer.objective[1:])):
             whole.faults.append(f"the objective rises along the path: {answer.objective.tolist()}")
         return whole
-    if isinstance(answer, PathSolution) and answer.ridge not in (None, 1.0):
-        return Ruling("path point", unjudged=["a ridge that is not the declared one"])
     kinds: list[tuple[type, str, Callable[[Problem, Any, Ruling], Answer]]] = [
         (Solution, "solution", _of_solution),
         (PathSolution, "path point", _of_point),
