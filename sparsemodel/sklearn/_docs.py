@@ -76,15 +76,13 @@ _GIVEN = _OPTIONS.format(
     seeds="Of backends that draw random numbers",
 )
 _CHOSEN = _OPTIONS.format(
-    search="each ``k`` is searched on its own, as of ``Problem.path``, in the folds and in the fit",
+    search="each ``k`` is searched on its own (as in ``Problem.path``), in folds and fit alike",
     ending="a fold, or the fit, takes the largest model so far for every larger ``k``",
     seeds="Of the folds, and of backends that draw random numbers",
 )
 
 PARAMETERS = _K + _INTERCEPT + _GIVEN
 PARAMETERS_COX = _K + _GIVEN
-PARAMETERS_CV = _CHOICE + _INTERCEPT + _CHOSEN
-PARAMETERS_COX_CV = _CHOICE + _CHOSEN
 
 _FITTED = """\
     objective_ : float
@@ -118,7 +116,7 @@ CLASSIFIER = f"""\
         The constants.
 {_FITTED}"""
 
-CROSS_VALIDATED = """\
+_FOUND = """\
     k_, ridge_ : int, float
         The chosen candidates; the model itself is then fitted on all samples.
     ks_, ridges_ : ndarray
@@ -147,14 +145,44 @@ def filled(**parts: str) -> Callable[[T], T]:
     return fill
 
 
+def cross_validated(given: type) -> Callable[[T], T]:
+    """Return a decorator that completes the docstring of an estimator that chooses its ``k``.
+
+    The first line, remarks and examples are its own. The parameters are those of ``given``, the
+    estimator with a given ``k``, but for what is chosen.
+    """
+
+    def write(cls: T) -> T:
+        title, _, rest = (cls.__doc__ or "").partition("\n")
+        remarks, examples, code = rest.partition("    Examples\n")
+        remarks = f"{remarks.rstrip()}\n" if remarks.strip() else ""
+        own = (
+            (given.__doc__ or "").partition("    ----------\n")[2].partition("\n    Attributes")[0]
+        )
+        parameters = own.replace(_K, _CHOICE).replace(_GIVEN, _CHOSEN)
+        cls.__doc__ = f"""{title}
+
+    It minimises what :class:`{given.__name__}` does. Every fold solves for the
+    candidates along ``k``, and each ridge from the solutions with the one before.
+{remarks}
+    Parameters
+    ----------
+{parameters}
+    Attributes
+    ----------
+{_FOUND}
+{examples}{code}""".rstrip()
+        return cls
+
+    return write
+
+
 __all__ = [
     "CLASSIFIER",
     "CLASS_WEIGHT",
-    "CROSS_VALIDATED",
     "PARAMETERS",
     "PARAMETERS_COX",
-    "PARAMETERS_COX_CV",
-    "PARAMETERS_CV",
     "REGRESSOR",
+    "cross_validated",
     "filled",
 ]

@@ -24,9 +24,8 @@ from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
     CLASS_WEIGHT,
     CLASSIFIER,
-    CROSS_VALIDATED,
     PARAMETERS,
-    PARAMETERS_CV,
+    cross_validated,
     filled,
 )
 
@@ -227,22 +226,13 @@ class SparseLogisticRegression(_Logistic, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV + CLASS_WEIGHT, found=CROSS_VALIDATED)
+@cross_validated(SparseLogisticRegression)
 @dataclass(eq=False, repr=False)
 class SparseLogisticRegressionCV(_Logistic, ChosenK):
     """Logistic regression whose ``k`` and ridge are cross-validated together.
 
-    It minimises what :class:`SparseLogisticRegression` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour. ``class_weight`` is applied to what a
-    fold is fitted on, from its own classes, and not to the scores.
-
-    Parameters
-    ----------
-    <search>
-
-    Attributes
-    ----------
-    <found>
+    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
+    scores.
 
     Examples
     --------
@@ -291,24 +281,13 @@ class SparseSVC(_SupportVectors, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV + CLASS_WEIGHT, found=CROSS_VALIDATED)
+@cross_validated(SparseSVC)
 @dataclass(eq=False, repr=False)
 class SparseSVCCV(_SupportVectors, ChosenK):
     """Linear support vector machine whose ``k`` and ridge are cross-validated together.
 
-    It minimises what :class:`SparseSVC` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour. ``class_weight`` is applied to what a
-    fold is fitted on, from its own classes, and not to the scores.
-
-    Parameters
-    ----------
-    <search>
-    loss : {'squared_hinge', 'hinge', 'smoothed_hinge'}, default='squared_hinge'
-        The hinge itself is not smooth, and fewer backends take it.
-
-    Attributes
-    ----------
-    <found>
+    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
+    scores.
     """
 
 

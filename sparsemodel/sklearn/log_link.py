@@ -13,10 +13,9 @@ from sparsemodel.losses import GammaLoss, PoissonLoss
 from sparsemodel.sklearn._base import GivenK
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
-    CROSS_VALIDATED,
     PARAMETERS,
-    PARAMETERS_CV,
     REGRESSOR,
+    cross_validated,
     filled,
 )
 from sparsemodel.sklearn.regression import Regression
@@ -139,22 +138,10 @@ class SparsePoissonRegression(_Poisson, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@cross_validated(SparsePoissonRegression)
 @dataclass(eq=False, repr=False)
 class SparsePoissonRegressionCV(_Poisson, ChosenK):
-    """Poisson regression whose ``k`` and ridge are cross-validated together.
-
-    It minimises what :class:`SparsePoissonRegression` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour.
-
-    Parameters
-    ----------
-    <search>
-
-    Attributes
-    ----------
-    <found>
-    """
+    """Poisson regression whose ``k`` and ridge are cross-validated together."""
 
 
 @filled(parameters=PARAMETERS, attributes=REGRESSOR)
@@ -188,22 +175,10 @@ class SparseGammaRegression(_Gamma, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@cross_validated(SparseGammaRegression)
 @dataclass(eq=False, repr=False)
 class SparseGammaRegressionCV(_Gamma, ChosenK):
-    """Gamma regression whose ``k`` and ridge are cross-validated together.
-
-    It minimises what :class:`SparseGammaRegression` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour.
-
-    Parameters
-    ----------
-    <search>
-
-    Attributes
-    ----------
-    <found>
-    """
+    """Gamma regression whose ``k`` and ridge are cross-validated together."""
 
 
 __all__ = [

@@ -14,10 +14,9 @@ from sparsemodel.losses import HuberLoss, QuantileLoss, SquaredLoss
 from sparsemodel.sklearn._base import GivenK, SparseLinearModel
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
-    CROSS_VALIDATED,
     PARAMETERS,
-    PARAMETERS_CV,
     REGRESSOR,
+    cross_validated,
     filled,
 )
 
@@ -143,21 +142,11 @@ class SparseLinearRegression(_LeastSquares, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@cross_validated(SparseLinearRegression)
 @dataclass(eq=False, repr=False)
 class SparseLinearRegressionCV(_LeastSquares, ChosenK):
     """Least squares whose ``k`` and ridge are cross-validated together.
 
-    It minimises what :class:`SparseLinearRegression` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour.
-
-    Parameters
-    ----------
-    <search>
-
-    Attributes
-    ----------
-    <found>
 
     Examples
     --------
@@ -208,24 +197,10 @@ class SparseHuberRegression(_Huber, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@cross_validated(SparseHuberRegression)
 @dataclass(eq=False, repr=False)
 class SparseHuberRegressionCV(_Huber, ChosenK):
-    """Huber regression whose ``k`` and ridge are cross-validated together.
-
-    It minimises what :class:`SparseHuberRegression` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour.
-
-    Parameters
-    ----------
-    <search>
-    delta : float, default=1.35
-        Where the loss becomes linear, in the units of ``y``.
-
-    Attributes
-    ----------
-    <found>
-    """
+    """Huber regression whose ``k`` and ridge are cross-validated together."""
 
 
 @filled(parameters=PARAMETERS, attributes=REGRESSOR)
@@ -264,24 +239,10 @@ class SparseQuantileRegression(_Quantile, GivenK):
     """
 
 
-@filled(search=PARAMETERS_CV, found=CROSS_VALIDATED)
+@cross_validated(SparseQuantileRegression)
 @dataclass(eq=False, repr=False)
 class SparseQuantileRegressionCV(_Quantile, ChosenK):
-    """Quantile regression whose ``k`` and ridge are cross-validated together.
-
-    It minimises what :class:`SparseQuantileRegression` does. Every fold solves for the
-    candidates in increasing order, each from its neighbour.
-
-    Parameters
-    ----------
-    <search>
-    quantile : float, default=0.5
-        :math:`\tau` above, between 0 and 1.
-
-    Attributes
-    ----------
-    <found>
-    """
+    """Quantile regression whose ``k`` and ridge are cross-validated together."""
 
 
 __all__ = [

@@ -12,10 +12,9 @@ from sparsemodel.losses import CoxLoss
 from sparsemodel.sklearn._base import GivenK, SparseLinearModel
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
-    CROSS_VALIDATED,
     PARAMETERS_COX,
-    PARAMETERS_COX_CV,
     REGRESSOR,
+    cross_validated,
     filled,
 )
 
@@ -124,21 +123,13 @@ class SparseCoxRegression(_Cox, GivenK):
     """
 
 
-@filled(search=PARAMETERS_COX_CV, found=CROSS_VALIDATED)
+@cross_validated(SparseCoxRegression)
 @dataclass(eq=False, repr=False)
 class SparseCoxRegressionCV(_Cox, ChosenK):
     """Proportional hazards whose number of features and ridge are cross-validated together.
 
-    What is minimised is said at :class:`SparseCoxRegression`. The default score is the partial
-    likelihood among the samples of the held-out fold, which needs events in every fold.
-
-    Parameters
-    ----------
-    <search>
-
-    Attributes
-    ----------
-    <found>
+    The default score is the partial likelihood among the samples of the held-out fold, which needs
+    events in every fold.
     """
 
 
