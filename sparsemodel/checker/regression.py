@@ -24,7 +24,7 @@ from sparsemodel.checker.claims import (
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, index, real
 from sparsemodel.checker.problem import Problem, build
 from sparsemodel.checker.quadratic import check_coefficients, has_curvature, hessian
-from sparsemodel.checker.tree import Tree, fitting
+from sparsemodel.checker.tree import RegressionTree, fitting
 
 
 def check(body: dict[str, Any], data: Data, exact: bool, report: Report) -> str:
@@ -143,7 +143,7 @@ def _bound(
         found = max(found, bound(problem, dual(problem, fitting(problem, points))))
     if proof is not None and proof["tree"] is not None:
         try:
-            found = max(found, Tree(problem, proof["tree"]).bound())
+            found = max(found, RegressionTree(problem, proof["tree"]).bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Refuted(f"the tree is malformed: {error!r}.") from None
     elif proof is not None and real(body["bound"]) > found:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.bound import Dual, dual, region_bound
+from sparsemodel.checker.bound import dual, region_bound
 from sparsemodel.checker.files import NotChecked, Refuted, index, real
 from sparsemodel.checker.problem import Problem
 from sparsemodel.checker.quadratic import has_curvature, hessian, least_of_all
@@ -23,10 +23,103 @@ _MOST = 3_000_000
 
 
 class Tree:
-    """A stored tree and the problem it is about."""
+    """A stored tree: what its records prove is for whoever knows the problem to say."""
+
+    def __init__(self, nodes: list[Any], units: int, budget: int) -> None:
+        self.nodes, self.count, self.budget = nodes, units, budget
+
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
+        """Return what the numbers of a record prove (a base, gains of units, ...), and a bound."""
+        raise NotImplementedError
+
+    def region(self, found: Any, inside: Any, out: Any) -> Any:
+        """Return what that makes of a part, which may have fewer supports than the record's."""
+        raise NotImplementedError
+
+    def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
+        """Return what is known of the matrices of a part's two children, beside their units."""
+        return facts
+
+    def units(self, numbers: list[Any]) -> Any:
+        """Return units from their numbers in the file."""
+        return index(numbers, self.count)
+
+    def bound(self, out: Any = None, facts: Any = None) -> Any:
+        """Return the least bound of all parts; the units ``out`` are out from the beginning."""
+        parts, seen = [], set[int]()
+        nobody = np.zeros(self.count, dtype=bool)
+        start = (0, nobody, nobody if out is None else out, -np.inf, facts)
+        todo: list[tuple[int, Any, Any, Any, Any]] = [start]
+        while todo:
+            number, inside, out, known, facts = todo.pop()
+            if number == -1:
+                parts.append(known)
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number in seen:
+                raise Refuted(f"record {number!r} of the tree appears twice, or is no number.")
+            if not 0 <= number < len(self.nodes):
+                raise Refuted(f"record {number} of the tree is not there.")
+            seen.add(number)
+            record = self.nodes[number]
+            found, enumerated = self.evaluate(record, inside, out, facts)
+            known = max(known, enumerated, self._at(found, inside, out))
+            without, within = self.units(record.get("out", [])), self.units(record.get("in", []))
+            decided = nobody.copy()
+            decided[np.concatenate([without, within])] = True
+            if decided.sum() != without.size + within.size or np.any(decided & (inside | out)):
+                raise Refuted(f"record {number} of the tree decides a unit twice.")
+            if decided.any():
+                parts += self._cut(found, inside, out, known, without, within)
+                inside, out = inside.copy(), out.copy()
+                inside[within], out[without] = True, True
+                known = max(known, self._at(found, inside, out))
+            if "next" in record:
+                todo.append((record["next"], inside, out, known, facts))
+            elif "branch" in record:
+                unit, *children = record["branch"]
+                j = int(self.units([unit])[0])
+                if inside[j] or out[j] or len(children) != 2:
+                    raise Refuted(f"record {number} of the tree branches on a decided unit.")
+                unit_j = np.arange(self.count) == j
+                below = self.below(found, inside, out, facts)
+                for child, masks in zip(
+                    children, ((inside | unit_j, out), (inside, out | unit_j)), strict=True
+                ):
+                    bound = max(known, self._at(found, *masks))
+                    todo.append((child, *masks, bound, below))
+            else:
+                parts.append(known)
+        return min(parts)
+
+    def _at(self, found: Any, inside: Any, out: Any) -> Any:
+        if inside.sum() > self.budget:
+            return np.inf  # no support is left
+        return -np.inf if found is None else self.region(found, inside, out)
+
+    def _cut(
+        self, found: Any, inside: Any, out: Any, known: Any, without: Any, within: Any
+    ) -> list[Any]:
+        """Return bounds on what the decisions cut off: the worst unit of either kind decides."""
+        if found is None:
+            return [known]
+        parts = []
+        if without.size:
+            masks = inside.copy()
+            masks[without[np.argmax(found[1][without])]] = True
+            parts.append(max(known, self._at(found, masks, out)))
+        if within.size:
+            masks = out.copy()
+            masks[within[np.argmin(found[1][within])]] = True
+            parts.append(max(known, self._at(found, inside, masks)))
+        return parts
+
+
+class RegressionTree(Tree):
+    """The tree of a regression."""
 
     def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
-        self.problem, self.nodes = problem, tree["nodes"]
+        super().__init__(tree["nodes"], problem.units, problem.budget)
+        self.problem = problem
         self.numbers_units = tree.get("kind") is not None
         if tree.get("kind") not in (None, "regions", "parts"):
             raise NotChecked(f"a proof of the kind {tree['kind']!r}")
@@ -44,82 +137,20 @@ class Tree:
                 raise Refuted("the data do not have the curvature that the tree takes out.")
             self.stages.append((member, taken))
 
-    def bound(self) -> Any:
-        """Return the least bound of all parts."""
-        problem, parts, seen = self.problem, [], set[int]()
-        nobody = np.zeros(problem.units, dtype=bool)
-        todo: list[tuple[int, Any, Any, Any]] = [(0, nobody, nobody, -np.inf)]
-        while todo:
-            number, inside, out, known = todo.pop()
-            if number == -1:
-                parts.append(known)
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number in seen:
-                raise Refuted(f"record {number!r} of the tree appears twice, or is no number.")
-            if not 0 <= number < len(self.nodes):
-                raise Refuted(f"record {number} of the tree is not there.")
-            seen.add(number)
-            record = self.nodes[number]
-            found, enumerated = self._evaluate(record, inside, out)
-            known = max(known, enumerated, self._at(found, inside, out))
-            without, within = self._units(record.get("out", [])), self._units(record.get("in", []))
-            decided = nobody.copy()
-            decided[np.concatenate([without, within])] = True
-            if decided.sum() != without.size + within.size or np.any(decided & (inside | out)):
-                raise Refuted(f"record {number} of the tree decides a unit twice.")
-            if decided.any():
-                parts += self._cut(found, inside, out, known, without, within)
-                inside, out = inside.copy(), out.copy()
-                inside[within], out[without] = True, True
-                known = max(known, self._at(found, inside, out))
-            if "next" in record:
-                todo.append((record["next"], inside, out, known))
-            elif "branch" in record:
-                unit, *children = record["branch"]
-                j = int(self._units([unit])[0])
-                if inside[j] or out[j] or len(children) != 2:
-                    raise Refuted(f"record {number} of the tree branches on a decided unit.")
-                unit_j = np.arange(problem.units) == j
-                for child, masks in zip(
-                    children, ((inside | unit_j, out), (inside, out | unit_j)), strict=True
-                ):
-                    todo.append((child, *masks, max(known, self._at(found, *masks))))
-            else:
-                parts.append(known)
-        return min(parts)
-
-    def _units(self, numbers: list[Any]) -> Any:
+    def units(self, numbers: list[Any]) -> Any:
         """Return units; trees of the squared loss number the coordinates."""
         if self.numbers_units:
-            return index(numbers, self.problem.units)
+            return super().units(numbers)
         units = self.problem.unit[index(numbers, self.problem.shape[0])].astype(int)
         if np.any(units < 0):
             raise Refuted("a tree decides on a coordinate that is always in.")
         return units
 
-    def _at(self, found: Dual | None, inside: Any, out: Any) -> Any:
-        if inside.sum() > self.problem.budget:
-            return np.inf  # no support is left
-        return -np.inf if found is None else region_bound(self.problem, found, inside, out)
+    def region(self, found: Any, inside: Any, out: Any) -> Any:
+        """Return the bound of a part from a dual point."""
+        return region_bound(self.problem, found, inside, out)
 
-    def _cut(
-        self, found: Dual | None, inside: Any, out: Any, known: Any, without: Any, within: Any
-    ) -> list[Any]:
-        """Return bounds on what the decisions cut off: the worst unit of either kind decides."""
-        if found is None:
-            return [known]
-        parts = []
-        if without.size:
-            masks = inside.copy()
-            masks[without[np.argmax(found[1][without])]] = True
-            parts.append(max(known, self._at(found, masks, out)))
-        if within.size:
-            masks = out.copy()
-            masks[within[np.argmin(found[1][within])]] = True
-            parts.append(max(known, self._at(found, inside, masks)))
-        return parts
-
-    def _evaluate(self, record: Any, inside: Any, out: Any) -> tuple[Dual | None, Any]:
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
         """Return what the numbers of a record prove, and the bound where all supports count."""
         problem = self.problem
         alive = ~np.append(out, False)[problem.unit]
@@ -167,4 +198,4 @@ def _natural(value: Any, size: int) -> int:
     return value
 
 
-__all__ = ["Tree", "fitting"]
+__all__ = ["RegressionTree", "Tree", "fitting"]

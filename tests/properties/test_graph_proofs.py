@@ -161,8 +161,38 @@ def test_a_proof_as_a_user_asks_for_it(capsys: pytest.CaptureFixture[str]) -> No
     assert proof.open_share <= 1e-4
     assert verify(proof, problem.form).claim is proof.claim
     assert omega.value is not None
-    with pytest.raises(DataTypeError, match="resume"):
-        problem.prove(resume=proof)
+    with pytest.raises(DataTypeError, match="resume needs a PrecisionCertificate"):
+        problem.prove(resume=3)
+
+
+def test_a_search_that_was_stopped_goes_on_from_its_file(tmp_path: Any) -> None:
+    form = graph(3, 5, 30, 4)
+    x = precision_objective(form).origin().x
+    first = prove_precision(form, x, gap=1e-5, progress=lambda at: at.nodes >= 6)
+    assert first.proof is not None
+    assert first.open_share > 1e-5
+    assert first.proof["summary"]["open"] > 0
+    loaded = PrecisionCertificate.load(first.save(tmp_path / "first.json"))
+    last = prove_precision(form, x, gap=1e-5, resume=loaded)
+    assert last.proof is not None
+    assert last.open_share <= 1e-5
+    nodes = [certificate.proof["tree"]["nodes"] for certificate in (first, last)]
+    assert len(nodes[0]) < len(nodes[1])
+    verify_precision(last, form)
+    best, _ = best_of_all(form)
+    assert last.bound <= best + 1e-9
+    assert best <= last.upper
+    again = prove_precision(form, x, gap=1e-5, resume=last)
+    assert again.bound >= last.bound - 1e-9 * abs(last.bound)
+    assert len(again.proof["tree"]["nodes"]) == len(nodes[1])
+    for other in (graph(4, 5, 30, 4), graph(3, 5, 30, 3)):
+        with pytest.raises(CertificateError, match="another problem"):
+            prove_precision(other, precision_objective(other).origin().x, resume=first)
+    with pytest.raises(DataError, match="gap"):
+        prove_precision(form, x, gap=1e-7, resume=last)
+    record = {**first.proof, "tree": {**first.proof["tree"], "nodes": [{"branch": [99, 0, 0]}]}}
+    with pytest.raises(CertificateError, match=r"proof\.tree"):
+        prove_precision(form, x, gap=1e-5, resume=replace(first, proof=record))
 
 
 def test_forbidden_edges_are_units_that_are_out() -> None:

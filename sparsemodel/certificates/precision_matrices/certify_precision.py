@@ -157,10 +157,11 @@ def certify_precision(
 def proved_by_search(
     form: SparsePrecision, known: PrecisionCertificate, nats: float, proof: dict[str, Any]
 ) -> PrecisionCertificate:
-    """Return a certificate with the bound of a search, where that is the better one."""
-    lower = min(scaled(form, nats, -1.0), known.upper)
-    if not lower > known.bound:
-        return known
+    """Return a certificate with a search and the better of both bounds.
+
+    A search that ended before it was the better one is kept, too: another may go on from it.
+    """
+    lower = max(min(scaled(form, nats, -1.0), known.upper), known.bound)
     within = max(known.restricted_bound, lower)
     claim = decide_precision(
         upper=known.upper,

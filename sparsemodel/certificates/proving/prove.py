@@ -29,7 +29,7 @@ from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
 from sparsemodel.certificates.proving.attempts import Task, attempted
 from sparsemodel.certificates.proving.dual import part as dual
 from sparsemodel.certificates.proving.gram import part as gram
-from sparsemodel.certificates.proving.records.replay import checked, tree_bound
+from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.proving.search import Search, Snapshot
@@ -38,6 +38,7 @@ from sparsemodel.certificates.statements.objective_interval import (
     Primal,
     primal,
 )
+from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import (
     DataError,
     FloatArray,
@@ -129,7 +130,8 @@ def prove(
     declared, form = form, seen.below
     inner = form
     if resume is not None:
-        tree = stored_tree(resume, seen, gap)
+        facts = describe(seen.form, seen.fingerprints)
+        tree = upgraded(seen.form, stored_tree(resume, facts, gap))
         bounds = resume.witness.bounds if tree["boxed"] else None
         inner = within(form, bounds, primal(form, checked_point(form, resume.x)))
     elif bounds is not None:

@@ -18,7 +18,6 @@ from sparsemodel.interfaces import (
     InfeasibleError,
     IntArray,
     ModelError,
-    UnsupportedProblemError,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.declared import Reading
@@ -162,10 +161,6 @@ class CompiledPrecision(CompiledProblem):
             prove_precision,
         )
 
-        if resume is not None:
-            raise UnsupportedProblemError(
-                "Proofs of precision matrices cannot be resumed: leave out resume=."
-            )
         return prove_precision(
             self.form,
             outcome.x,
@@ -173,6 +168,7 @@ class CompiledPrecision(CompiledProblem):
             time_limit=time_limit,
             backend=backend,
             progress=lambda at: show(at.value, at.bound, at.nodes, at.open),
+            resume=resume,
         )
 
     def path(self, ks: Sequence[int], how: Search) -> Followed:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import DataTypeError
+from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.expressions.values import real_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.packaged import improved
@@ -38,7 +39,7 @@ def prove(
     """
     limit = budget().limit
     gap = real_number(gap, where="gap", minimum=0.0)
-    earlier = _earlier(resume)
+    earlier = _earlier(resume, compiled)
     log = ProofLog(sys.stderr) if verbose and sys.stderr is not None else None
 
     def show(value: float, bound: float, nodes: int, left: int) -> None:
@@ -64,16 +65,18 @@ def enclosure(*problem: Any) -> tuple[float, float]:
     return enclose(*problem)
 
 
-def _earlier(resume: Any) -> Certificate | None:
+def _earlier(resume: Any, compiled: CompiledProblem) -> Any:
     """Return the certificate to go on from, read from its file where a path is given."""
-    from sparsemodel.certificates import Certificate
+    from sparsemodel.certificates import Certificate, PrecisionCertificate
 
-    if resume is None or isinstance(resume, Certificate):
+    kind: Any = PrecisionCertificate if isinstance(compiled.form, SparsePrecision) else Certificate
+    if resume is None or isinstance(resume, kind):
         return resume
     if isinstance(resume, (str, os.PathLike)):
-        return Certificate.load(resume)
+        return kind.load(resume)
     raise DataTypeError(
-        f"resume needs a certificate or the path of its .json file, not {type(resume).__name__}."
+        f"resume needs a {kind.__name__} or the path of its .json file, not "
+        f"{type(resume).__name__}."
     )
 
 

@@ -107,6 +107,10 @@ class GraphPart(NodeBounder):
         U = inverse - form.entries(form.covariance) + mu * x
         return cls(Graph.of(task), box, np.append(U, mu))
 
+    def within(self, box: Enclosure) -> GraphPart:
+        """Return the same edges within a smaller enclosure, as an earlier search left it."""
+        return GraphPart(self._graph, box, self._start)
+
     @property
     def task(self) -> Task:
         """Return the problem in the units of the proof."""

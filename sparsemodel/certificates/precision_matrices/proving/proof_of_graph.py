@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.certificates.precision_matrices.ascent import Task, rescaled
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
     PrecisionCertificate,
+    PrecisionFacts,
 )
 from sparsemodel.certificates.precision_matrices.certify_precision import (
     Evaluated,
@@ -24,11 +25,14 @@ from sparsemodel.certificates.precision_matrices.proving.part import GraphPart
 from sparsemodel.certificates.precision_matrices.proving.record import (
     everything,
     graph_bound,
+    replayed,
     status_of,
 )
 from sparsemodel.certificates.precision_matrices.trivial import null_nats, scaled
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import Node
+from sparsemodel.certificates.proving.records.replay import Checked
+from sparsemodel.certificates.proving.records.resuming import stored_tree
 from sparsemodel.certificates.proving.records.writing import LIMIT, Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
@@ -47,6 +51,7 @@ def prove_precision(
     time_limit: float | None = 60.0,
     backend: str = "",
     progress: Callable[[Snapshot], object] | None = None,
+    resume: PrecisionCertificate | None = None,
 ) -> PrecisionCertificate:
     """Search graphs until none can be better than the best one by more than ``gap``.
 
@@ -66,6 +71,9 @@ def prove_precision(
         Who found the matrix.
     progress
         Called with each :class:`Snapshot`; returning True ends the search.
+    resume
+        The certificate of an earlier proof of this problem. Its parts are evaluated again, those
+        that it closed stay closed, and the search goes on with the others.
 
     Returns
     -------
@@ -76,6 +84,8 @@ def prove_precision(
     ------
     DataError, InfeasibleError
         When ``x`` is not a feasible matrix, or ``gap`` makes no sense.
+    CertificateError
+        When ``resume`` is of another problem, or holds no record to go on with.
 
     Notes
     -----
@@ -85,18 +95,26 @@ def prove_precision(
     began = time.perf_counter()
     if not (math.isfinite(gap) and gap >= 1e-9):
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
+    tree = None
+    if resume is not None:
+        tree = stored_tree(resume, PrecisionFacts.of(form), gap)
+        if evaluate_point(form, resume.x).upper < evaluate_point(form, x).upper:
+            x = resume.x
     limit = 5.0 if time_limit is None else min(5.0, _AT_ROOT * time_limit)
     first = certify_precision(form, x, time_limit=limit, target=gap, backend=backend)
     if first.open_share <= gap or not math.isfinite(first.bound):
         return first
-    inner = everything(form)
-    at = evaluate_point(form, first.x)
-    problem = _Graph(form, first, at, rescaled(inner, at.upper, first.witness.units))
+    at, known = evaluate_point(form, first.x), None
+    if tree is None:
+        task = rescaled(everything(form), at.upper, first.witness.units)
+    else:
+        task, known = replayed(form, at.upper, tree)
+    problem = _Graph(form, first, at, task, tree, known)
     deadline = None if time_limit is None else began + time_limit
     search = problem.search(gap, deadline, progress)
     interrupted = False
     try:
-        search.run([problem.start(search)])
+        search.run(problem.parts(search))
     except KeyboardInterrupt:
         interrupted = True
     return problem.certificate(search, interrupted, began)
@@ -113,6 +131,10 @@ class _Graph:
     """The matrix of the first certificate."""
     task: Task
     """With all edges."""
+    tree: dict[str, Any] | None
+    """Of an earlier search; None where there is none."""
+    known: Checked | None
+    """Its parts, evaluated again."""
 
     def search(
         self,
@@ -145,18 +167,33 @@ class _Graph:
         return Search(
             root,
             Incumbent(task.form.sparsity, known, value),
-            Recorder(gram=False, boxed=False),
+            Recorder(gram=False, boxed=False, earlier=self.tree),
             allowed=allowed,
             deadline=deadline,
             progress=report,
-            max_nodes=LIMIT // (full.size + 16),  # what the record has room for
+            max_nodes=self._room(full.size),
         )
 
-    def start(self, search: Search) -> Node:
-        """Return the whole problem as a node."""
-        inner = self.task.form
-        status = status_of(self.form, inner)
-        return Node(search.root, status, inner.sparsity.budget, search.incumbent.x)
+    def _room(self, size: int) -> int:
+        """Return how many nodes the record has room for, with ``size`` numbers each."""
+        return LIMIT // (size + 16) - (0 if self.tree is None else len(self.tree["nodes"]))
+
+    def parts(self, search: Search) -> list[Node]:
+        """Return where a search begins: everything, or the parts that an earlier one left."""
+        root, x = search.root, search.incumbent.x
+        if self.known is None or not isinstance(root, GraphPart):
+            inner = self.task.form
+            return [Node(root, status_of(self.form, inner), inner.sparsity.budget, x)]
+        search.floor, nodes = self.known.closed, []
+        for leaf in self.known.leaves:
+            if leaf.bound >= search.cutoff:
+                search.floor = min(search.floor, leaf.bound)
+                continue
+            part = root.within(leaf.facts)
+            nodes.append(
+                Node(part, leaf.status, leaf.k, x, bound=leaf.bound, link=leaf.link, depth=1)
+            )
+        return nodes
 
     def back(self, theta: FloatArray) -> FloatArray:
         """Return a matrix of the search as entries of the form."""

@@ -12,7 +12,7 @@ from sparsemodel.certificates.precision_matrices.proving.part import below
 from sparsemodel.certificates.precision_matrices.spectral_bounds import Enclosure, node_minorant
 from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Minorant
 from sparsemodel.certificates.proving.records.readers import Reader
-from sparsemodel.certificates.proving.records.replay import MALFORMED, Replay
+from sparsemodel.certificates.proving.records.replay import MALFORMED, Checked, Replay
 from sparsemodel.interfaces import CertificateError, FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
 
@@ -25,18 +25,28 @@ def graph_bound(form: SparsePrecision, upper: float, tree: Any) -> float:
     CertificateError
         When the record is malformed, or not one of this problem.
     """
+    task, found = replayed(form, upper, tree)
+    return task.in_nats(min(found.bound, task.upper))
+
+
+def replayed(form: SparsePrecision, upper: float, tree: Any) -> tuple[Task, Checked]:
+    """Return a record with its parts evaluated again, in the units that it was written in.
+
+    Raises
+    ------
+    CertificateError
+        When the record is malformed, or not one of this problem.
+    """
     try:
         units = None if tree["units"] is None else tuple(int(e) for e in tree["units"])
         inner = everything(form)
         task = rescaled(inner, upper, units)
-        found = Replay(
-            inner.sparsity, status_of(form, inner), tree["nodes"], _GraphReader(task)
-        ).run()
+        replay = Replay(inner.sparsity, status_of(form, inner), tree["nodes"], _GraphReader(task))
+        return task, replay.run()
     except MALFORMED as error:
         if isinstance(error, CertificateError):
             raise
         raise CertificateError(f"line 'proof.tree' is malformed: {error!r}.") from error
-    return task.in_nats(min(found.bound, task.upper))
 
 
 def everything(form: SparsePrecision) -> SparsePrecision:
@@ -105,4 +115,4 @@ class _GraphReader(Reader):
         return point
 
 
-__all__ = ["everything", "graph_bound", "status_of"]
+__all__ = ["everything", "graph_bound", "replayed", "status_of"]

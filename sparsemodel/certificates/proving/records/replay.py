@@ -50,6 +50,8 @@ class Leaf:
     k: int
     bound: float
     """What was proved about it, evaluated again."""
+    facts: Any = None
+    """What is known of it beside the statuses of units."""
 
 
 @final
@@ -204,11 +206,11 @@ class Replay:
                     if room < 0:
                         continue  # nothing is feasible there
                     if child == -1:
-                        leaves.append(Leaf((number, side), part, room, bound))
+                        leaves.append(Leaf((number, side), part, room, bound, below))
                     else:
                         todo.append((child, part, room, bound, below))
             else:
-                leaves.append(Leaf((number, 0), status, k, known))
+                leaves.append(Leaf((number, 0), status, k, known, facts))
         return Checked(lowest, tuple(leaves), self._reader.root)
 
     def _evaluate(

@@ -10,14 +10,14 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.certify import checked_point
 from sparsemodel.certificates.dual_bounds.bound import Bound
-from sparsemodel.certificates.proving.records.replay import upgraded
 from sparsemodel.certificates.statements.certificate import Certificate
-from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import CertificateError, DataError, FloatArray
 
 
-def stored_tree(certificate: Certificate, seen: Survey, gap: float) -> dict[str, Any]:
-    """Return the tree that a certificate holds, in the words of this release.
+def stored_tree(certificate: Any, facts: Any, gap: float) -> Any:
+    """Return the tree that a certificate of a regression or a precision matrix holds.
+
+    ``facts`` are those of the problem at hand.
 
     Raises
     ------
@@ -26,9 +26,7 @@ def stored_tree(certificate: Certificate, seen: Survey, gap: float) -> dict[str,
     DataError
         When its parts were closed at a larger gap than the one asked for.
     """
-    for line, stored, found in certificate.problem.differences(
-        describe(seen.form, seen.fingerprints)
-    ):
+    for line, stored, found in certificate.problem.differences(facts):
         raise CertificateError(
             f"The certificate to resume from belongs to another problem: its line {line!r} says "
             f"{stored!r}, and here it is {found!r}."
@@ -49,7 +47,7 @@ def stored_tree(certificate: Certificate, seen: Survey, gap: float) -> dict[str,
             f"The proof to resume from closed its parts at a gap of {certificate.target:g}; ask "
             f"for a gap of at least that (not {gap:g}), or prove from the beginning."
         )
-    return upgraded(seen.form, tree)
+    return tree
 
 
 def better(x: FloatArray, seen: Survey, resume: Certificate) -> tuple[FloatArray, Survey]:
