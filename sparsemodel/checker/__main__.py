@@ -7,9 +7,10 @@ import sys
 
 import numpy as np
 
-from sparsemodel.checker import graph, regression
+from sparsemodel.checker import regression
 from sparsemodel.checker.claims import Report
 from sparsemodel.checker.files import FORMATS, NotChecked, Refuted, load, read
+from sparsemodel.checker.graphs.check import check as check_graph
 
 _EXACT = 20_000
 """Entries up to which --exact is meant."""
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             if body["format"] == FORMATS[1]:
                 if given.exact:
                     raise NotChecked("--exact is for piecewise quadratic losses")
-                claim = graph.check(body, data, report)
+                claim = check_graph(body, data, report)
             else:
                 claim = regression.check(body, data, given.exact, report)
         kind = "in exact rational arithmetic" if given.exact else "in floats with error bounds"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import itertools
 import json
@@ -20,7 +19,6 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
 from sparsemodel.checker.__main__ import main
-from sparsemodel.checker.files import load
 
 ROOT = Path(__file__).parents[2]
 RNG, N, P = np.random.default_rng(3), 20, 6
@@ -376,32 +374,6 @@ def _least(M: np.ndarray, y: np.ndarray, ridge: float, support: tuple[int, ...])
     at, bt = product(a, t), product(b, t)
     gain = (at * at * bb - 2 * at * bt * ab + bt * bt * aa) / (aa * bb - ab * ab)
     return (product(t, t) - gain) / 2
-
-
-def test_tables_with_a_header_are_read(tmp_path) -> None:
-    rows = ["size,price,age", "1.5,2,3", "4,5,6"]
-    (tmp_path / "houses.csv").write_text("\n".join(rows), encoding="utf-8")
-    data = load([str(tmp_path / "houses.csv")])
-    assert data.arrays["price"].tolist() == [2.0, 5.0]
-    assert data.arrays["houses without price"].tolist() == [[1.5, 3.0], [4.0, 6.0]]
-    assert data.headers["houses without price"] == ["size", "age"]
-
-
-def test_the_checker_imports_nothing_of_the_package() -> None:
-    allowed = {"numpy", "scipy", *sys.stdlib_module_names}
-    sources = sorted((ROOT / "sparsemodel" / "checker").glob("*.py"))
-    assert len(sources) > 5
-    for path in sources:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-                assert node.level == 0
-            for name in names:
-                inside = name.startswith("sparsemodel.checker.")
-                assert inside or name.partition(".")[0] in allowed, (path.name, name)
 
 
 def test_a_run_loads_nothing_else(files) -> None:
