@@ -205,3 +205,15 @@ def test_the_steps_are_their_matrix():
     assert np.allclose(np.concatenate([b for _, b in design.row_blocks(2)]), matrix)
     assert np.allclose(design.column_square_norms(x[:, 0] ** 2), x[:, 0] ** 2 @ matrix**2)
     assert np.allclose(design.sampled_square_norms(5), (matrix**2).mean(axis=0))
+
+
+def test_differences_of_differences_in_either_language() -> None:
+    with pytest.raises(sm.ModelError, match=r"sm\.diff\(w, 2\)"):
+        sm.diff(sm.diff(sm.Variable(9)))
+    y = np.abs(np.arange(9.0) - 4.0) + 0.01 * np.arange(9.0) ** 2
+    found = []
+    for w, second in ((sm.Variable(9), sm.diff), (cp.Variable(9), cp.diff)):
+        goal = sm.minimize(sm.squared_loss(w - y))
+        found.append(sm.Problem(goal, sm.card(second(w, 2)) <= 1).solve())
+    assert found[0].indices.tolist() == found[1].indices.tolist() == [3]
+    assert found[0].value == pytest.approx(found[1].value)

@@ -207,6 +207,13 @@ class Slice(AffineLike):
         return f"{self.variable.label}[{self.rows.size} entries]"
 
 
+def _no_sequence(expression: Any) -> ModelError:
+    return ModelError(
+        f"diff takes a vector variable or a slice of one, not {expression}. Differences of "
+        "differences are sm.diff(w, 2), those of `A @ w` are `np.diff(A, axis=0) @ w`."
+    )
+
+
 def diff(expression: Any, order: int = 1) -> Affine:
     """Return the differences of neighbouring entries of a vector variable, or of a slice of one.
 
@@ -227,10 +234,10 @@ def diff(expression: Any, order: int = 1) -> Affine:
     expression = as_ours(expression)
     affine = expression.as_affine() if isinstance(expression, AffineLike) else None
     if affine is None or len(affine.pieces) != 1 or affine.offset is not None:
-        raise ModelError(f"diff takes a vector variable or a slice of one, not {expression}.")
+        raise _no_sequence(expression)
     piece, count = affine.pieces[0], affine.pieces[0].row_count - int(order)
     if not piece.bare or len(piece.shape) != 1:
-        raise ModelError(f"diff takes a vector variable or a slice of one, not {expression}.")
+        raise _no_sequence(expression)
     if order < 1 or count < 1:
         raise ModelError(f"diff of order {order} needs more entries than {piece.row_count}.")
     rows = np.arange(piece.row_count) if piece.rows is None else piece.rows

@@ -7,15 +7,16 @@ problem without them costs nothing.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, ModelError
+from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, is_read_again, value_of
-from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
 from sparsemodel.modelling.expressions.variables import Variable
 
 _proxies: WeakValueDictionary[int, Variable] = WeakValueDictionary()
@@ -94,11 +95,29 @@ def affine_of(expression: Any) -> Affine:
         if columns.size == variable.shape[1] and expression.ndim == 2:
             return variable[rows].as_affine()
         return variable[rows, columns].as_affine()
+    if kind == "index" and expression.args[0].ndim == 1 and expression.args[0].is_affine():
+        rows = np.atleast_1d(np.arange(expression.args[0].size)[expression.key[0]])
+        sliced = _sliced(affine_of(expression.args[0]), rows)
+        if sliced is not None:
+            return sliced
     raise ModelError(
         f"The CVXPY operation {kind} in {shown(expression)} is not recognised; affine expressions "
         "are sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
         "sm.Variable, or leave it to CVXPY."
     )
+
+
+def _sliced(affine: Affine, rows: IntArray) -> Affine | None:
+    """Return some entries of a sum of (slices of) vector variables; None of anything else."""
+    offset = affine.offset
+    plain = all(piece.bare and len(piece.shape) == 1 for piece in affine.pieces)
+    if isinstance(offset, Quantity) or not plain:
+        return None
+    pieces = tuple(
+        replace(piece, rows=rows if piece.rows is None else piece.rows[rows])
+        for piece in affine.pieces
+    )
+    return Affine(pieces, offset[rows] if isinstance(offset, np.ndarray) else offset)
 
 
 def parts_of(expression: Any) -> list[Affine]:
