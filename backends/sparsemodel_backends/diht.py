@@ -32,6 +32,7 @@ from sparsemodel.numerics import (
     correlations,
     dual_value,
     margins,
+    predictions,
     primal_of,
     project_dual,
     shrink_dual,
@@ -113,7 +114,9 @@ class DIHT(IterativeBackend[DIHTState]):
     best of five after a few trial steps. An iteration costs half a pass and a product with the
     columns of the support. Where the loss allows, the primal point is minimised over its support
     when that is new and has stayed for an iteration (or has at most 64 coordinates). What is
-    reported as a bound is recomputed by the certificate, with its rounding.
+    reported as a bound is recomputed by the certificate, with its rounding. Over a Dask array the
+    products are taken where its blocks are, and the dual point is kept here: an iteration sends
+    and gathers ``n`` numbers.
 
     Literal mode takes the paper's :math:`L / (t + 2)`, or with ``schedule="constant"`` the step of
     Theorem 17, and no restarts. Its iterates are ``current``; the point returned is the best seen,
@@ -166,10 +169,10 @@ class DIHT(IterativeBackend[DIHTState]):
         form = cast("SparseRegression", objective.form)
         if state.iteration == 0 and not form.traits.lipschitz:
             state = replace(state, scale=self._search(objective, state))
-        if self.shifted and _power_of_two(state.iteration):
+        if self.shifted and state.iteration & (state.iteration - 1) == 0:
             kappa = dual_curvature(form, state.current.support)
             state = replace(state, kappa=max(kappa, state.kappa))
-        a = ascend(form, state, state.iteration)
+        a = ascend(objective, state, state.iteration)
         q = correlations(objective, a)
         if self.restarts and state.iteration == 0:
             a, q = shrunk(form, a, q)
@@ -182,7 +185,7 @@ class DIHT(IterativeBackend[DIHTState]):
         for c in (1e-2, 1e-1, 1.0, 1e1, 1e2):
             trial = replace(state, scale=c)
             for t in range(4):
-                a = ascend(form, trial, t)
+                a = ascend(objective, trial, t)
                 support, values, least = primal_of(form, correlations(objective, a))
                 bound = dual_value(form, a, least)
                 if bound > best_bound:
@@ -243,7 +246,7 @@ def first_state(objective: Objective, context: Context, schedule: str) -> DIHTSt
     if context.start is None:
         a: Dual = tuple(np.zeros(term.target.shape) for term in form.terms)
     else:
-        a = _derivatives(form, point)
+        a = _derivatives(objective, point)
     a = project_dual(form, a)
     q = correlations(objective, a)
     support, values, least = primal_of(form, q)
@@ -264,10 +267,11 @@ def first_state(objective: Objective, context: Context, schedule: str) -> DIHTSt
     )
 
 
-def ascend(form: SparseRegression, state: DIHTState, t: int) -> Dual:
+def ascend(objective: Objective, state: DIHTState, t: int) -> Dual:
     """Return the dual point after one projected supergradient step on all observations."""
-    moved = []
-    for part, z, term in zip(state.a, state.current.state, form.terms, strict=True):
+    form, moved = cast("SparseRegression", objective.form), []
+    here = predictions(objective, state.current)
+    for part, z, term in zip(state.a, here, form.terms, strict=True):
         loss = cast("IntervalConjugable", term.loss)
         smoothness = term.traits.upper
         if not np.isfinite(smoothness):
@@ -304,7 +308,7 @@ def advance(
         best = _better(objective, context.restricted(objective, support, best), best)
         minimised = minimised | {key}
     if restarts and priced(objective, best) < priced(objective, state.best):
-        other = project_dual(form, _derivatives(form, best))
+        other = project_dual(form, _derivatives(objective, best))
         other, other_q = shrunk(form, other, correlations(objective, other))
         other_support, other_values, other_least = primal_of(form, other_q)
         other_bound = dual_value(form, other, other_least)
@@ -359,10 +363,11 @@ def dual_curvature(form: SparseRegression, support: IntArray) -> float:
     return 1.1 * norm
 
 
-def _derivatives(form: SparseRegression, point: Point) -> Dual:
+def _derivatives(objective: Objective, point: Point) -> Dual:
+    form = cast("SparseRegression", objective.form)
     return tuple(
         cast("Loss", term.loss).derivative(margins(term, z), term.target)
-        for term, z in zip(form.terms, point.state, strict=True)
+        for term, z in zip(form.terms, predictions(objective, point), strict=True)
     )
 
 
@@ -370,12 +375,8 @@ def _worth(objective: Objective, state: DIHTState, support: IntArray) -> bool:
     """Return whether ``f`` should be minimised on a support where it has not been yet."""
     stayed = np.array_equal(support, state.current.support)
     if not objective.twice_differentiable:  # expensive: only now and then
-        return stayed and _power_of_two(state.iteration + 1)
+        return stayed and state.iteration & (state.iteration + 1) == 0  # 1, 2, 4, ...
     return stayed or support.size <= _SMALL
-
-
-def _power_of_two(t: int) -> bool:
-    return t & (t - 1) == 0
 
 
 def _better(objective: Objective, new: Point, old: Point) -> Point:

@@ -11,35 +11,43 @@ import numpy as np
 from sparsemodel.interfaces import (
     Capabilities,
     Context,
+    Form,
     IterativeBackend,
     ModelError,
     Objective,
     Point,
     Prior,
     Role,
+    SparseRegression,
     Stop,
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
     mean_curvature,
+    newton_solver,
     normalised_step,
     project,
+    pruned,
+    relaxed_budget,
     restricted_smoothness,
     select,
 )
-from sparsemodel_backends.theorems.grahtp import THEOREM_2A, THEOREM_5A
+from sparsemodel_backends.theorems.grahtp import THEOREM_02A, THEOREM_05A, THEOREM_08, THEOREM_10
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GraHTPState:
-    """A debiased iterate, the step in force, and how the last iteration ended."""
+    """An iterate, the step in force, and how the last iteration ended."""
 
+    relaxed: Point
+    """The iterate, with ``k`` units."""
     point: Point
+    """The iterate, or where it may have more than ``K`` units its ``K`` largest, minimised."""
     step_size: float
     repeated: bool = False
-    """The support came out as it went in: a fixed point."""
+    """The support came out as it went in: a fixed point, if (S3) minimises."""
     change: float = np.inf
     best: float = np.inf
     worse: int = 0
@@ -71,6 +79,17 @@ class GraHTP(IterativeBackend[GraHTPState]):
         Iteration limit.
     patience
         Iterations without a better value after which the run ends.
+    debiasing
+        What (S3) is: ``"exact"`` minimises; ``"newton"`` takes restricted Newton steps from
+        :math:`z_F`, ``"gradient"`` gradient steps on ``F``, each of the length that is exact for
+        a quadratic. The paper names both as fast variants (Section 2); with gradient steps and
+        the squared loss it is the fast HTP of Foucart (2011). A step that raises ``f`` is halved,
+        which no exact step of a squared loss needs.
+    inner_steps
+        Steps of the last two in an iteration.
+    relaxation
+        :math:`k / K` with ``K`` the cardinality of the problem: iterates keep ``k`` entries, and
+        the result the ``K`` largest of them (Remark 9), minimised once more.
 
     Notes
     -----
@@ -79,13 +98,17 @@ class GraHTP(IterativeBackend[GraHTPState]):
     estimated once, at the start.
 
     Literal mode takes the step of Theorem 5(a), ``"theory"``, unless ``step_size`` gives the
-    paper's :math:`\eta`, and ends when ``F`` repeats alone.
+    paper's :math:`\eta`, and ends when ``F`` repeats alone, or where (S3) does not minimise
+    when nothing moves any more. Fast HTP is ``as_published(step_size=1.0, debiasing="gradient")``.
     """
 
     step_size: float | Literal["unit", "theory", "normalised"] = "unit"
     tol: float = 1e-8
     max_iter: int = 500
     patience: int = 20
+    debiasing: Literal["exact", "newton", "gradient"] = "exact"
+    inner_steps: int = 1
+    relaxation: float = 1.0
 
     name: ClassVar[str] = "grahtp"
     reference: ClassVar[str] = "Yuan, Li and Zhang (JMLR 2018), Algorithm 1"
@@ -104,7 +127,8 @@ class GraHTP(IterativeBackend[GraHTPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_2A, THEOREM_5A)
+        literal = self.debiasing == "exact" and self.relaxation == 1.0
+        return (THEOREM_02A, THEOREM_05A, THEOREM_08, THEOREM_10) if literal else ()
 
     def __post_init__(self) -> None:
         if isinstance(self.step_size, str):
@@ -115,22 +139,36 @@ class GraHTP(IterativeBackend[GraHTPState]):
                 )
         elif not self.step_size > 0.0:
             raise ModelError(f"step_size must be positive, not {self.step_size}.")
+        if self.debiasing not in ("exact", "newton", "gradient"):
+            raise ModelError(
+                f"debiasing must be 'exact', 'newton' or 'gradient', not {self.debiasing!r}."
+            )
+        if self.inner_steps < 1 or not self.relaxation >= 1.0:
+            raise ModelError(
+                "inner_steps and relaxation must be at least 1, not "
+                f"{self.inner_steps} and {self.relaxation}."
+            )
+
+    def extra_objections(self, form: Form) -> tuple[str, ...]:
+        if self.debiasing != "exact" and isinstance(form, SparseRegression) and form.box:
+            return ("keeps bounds with debiasing='exact' alone",)
+        return ()
 
     def init(self, objective: Objective, context: Context) -> GraHTPState:
         point = context.first_point(objective)
         eta = 0.0
         if self.step_size == "theory":
-            level = min(2 * objective.cardinality.budget, objective.cardinality.units)
+            level = min(2 * relaxed_budget(objective, self.relaxation), objective.cardinality.units)
             constant = restricted_smoothness(objective, point, level)
             eta = 1.0 / (2.0 * constant.value) if constant.value > 0.0 else 1.0
         elif self.step_size == "unit":
             eta = _unit(objective, point)
         elif not isinstance(self.step_size, str):
             eta = self.step_size
-        return GraHTPState(point, eta, best=point.value)
+        return GraHTPState(point, point, eta, best=point.value)
 
     def step(self, objective: Objective, state: GraHTPState, context: Context) -> GraHTPState:
-        point = state.point
+        point = state.relaxed
         g = objective.gradient(point)
         eta = state.step_size
         if self.step_size == "normalised":
@@ -142,18 +180,46 @@ class GraHTP(IterativeBackend[GraHTPState]):
         ):
             eta = _unit(objective, point)  # the curvature has changed
         z = point.x - eta * g  # (S1)
-        support = project(objective, z)[0]  # (S2)
-        following = context.restricted(objective, support, point)  # (S3)
+        support = project(objective, z, k=relaxed_budget(objective, self.relaxation))[0]  # (S2)
+        if self.debiasing == "exact":
+            following = context.restricted(objective, support, point)  # (S3)
+        else:
+            following = self._steps(objective, objective.point(support, z[support]))
+        kept = following
+        if self.relaxation > 1.0:
+            last = None if state.point is state.relaxed else state.point
+            kept = pruned(objective, context.restricted, following, last)
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - point.x))
         return GraHTPState(
             following,
+            kept,
             eta,
             repeated=np.array_equal(support, point.support),
             change=moved / size if size > 0.0 else moved,
-            best=min(state.best, following.value),
-            worse=0 if following.value < state.best else state.worse + 1,
+            best=min(state.best, kept.value),
+            worse=0 if kept.value < state.best else state.worse + 1,
         )
+
+    def _steps(self, objective: Objective, point: Point) -> Point:
+        """Take the steps that stand for (S3) on the support of a thresholded point."""
+        support = point.support
+        for _ in range(self.inner_steps):
+            g = objective.restricted_gradient(point, support)
+            if self.debiasing == "newton":
+                d = newton_solver(objective, point, support, tol=1e-12)(-g)
+            else:
+                d = -normalised_step(objective, point, support) * g
+            t = 1.0
+            while t > 1e-9:
+                following = objective.point(support, point.x[support] + t * d)
+                if following.value <= point.value + 1e-14 * abs(point.value):
+                    break
+                t *= 0.5
+            else:
+                return point  # rounding
+            point = following
+        return point
 
     def residual(self, state: GraHTPState) -> float:
         return state.change
@@ -165,7 +231,8 @@ class GraHTP(IterativeBackend[GraHTPState]):
         return ()
 
     def stopped(self, objective: Objective, state: GraHTPState) -> Stop | None:
-        if state.repeated or state.change <= self.tol:
+        fixed = state.repeated and self.debiasing == "exact"
+        if fixed or state.change <= self.tol:
             return Stop.CONVERGED
         return Stop.STALLED if state.worse >= self.patience else None
 

@@ -19,8 +19,8 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.self_description import Theorem
-from sparsemodel.numerics import normalised_step, project
-from sparsemodel_backends.theorems.grahtp import THEOREM_2B
+from sparsemodel.numerics import normalised_step, project, pruned, relaxed_budget
+from sparsemodel_backends.theorems.grahtp import THEOREM_02B, THEOREM_05B
 from sparsemodel_backends.theorems.tight import THEOREM_06
 
 
@@ -29,7 +29,10 @@ from sparsemodel_backends.theorems.tight import THEOREM_06
 class IHTState:
     """An iterate with the step that led to it."""
 
+    relaxed: Point
+    """The iterate, with ``k`` units."""
     point: Point
+    """The iterate, or where it may have more than ``K`` units its ``K`` largest, minimised."""
     step_size: float
     change: float = np.inf
     """``||x+ - x|| / ||x+||`` of the last step."""
@@ -55,6 +58,9 @@ class IHT(IterativeBackend[IHTState]):
         Stops when the relative change of ``x`` falls below it.
     max_iter
         Iteration limit.
+    relaxation
+        :math:`k / K` with ``K`` the cardinality of the problem, as in
+        :class:`~sparsemodel_backends.pgd.PGD`.
 
     Notes
     -----
@@ -68,12 +74,13 @@ class IHT(IterativeBackend[IHTState]):
     step_size: float | None = None
     tol: float = 1e-8
     max_iter: int = 1000
+    relaxation: float = 1.0
 
     name: ClassVar[str] = "iht"
     reference: ClassVar[str] = "Blumensath and Davies (2009); FGraHTP of Yuan, Li and Zhang (2018)"
     guarantee: ClassVar[str] = (
         "with a step eta such that 1 - 2 eta m_3k + (eta M_3k)^2 < 0.62^2, linear convergence to "
-        " every k-sparse point, up to its gradient, when M_3k / m_3k < 1.26 (Yuan, Li and Zhang "
+        "every k-sparse point, up to its gradient, when M_3k / m_3k < 1.26 (Yuan, Li and Zhang "
         "2018, Theorem 2(b))"
     )
     purpose: ClassVar[str] = "plain gradient steps give a cheap first support"
@@ -83,35 +90,49 @@ class IHT(IterativeBackend[IHTState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_2B, THEOREM_06)
+        return (THEOREM_02B, THEOREM_05B, THEOREM_06) if self.relaxation == 1.0 else ()
 
     def __post_init__(self) -> None:
         if self.step_size is not None and not self.step_size > 0.0:
             raise ModelError(f"step_size must be positive or None, not {self.step_size}.")
+        if not self.relaxation >= 1.0:
+            raise ModelError(f"relaxation must be at least 1, not {self.relaxation}.")
 
     def init(self, objective: Objective, context: Context) -> IHTState:
         point = context.first_point(objective)
-        return IHTState(point, self.step_size or 0.0)
+        return IHTState(point, point, self.step_size or 0.0)
 
     def step(self, objective: Objective, state: IHTState, context: Context) -> IHTState:
-        x = state.point.x
-        g = objective.gradient(state.point)
+        at = state.relaxed
+        x, g = at.x, objective.gradient(at)
+        k = relaxed_budget(objective, self.relaxation)
         if self.step_size is not None:
             z = x - self.step_size * g
-            following = objective.point(*project(objective, z))
-            return _advance(following, state, self.step_size)
-        first = state.point.support
+            following = objective.point(*project(objective, z, k=k))
+            return self._advance(objective, context, following, state, self.step_size)
+        first = at.support
         if first.size == objective.cardinality.free.size:  # at the origin: the support to come
-            first = project(objective, -g)[0]
-        eta = normalised_step(objective, state.point, first) or state.step_size or 1.0
+            first = project(objective, -g, k=k)[0]
+        eta = normalised_step(objective, at, first) or state.step_size or 1.0
         for _ in range(60):
-            following = objective.point(*project(objective, x - eta * g))
+            following = objective.point(*project(objective, x - eta * g, k=k))
             d = following.x - x
-            bound = state.point.value + float(np.vdot(g, d)) + float(np.vdot(d, d)) / (2.0 * eta)
-            if following.value <= bound + 1e-15 * abs(state.point.value):
-                return _advance(following, state, eta)
+            bound = at.value + float(np.vdot(g, d)) + float(np.vdot(d, d)) / (2.0 * eta)
+            if following.value <= bound + 1e-15 * abs(at.value):
+                return self._advance(objective, context, following, state, eta)
             eta *= 0.5
-        return IHTState(state.point, eta, state.change, stuck=True)
+        return IHTState(at, state.point, eta, state.change, stuck=True)
+
+    def _advance(
+        self, objective: Objective, context: Context, following: Point, state: IHTState, eta: float
+    ) -> IHTState:
+        size = float(np.linalg.norm(following.x))
+        moved = float(np.linalg.norm(following.x - state.relaxed.x))
+        point = following
+        if self.relaxation > 1.0:
+            last = None if state.point is state.relaxed else state.point
+            point = pruned(objective, context.restricted, following, last)
+        return IHTState(following, point, eta, moved / size if size > 0.0 else moved)
 
     def residual(self, state: IHTState) -> float:
         return state.change
@@ -120,12 +141,6 @@ class IHT(IterativeBackend[IHTState]):
         if state.stuck:
             return Stop.STALLED
         return Stop.CONVERGED if state.change <= self.tol else None
-
-
-def _advance(following: Point, state: IHTState, eta: float) -> IHTState:
-    size = float(np.linalg.norm(following.x))
-    moved = float(np.linalg.norm(following.x - state.point.x))
-    return IHTState(following, eta, moved / size if size > 0.0 else moved)
 
 
 __all__ = ["IHT", "IHTState"]

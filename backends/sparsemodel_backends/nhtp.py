@@ -113,7 +113,8 @@ class NHTP(IterativeBackend[NHTPState]):
     Notes
     -----
     One gradient and one factorisation of ``k`` unknowns an iteration; conjugate gradients when
-    ``k`` is large. For the squared loss the Newton step is the least-squares refit on ``T``.
+    ``k`` is large. For the squared loss the Newton step is the least-squares refit on ``T``;
+    the last iterate is refined once.
     All lengths are relative, so the method is invariant to the units of ``A``, ``b`` and ``f``.
 
     Measured: from 64 Gaussian samples 22 of 256 coefficients are found in 91 % of 150 trials (86 %
@@ -239,6 +240,8 @@ class NHTP(IterativeBackend[NHTPState]):
             worse=0 if improved else state.worse + 1,
         )
         state = self._measure(objective, state)
+        if state.residual <= self.tol and not self.literal and objective.quadratic:
+            return replace(state, point=_refined(objective, state.point))
         if _at_rest(before, state):
             return replace(state, ended=True)
         state = state if self.literal else self._forward(state)
@@ -368,6 +371,19 @@ def _newton_direction(
     except (np.linalg.LinAlgError, ArithmeticError):
         return None
     return d if np.all(np.isfinite(d)) else None
+
+
+def _refined(objective: Objective, point: Point) -> Point:
+    """Return a minimiser of a quadratic after a step with the factor that is at hand.
+
+    It has the digits of an orthogonal factorisation then, as those of other methods have.
+    """
+    support = point.support
+    d = newton_solver(objective, point, support, tol=1e-2)(
+        -objective.restricted_gradient(point, support)
+    )
+    following = objective.point(support, point.x[support] + d)
+    return following if following.value <= point.value else point
 
 
 def _moving(last: IntArray, support: IntArray) -> bool:

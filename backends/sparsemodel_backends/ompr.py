@@ -19,7 +19,9 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import GreedySupport, support_units
+from sparsemodel_backends.theorems.arht import COROLLARY_4_5, THEOREM_4_2
 
 REMOVALS = ("smallest", "cheapest")
 
@@ -84,6 +86,9 @@ class OMPR(IterativeBackend[OMPRState]):
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True
     )
+
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_4_2, COROLLARY_4_5) if self.removal == "smallest" else ()
 
     def __post_init__(self) -> None:
         if self.removal not in REMOVALS:

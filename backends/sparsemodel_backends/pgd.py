@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import normalised_step, project, select
+from sparsemodel.numerics import normalised_step, project, pruned, relaxed_budget, select
 
 
 @final
@@ -122,7 +122,7 @@ class PGD(IterativeBackend[PGDState]):
         if eta == 0.0:
             along = select(objective.cardinality, g)
             eta = 2.0 * (normalised_step(objective, state.relaxed, along) or 1.0)
-        k = self._relaxed(objective)
+        k = relaxed_budget(objective, self.relaxation)
         following = objective.point(*project(objective, x - eta * g, k=k))
         for _ in range(60):
             rises = following.value > state.relaxed.value * (1.0 + 1e-14)
@@ -133,15 +133,9 @@ class PGD(IterativeBackend[PGDState]):
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - x))
         change = moved / size if size > 0.0 else moved
-        support, values = project(objective, following.x)
-        point = state.point
-        if change <= self.tol or not np.array_equal(support, point.support):
-            point = context.restricted(objective, support, objective.point(support, values))
+        last = None if state.point is state.relaxed else state.point
+        point = pruned(objective, context.restricted, following, last)
         return PGDState(following, point, eta, change)
-
-    def _relaxed(self, objective: Objective) -> int:
-        sparsity = objective.cardinality
-        return min(int(np.ceil(self.relaxation * sparsity.budget)), sparsity.units)
 
     def residual(self, state: PGDState) -> float:
         return state.change

@@ -23,6 +23,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Stop,
 )
+from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
     Batch,
     batch_count,
@@ -44,6 +45,7 @@ from sparsemodel_backends.diht import (
     first_state,
     shrunk,
 )
+from sparsemodel_backends.theorems.diht import THEOREM_19, THEOREM_22
 
 
 @final
@@ -121,6 +123,9 @@ class SDIHT(IterativeBackend[DIHTState]):
         price=True,
     )
 
+    def theorems(self) -> tuple[Theorem, ...]:
+        return (THEOREM_19, THEOREM_22)
+
     def __post_init__(self) -> None:
         if self.batches is not None and self.batches < 1:
             raise ModelError(f"batches must be at least 1 or None, not {self.batches}.")
@@ -140,7 +145,7 @@ class SDIHT(IterativeBackend[DIHTState]):
         # A first support chosen from a few observations would be hard to leave.
         form = cast("SparseRegression", objective.form)
         first = replace(first, scale=self.scale)
-        a = ascend(form, first, 0)
+        a = ascend(objective, first, 0)
         q = correlations(objective, a)
         if self.restarts:
             a, q = shrunk(form, a, q)

@@ -141,15 +141,29 @@ def solve(objective: Any, w: Any, k: int, backend: Any = None, **limits: Any) ->
     return Answer(w.value, solution.value, time.process_time() - began, solution)
 
 
-def least_squares(A: Any, b: Any, k: int, backend: Any = None, **limits: Any) -> Answer:
+def least_squares(
+    A: Any, b: Any, k: int, backend: Any = None, *, intercept: bool = False, **limits: Any
+) -> Answer:
     w = sm.Variable(A.shape[1])
-    return solve(sm.squared_loss(A @ w, b), w, k, backend, **limits)
+    prediction = A @ w + sm.Variable() if intercept else A @ w
+    return solve(sm.squared_loss(prediction, b), w, k, backend, **limits)
 
 
-def logistic(A: Any, y: Any, k: int, backend: Any = None, *, ridge: float, **limits: Any) -> Answer:
+def logistic(
+    A: Any,
+    y: Any,
+    k: int,
+    backend: Any = None,
+    *,
+    ridge: float,
+    intercept: bool = False,
+    **limits: Any,
+) -> Answer:
     w = sm.Variable(A.shape[1])
-    loss = sm.logistic_loss(sm.as_design(A) @ w, y) + sm.ridge(w, ridge)
-    return solve(loss, w, k, backend, **limits)
+    prediction = sm.as_design(A) @ w
+    if intercept:
+        prediction = prediction + sm.Variable()
+    return solve(sm.logistic_loss(prediction, y) + sm.ridge(w, ridge), w, k, backend, **limits)
 
 
 def table(

@@ -96,6 +96,8 @@ class Setting:
     slopes: tuple[float, float]
     """Largest gradient of the losses anywhere, largest gradient of the objective."""
     stationary: bool
+    target: tuple[float, float]
+    """Smallest nonzero size of the point, largest gradient of the objective anywhere."""
 
     def at(self, level: int) -> Constants:
         """Return the constants of a level; no support has more than ``p`` coordinates."""

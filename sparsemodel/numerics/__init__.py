@@ -44,7 +44,12 @@ from sparsemodel.numerics.minimisers.service import minimise_restricted
 from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded, check_range
 from sparsemodel.numerics.objectives.closing import Closing, Enclosure
 from sparsemodel.numerics.objectives.quadratic_model import quadratic_model
-from sparsemodel.numerics.objectives.regression import RegressionObjective, margins, rowwise
+from sparsemodel.numerics.objectives.regression import (
+    RegressionObjective,
+    margins,
+    predictions,
+    rowwise,
+)
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
 from sparsemodel.numerics.support.hard_threshold import (
     best_units,
@@ -54,7 +59,7 @@ from sparsemodel.numerics.support.hard_threshold import (
     select_scores,
     top_k,
 )
-from sparsemodel.numerics.support.projection import project
+from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
 from sparsemodel.numerics.support.segments import as_sequence, best_segments
 from sparsemodel.numerics.support.units import (
     descent_gradient,
@@ -118,10 +123,13 @@ __all__ = [
     "minimise_with_multipliers",
     "newton_solver",
     "normalised_step",
+    "predictions",
     "primal_of",
     "project",
     "project_dual",
+    "pruned",
     "quadratic_model",
+    "relaxed_budget",
     "removal_costs",
     "removal_order",
     "require_steps",

@@ -161,6 +161,11 @@ def correlated(request):
 
 
 @pytest.fixture
+def problem_of():
+    return Plain
+
+
+@pytest.fixture
 def with_k():
     return lambda problem, k: replace(problem, k=k)
 

@@ -132,7 +132,7 @@ def ht_svrg(problem, stages, H, *, k, m, eta, omega, rng):
     return out
 
 
-@pytest.mark.parametrize(("omega", "relaxation", "m"), [(np.inf, 1.0, None), (0.8, 2.0, 31)])
+@pytest.mark.parametrize(("omega", "relaxation", "m"), [(np.inf, 1.0, None), (0.2, 2.0, 31)])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_ht_svrg(mean_loss, run, H, same, loss, omega, relaxation, m):
     problem = mean_loss(loss, k=3)
@@ -160,6 +160,42 @@ def test_ht_svrg(mean_loss, run, H, same, loss, omega, relaxation, m):
             np.testing.assert_allclose(state.point.x, best, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_ht_saga(mean_loss, run, H, same, loss):
+    """Shen and Li (2018), Algorithm 2, n steps a stage; f has no ridge, which is not remembered."""
+    problem, rng = mean_loss(loss, k=3, ridge=0.0), np.random.default_rng(4)
+    A, y, n = problem.A, problem.y, len(problem.y)
+    eta = 1.0 / (3.0 * max(np.linalg.norm(A, axis=1)) ** 2)
+
+    def gradient(i, x):
+        if loss == "squared":
+            return A[i] * (A[i] @ x - y[i])
+        return -y[i] * A[i] / (1.0 + np.exp(y[i] * (A[i] @ x)))
+
+    x, theirs = np.zeros(A.shape[1]), []
+    table = np.array([gradient(i, x) for i in range(n)])
+    for t in range(10 * n):
+        j = int(rng.integers(n))  # line 1
+        new, mean = gradient(j, x), table.mean(axis=0)
+        x = H(x - eta * (new - table[j] + mean), 6)  # line 3
+        table[j] = new  # line 2
+        if t % n == n - 1:
+            theirs.append(x)
+    options = {"relaxation": 2.0, "step_size": eta, "inner_steps": n}
+    states = run(HTSVRG.as_published(variance_reduction="saga", **options), problem, seed=4)
+    same([s.reference.x for s in states], theirs, least=8)
+    assert all(np.count_nonzero(s.point.x) <= 3 for s in states)
+
+
+def test_ht_saga_with_a_ridge_ends_where_the_ridge_is(mean_loss, run):
+    """The gradient of the ridge is read at the point: the limit is a minimiser on its support."""
+    problem = mean_loss("logistic", k=3)
+    eta = 1.0 / max(np.linalg.norm(problem.A, axis=1)) ** 2
+    backend = HTSVRG.as_published(variance_reduction="saga", relaxation=1.0, step_size=eta)
+    x = run(backend, problem, 60)[-1].reference.x
+    np.testing.assert_allclose(x, problem.argmin(np.flatnonzero(x)), rtol=1e-8, atol=1e-10)
+
+
 def test_the_parameters_of_the_paper(mean_loss, run):
     """Section 5: m = 3n single observations, k = 9 K, eta = 2 / L."""
     problem = mean_loss("squared", k=1)
@@ -168,6 +204,11 @@ def test_the_parameters_of_the_paper(mean_loss, run):
     top = np.linalg.eigvalsh(problem.hessian(np.zeros(12)))[-1]
     assert state.step_size == pytest.approx(2.0 / top, rel=1e-9)
     assert (backend.relaxation, backend.inner_epochs, backend.pick) == (9.0, 3, "random")
-    for wrong in ({"sampling": "none"}, {"inner_steps": 0}, {"relaxation": 0.5}):
+    for wrong in (
+        {"sampling": "none"},
+        {"variance_reduction": "sag"},
+        {"inner_steps": 0},
+        {"relaxation": 0.5},
+    ):
         with pytest.raises(ModelError):
             HTSVRG(**wrong)

@@ -53,6 +53,73 @@ def test_grahtp(hard, run, H, same, eta):
     same([s.point.x for s in states], theirs)
 
 
+@pytest.mark.parametrize("inner", [1, 3])
+@pytest.mark.parametrize("kind", ["gradient", "newton"])
+def test_fast_variants_of_grahtp(hard, run, H, same, kind, inner):
+    """(S3) as gradient steps, for the squared loss Foucart's FHTP (2011), or as Newton steps."""
+    eta = 1.0 if hard.loss == "squared" else 10.0
+    options = {"debiasing": kind, "inner_steps": inner, "step_size": eta}
+    x, theirs = np.zeros(hard.A.shape[1]), []
+    states = run(GraHTP.as_published(**options), hard)
+    for state in states:  # each from the one before: halving makes much of the last digits
+        x = H(x - eta * hard.g(x), hard.k)  # (S1), (S2)
+        F = np.flatnonzero(x)
+        for _ in range(inner):
+            g, h = hard.g(x)[F], hard.hessian(x)[np.ix_(F, F)]
+            d = np.linalg.solve(h, g) if kind == "newton" else (g @ g) / (g @ h @ g) * g
+            step = np.zeros_like(x)
+            step[F] = d
+            while hard.f(x - step) > hard.f(x) * (1.0 + 1e-14):  # ours: the paper has no rule
+                step /= 2.0
+            x = x - step
+        theirs.append(x)
+        x = state.point.x
+    same([s.point.x for s in states], theirs, least=4, rtol=1e-6)
+
+
+def test_steps_that_would_rise_are_halved(problem_of, run):
+    """A Newton step of a logistic loss may overshoot: the iterates go down all the same."""
+    A = 9.0 * np.random.default_rng(1).standard_normal((40, 6))
+    hard = problem_of(A, np.sign(A[:, 0] + A[:, 1]), 2, "logistic", ridge=1e-4)
+    start = np.array([-3.0, 2.0, 0.0, 0.0, 0.0, 0.0])
+    S = [0, 1]
+    full = start.copy()
+    full[S] -= np.linalg.solve(hard.hessian(start)[np.ix_(S, S)], hard.g(start)[S])
+    assert not hard.f(full) < hard.f(start), "the full step would rise"
+    options = {"debiasing": "newton", "step_size": 1e-12}
+    values = [s.point.value for s in run(GraHTP.as_published(**options), hard, start=start)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] < hard.f(start)
+
+
+@pytest.mark.parametrize("backend", [GraHTP, IHT])
+def test_relaxed_iterates(hard, run, H, same, backend):
+    """Remark 9 of Yuan, Li and Zhang: k > kbar on the way, the top kbar at the end."""
+    wide, x, theirs = 2 * hard.k, np.zeros(hard.A.shape[1]), []
+    eta = 0.4 if hard.loss == "squared" else 10.0
+    for _ in range(10):
+        x = H(x - eta * hard.g(x), wide)
+        if backend is GraHTP:
+            x = hard.argmin(np.flatnonzero(x))
+        theirs.append(x)
+    states = run(backend.as_published(step_size=eta, relaxation=2.0), hard)
+    same([s.relaxed.x for s in states], theirs)
+    for state, x in zip(states, theirs, strict=True):
+        best = hard.argmin(np.flatnonzero(H(x, hard.k)))
+        np.testing.assert_allclose(state.point.x, best, rtol=1e-6, atol=1e-8)
+
+
+def test_options_of_variants_are_checked():
+    for backend, options in (
+        (GraHTP, {"debiasing": "none"}),
+        (GraHTP, {"inner_steps": 0}),
+        (GraHTP, {"relaxation": 0.5}),
+        (IHT, {"relaxation": 0.5}),
+    ):
+        with pytest.raises(ModelError, match=next(iter(options))):
+            backend(**options)
+
+
 def test_the_step_of_the_theory(problem, run):
     """Theorem 5(a): ``1 / (2 M_2k)``."""
     tiny = type(problem)(problem.A[:, :5], problem.y, 2, problem.loss, problem.ridge)

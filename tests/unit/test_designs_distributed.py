@@ -74,6 +74,17 @@ def test_the_same_answer_as_in_memory(loss, intercept):
     np.testing.assert_allclose(x.value, y.value, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("backend", ["diht", "sdiht", "ht_svrg"])
+def test_methods_that_read_observations(backend):
+    """The same iterates: these need predictions, not sums over observations alone."""
+    A, b = data()
+    near, _ = problem(A, b, sm.squared_loss, intercept=False)
+    far, _ = problem(da.from_array(A, chunks=(64, 20)), b, sm.squared_loss, intercept=False)
+    one, two = (p.solve(backend, max_iter=3, seed=1) for p in (near, far))
+    assert one.support.tolist() == two.support.tolist()
+    assert one.value == pytest.approx(two.value, rel=1e-12)
+
+
 def test_every_answer_of_the_objective_is_that_of_the_data():
     A, b = data()
     target = np.where(b > 0.0, 1.0, -1.0)

@@ -37,6 +37,7 @@ def setting(k, p=200, at=None, data=None):
         coefficients=(1.0, 3.0),
         slopes=(1.0, 0.03),
         stationary=True,
+        target=(1.0, 0.03),
     )
 
 
@@ -52,26 +53,93 @@ def setting(k, p=200, at=None, data=None):
 )
 def test_grahtp_2_is_about_level_3k(M, a, b):
     found = setting(20, at={60: (M, (1.0, 1.01))})
-    for theorem, status, limit in ((grahtp.THEOREM_2A, a, 1.15), (grahtp.THEOREM_2B, b, 1.26)):
+    for theorem, status, limit in ((grahtp.THEOREM_02A, a, 1.15), (grahtp.THEOREM_02B, b, 1.26)):
         told = theorem.on(found)
         assert told.status == status
         if status == "holds":
             rho = math.sqrt(1.0 - 1.0 / M[1] ** 2)
-            step, rate = told.numbers.values()
+            step, rate, *_ = told.numbers.values()
             assert step == pytest.approx(1.0 / M[1] ** 2, rel=1e-12)
             assert rate == pytest.approx(rho / (1.0 - rho) if limit < 1.2 else 1.62 * rho)
 
 
 def test_grahtp_5_is_about_level_2k():
-    told = grahtp.THEOREM_5A.on(setting(20, at={40: ((1.01, 1.03), (1.0, 1.005))}))
+    told = grahtp.THEOREM_05A.on(setting(20, at={40: ((1.01, 1.03), (1.0, 1.005))}))
     assert told.status == "holds"
-    kbar, step, rate, error = told.numbers.values()
+    kbar, step, rate, error, _ = told.numbers.values()
     assert kbar == 1.0  # 20 / (2 + 16 * 1.03^2) = 1.05
     assert step == pytest.approx(0.5 / 1.03)
     assert rate == pytest.approx(1.0 - 0.5 / 1.03 / 4.0)
     assert error == pytest.approx(2.83 * math.sqrt(20))
-    told = grahtp.THEOREM_5A.on(setting(20, at={40: ((1.01, 1.2), (1.0, 1.005))}))
+    told = grahtp.THEOREM_05A.on(setting(20, at={40: ((1.01, 1.2), (1.0, 1.005))}))
     assert (told.status, told.numbers["targets up to this sparsity"]) == ("open", 0.0)
+
+
+def test_grahtp_5b_takes_level_3k_for_certain_and_2k_plus_1_for_perhaps():
+    """M/m = 1.25: rho = 0.6, and kbar < 20 * 0.16 / 0.6 = 5.3."""
+    told = grahtp.THEOREM_05B.on(setting(20, at={60: ((1.2, 1.25), (1.0, 1.01))}))
+    assert (told.status, told.numbers["targets up to this sparsity"]) == ("holds", 5.0)
+    share = 0.25
+    gamma = math.sqrt(1.0 + (share + math.sqrt((4.0 + share) * share)) / 2.0)
+    step, rate = 1.0 / 1.25**2, 0.6 * gamma
+    error = gamma * step * math.sqrt(45) / (1.0 - rate)
+    assert list(told.numbers.values())[1:] == pytest.approx([step, rate, error, 2.0 * error])
+    flat = {41: ((9.0, 9.5), (1.0, 1.01)), 60: ((9.0, 9.5), (0.0, 1.01))}
+    assert grahtp.THEOREM_05B.on(setting(20, at=flat)).status == "fails"
+    flat[41] = ((1.0, 9.5), (1.0, 1.01))
+    assert grahtp.THEOREM_05B.on(setting(20, at=flat)).status == "open"
+    room = grahtp.THEOREM_05B.on(setting(20, p=44, at={44: ((1.0, 1.0), (1.0, 1.0))}))
+    assert room.numbers["targets up to this sparsity"] == 3.0  # 2k + kbar < p
+
+
+@pytest.mark.parametrize(("k", "kbar"), [(16, 0), (17, 1), (33, 1), (34, 2)])
+def test_grahtp_8(k, kbar):
+    told = grahtp.THEOREM_08.on(setting(k, at={2 * k: ((4.0, 4.0), (4.0, 4.0))}))
+    assert told.numbers["targets up to this sparsity"] == kbar  # 1 + 16
+    assert told.status == ("holds" if kbar else "fails")
+    if kbar:
+        assert told.numbers["step eta"] == 0.125
+        assert told.numbers["smallest coefficient per root of the excess"] == pytest.approx(1.15)
+
+
+def test_grahtp_10_takes_m_of_level_2k():
+    """4.59 sqrt(4) 0.03 / m = 0.2754 / m, against a smallest coefficient of 1."""
+    for m, status in (((0.28, 0.5), "holds"), ((0.27, 0.28), "open"), ((0.1, 0.27), "fails")):
+        told = grahtp.THEOREM_10.on(setting(4, at={8: (UNKNOWN, m)}))
+        assert told.status == status
+        if status == "holds":
+            assert list(told.numbers.values()) == pytest.approx([0.2754 / 0.28])
+    held = setting(4, at={8: (UNKNOWN, (0.28, 0.5))})
+    assert grahtp.THEOREM_10.on(replace(held, target=(math.inf, 0.0))).status == "fails"
+    free = replace(held, free=1)
+    assert grahtp.THEOREM_10.on(free).status == "holds"
+    assert grahtp.THEOREM_10.on(replace(free, stationary=False)).status == "open"
+
+
+def test_ompr():
+    """Theorem 4.2 with kappa = 1.5: k / 2.25 targets, and below 4 k / 2.25 without noise."""
+    found = setting(
+        9, at={2: ((1.4, 1.5), UNKNOWN), 18: (UNKNOWN, (1.0, 1.1)), 9: (UNKNOWN, (1.0, 1.1))}
+    )
+    told = arht.THEOREM_4_2.on(found)
+    assert (told.status, list(told.numbers.values())) == ("holds", [4.0, 9.0])
+    far = {2: ((3.0, 5.0), UNKNOWN), 18: (UNKNOWN, (1.0, 1.1)), 9: (UNKNOWN, (1.0, 1.1))}
+    told = arht.THEOREM_4_2.on(setting(9, at=far))
+    assert (told.status, list(told.numbers.values())) == ("open", [0.0, 1.0])  # 4 * 9 / 25
+    far[2] = ((9.0, 9.5), UNKNOWN)
+    assert arht.THEOREM_4_2.on(setting(9, at=far)).status == "fails"
+
+
+def test_ompr_and_restricted_isometry():
+    """Corollary 4.5 and Table 1."""
+    table = {1: 0.33, 2: 0.47, 3: 0.55, 30: 0.83}
+    for ratio, limit in table.items():
+        assert arht.ompr_isometry(ratio) == pytest.approx(limit, abs=0.01)
+    for delta, status, most in ((0.33, "holds", 6), (0.34, "holds", 5), (0.46, "holds", 3)):
+        told = arht.COROLLARY_4_5.on(setting(6, at={12: isometry(0.0, delta)}))
+        assert (told.status, told.numbers["targets up to this sparsity"]) == (status, most)
+    assert arht.COROLLARY_4_5.on(setting(6, at={6: isometry(0.7, 0.8)})).status == "fails"
+    assert arht.COROLLARY_4_5.on(setting(6, at={6: isometry(0.6, 0.8)})).status == "open"
 
 
 def test_arht_takes_m_of_level_k_plus_the_target():
@@ -139,6 +207,8 @@ def test_diht_15_and_17():
         assert theorem.on(replace(found, weight=0.0)).status == "fails"
         assert theorem.on(replace(found, ridge=0.0)).status == "fails"
         assert theorem.on(replace(found, free=1)).status == "fails"
+        # Fewer than k nonzeros: the k-th largest is zero.
+        assert theorem.on(replace(found, coefficients=(math.inf, 3.0))).status == "open"
     assert told.numbers["step eta"] == pytest.approx(mu / ell**2)
     assert told.numbers["contraction an iteration"] == pytest.approx(1.0 - (mu / ell) ** 2)
 
@@ -169,6 +239,25 @@ def test_tight_10_takes_m_of_level_k_plus_the_target():
     assert told.numbers["alpha"] == 0.9
     told = tight.THEOREM_10.on(setting(30, at={30: own, 60: (UNKNOWN, (0.5, 0.6))}))
     assert told.status == "open"
+
+
+def test_tight_15_has_the_parameters_of_4_5():
+    """c = L/alpha = 2: k = 8 * 2 * 15 K = 240 K, m = 4 * 15 and 2/3 a stage."""
+    for k, K in ((239, 0), (241, 1), (481, 2)):
+        at = {k: (UNKNOWN, (0.5, 0.5)), 2 * k: (UNKNOWN, (0.5, 0.5))}
+        told = tight.COROLLARY_15.on(setting(k, p=10**4, at=at))
+        assert told.numbers["targets up to this sparsity"] == K
+        assert told.status == ("holds" if K else "fails")
+        if K:
+            assert told.numbers["step eta"] == 0.125
+            assert told.numbers["inner steps m"] in (60, 61)
+            rate = told.numbers["contraction of the objective a stage"]
+            assert rate == pytest.approx(2.0 / 3.0, abs=1e-2)
+            assert rate <= 2.0 / 3.0
+    at = {30: (UNKNOWN, (1.0, 1.0)), 60: (UNKNOWN, (0.0, 1.0))}
+    assert tight.COROLLARY_15.on(setting(30, at=at)).status == "fails"  # 56 K with c = 1
+    at = {60: (UNKNOWN, (1.0, 1.0)), 120: (UNKNOWN, (0.0, 1.0))}
+    assert tight.COROLLARY_15.on(setting(60, at=at)).status == "open"
 
 
 def test_the_expansion_near_the_number_of_coordinates():

@@ -5,6 +5,7 @@ The designs are diagonal, so that restricted constants are extreme entries, at a
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -61,10 +62,13 @@ def test_grahtp_2(condition, a, b):
     rho = math.sqrt(max(0.0, 1.0 - 2.0 * eta * m + eta**2 * M**2))
     for guarantee, rate in ((first, rho / (1.0 - rho)), (second, 1.62 * rho)):
         if guarantee.status == "holds":
-            step, contraction = guarantee.numbers.values()
+            step, contraction, error, found = guarantee.numbers.values()
             assert step == pytest.approx(eta, rel=1e-9)
             assert contraction == pytest.approx(rate, rel=1e-6, abs=1e-5)
             assert contraction < 1.0
+            unit = 2.83 / (1.0 - 2.0 * rho) if guarantee is first else 2.81 / (1.0 - 1.62 * rho)
+            assert error == pytest.approx(unit * eta * math.sqrt(2), rel=1e-4)
+            assert found == 2.0 * error  # Corollary 3: 5.66 and 5.62
 
 
 @pytest.mark.parametrize(("k", "kbar"), [(19, 0), (20, 1)])
@@ -170,6 +174,38 @@ def test_tight_10_asks_for_curvature_of_level_k_plus_k():
     assert at_most == pytest.approx(ridge, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_grahtp_10_is_true(seed):
+    """Where it holds, no other pair of coordinates is as good (every pair is tried)."""
+    rng = np.random.default_rng(seed)
+    n, p, k = 60, 7, 2
+    A = rng.standard_normal((n, p)) + 0.3 * rng.standard_normal((n, 1))
+    y = A[:, :2] @ [3.0, -4.0] + 10.0 ** -(seed % 4) * rng.standard_normal(n)
+    term = Term(DenseDesign(A), SquaredLoss(), y, np.full(n, 1.0 / n))
+    form = SparseRegression((term,), np.full(p, 1e-6), Cardinality(p, k))
+    best = {}
+    for pair in itertools.combinations(range(p), k):
+        B = A[:, pair]
+        x = np.linalg.solve(B.T @ B / n + 1e-6 * np.eye(k), B.T @ y / n)
+        best[0.5 * np.mean((B @ x - y) ** 2) + 5e-7 * x @ x] = pair, x
+    (first, x), (second, z) = (best[value] for value in sorted(best)[:2])
+    for pair, values in ((first, x), (second, z)):
+        at = np.zeros(p)
+        at[list(pair)] = values
+        found = told(form, "GraHTP, Theorem 10", at)
+        assert pair == first or found.status != "holds"
+    if seed % 4 == 3:
+        at = np.zeros(p)
+        at[list(first)] = x
+        assert told(form, "GraHTP, Theorem 10", at).status == "holds"
+
+
+def test_no_saddle_point_is_claimed_at_zero():
+    form = diagonal(np.ones(6), 2, 0.5)
+    for source in ("DIHT, Theorem 15", "DIHT, Theorem 17", "DIHT, Theorem 19", "DIHT, Theorem 22"):
+        assert told(form, source).status == "open"
+
+
 def saddle(ridge, off, k=2):
     """Two coefficients of size about 2, and gradients of size ``off`` beside them."""
     curvature = np.array([1.0, 1.0, 0.8, 0.8, 0.8, 0.8])
@@ -217,7 +253,11 @@ def test_diht_15_and_17(ridge, off):
     assert epsilon > 0.0
     mu_D = 1.0 / n
     l_D = 1.0 / n + n * 1.0 / (ridge * n**2)  # ||X||^2 = n times the largest curvature
-    for source in ("DIHT, Theorem 15", "DIHT, Theorem 17"):
+    drawn = told(form, "DIHT, Theorem 22", w).numbers
+    assert drawn["decrease a draw of m blocks, times m"] == pytest.approx(
+        (mu_D / l_D) ** 2, rel=1e-6
+    )
+    for source in ("DIHT, Theorem 19", "DIHT, Theorem 15", "DIHT, Theorem 17"):
         found = told(form, source, w)
         assert found.status == "holds"
         assert found.numbers["epsilon"] == pytest.approx(epsilon, rel=1e-9)

@@ -57,10 +57,23 @@ def diht_17(s: Setting) -> Guarantee:
     return _saddle(s, "DIHT, Theorem 17", strongly=True)
 
 
-def _saddle(s: Setting, source: str, *, strongly: bool) -> Guarantee:
+def diht_19(s: Setting) -> Guarantee:
+    r"""DIHT, Theorem 19: Theorem 15 for blocks drawn at random."""
+    return _saddle(s, "DIHT, Theorem 19", strongly=False, drawn=True)
+
+
+def diht_22(s: Setting) -> Guarantee:
+    r"""DIHT, Theorem 22: Theorem 17 for blocks drawn at random."""
+    return _saddle(s, "DIHT, Theorem 22", strongly=True, drawn=True)
+
+
+def _saddle(s: Setting, source: str, *, strongly: bool, drawn: bool = False) -> Guarantee:
     low, high = s.loss_curvature
     rate = "linearly" if strongly else "like 1/t in the squared dual error"
-    text = f"DIHT's dual points converge {rate}, and its support becomes that of the solution"
+    if drawn:
+        rate += ", in expectation"
+    method = "SDIHT, as published: its" if drawn else "DIHT's"
+    text = f"{method} dual points converge {rate}, and its support becomes that of the solution"
     if not math.isfinite(high) or (strongly and not low > 0.0):
         need = "smooth and strongly convex" if strongly else "smooth"
         return Guarantee(source, FAILS, f"the loss is not {need}", text)
@@ -68,12 +81,17 @@ def _saddle(s: Setting, source: str, *, strongly: bool) -> Guarantee:
         return Guarantee(source, FAILS, "it asks for one ridge, and no free coordinates", text)
     if not s.weight > 0.0:
         return Guarantee(source, FAILS, "it asks for equal observation weights", text)
-    margin = s.coefficients[0] - s.slopes[1] / s.ridge
+    smallest = s.coefficients[0] if math.isfinite(s.coefficients[0]) else 0.0  # fewer than k
+    margin = smallest - s.slopes[1] / s.ridge
     numbers = {"epsilon": margin}
     if margin > 0.0 and strongly:
         n, ridge = s.observations, s.ridge / s.weight
         mu, ell = (1.0 / high) / n, (1.0 / low) / n + s.norm**2 / (ridge * n**2)
-        numbers |= {"step eta": mu / ell**2, "contraction an iteration": 1.0 - (mu / ell) ** 2}
+        numbers["step eta"] = mu / ell**2
+        share, unit = (mu / ell) ** 2, "a draw of m blocks, times m" if drawn else "an iteration"
+        numbers["decrease " + unit if drawn else "contraction " + unit] = (
+            share if drawn else 1.0 - share
+        )
     condition = (
         f"epsilon = min |w_j| - max |gradient| / lambda > 0; at the solution it is {margin:.4g}"
     )
@@ -85,6 +103,8 @@ def _saddle(s: Setting, source: str, *, strongly: bool) -> Guarantee:
 THEOREM_13 = Theorem("DIHT, Theorem 13", diht_13)
 THEOREM_15 = Theorem("DIHT, Theorem 15", diht_15)
 THEOREM_17 = Theorem("DIHT, Theorem 17", diht_17)
+THEOREM_19 = Theorem("DIHT, Theorem 19", diht_19)
+THEOREM_22 = Theorem("DIHT, Theorem 22", diht_22)
 
 
-__all__ = ["THEOREM_13", "THEOREM_15", "THEOREM_17"]
+__all__ = ["THEOREM_13", "THEOREM_15", "THEOREM_17", "THEOREM_19", "THEOREM_22"]

@@ -23,10 +23,13 @@ def grahtp_2(s: Setting, limit: float, source: str, method: str) -> Guarantee:
     status = decided_below(low, high, limit)
     numbers: dict[str, float] = {}
     if status == HOLDS:
-        rho = math.sqrt(max(0.0, 1.0 - 1.0 / high**2))
+        rho = _contraction(high)
         step = s.at(3 * s.k).convexity[0] / s.at(3 * s.k).smoothness[1] ** 2
-        rate = rho / (1.0 - rho) if limit < 1.2 else 1.62 * rho
+        exact = limit < 1.2
+        rate = rho / (1.0 - rho) if exact else 1.62 * rho
+        error = 2.83 / (1.0 - 2.0 * rho) if exact else 2.81 / (1.0 - 1.62 * rho)
         numbers = {"step eta": step, "contraction of the error an iteration": rate}
+        numbers |= _errors(error * step * math.sqrt(s.k))
     return Guarantee(
         source,
         status,
@@ -52,8 +55,8 @@ def grahtp_5(s: Setting) -> Guarantee:
         numbers |= {
             "step eta": step,
             "contraction of the objective an iteration": 1.0 - step * c.convexity[0] / 4.0,
-            "error per unit of the gradient": 2.83 * math.sqrt(s.k) / c.convexity[0],
         }
+        numbers |= _errors(2.83 * math.sqrt(s.k) / c.convexity[0])
     return Guarantee(
         "GraHTP, Theorem 5(a)",
         status,
@@ -64,15 +67,106 @@ def grahtp_5(s: Setting) -> Guarantee:
     )
 
 
-THEOREM_2A = Theorem(
+def grahtp_5b(s: Setting) -> Guarantee:
+    r"""GraHTP, Theorem 5(b), step ``m/M^2``: ``k > rho kbar / (1 - rho)^2`` for FGraHTP."""
+    c, source = s.at(3 * s.k), "GraHTP, Theorem 5(b)"  # at least 2k + kbar
+    low, high = s.at(2 * s.k + 1).condition[0], c.condition[1]
+    room = min(s.k, s.p - 2 * s.k - 1)
+
+    def most(condition: float) -> int:
+        rho = _contraction(condition)
+        fits = (t for t in range(1, room + 1) if rho * t < s.k * (1.0 - rho) ** 2)
+        return max(fits, default=0)
+
+    sure, perhaps = most(high), most(low)
+    numbers = {"targets up to this sparsity": float(sure)}
+    if sure:
+        step = c.convexity[0] / c.smoothness[1] ** 2
+        share = sure / s.k
+        gamma = math.sqrt(1.0 + (share + math.sqrt((4.0 + share) * share)) / 2.0)
+        rate = _contraction(high) * gamma
+        numbers |= {"step eta": step, "contraction of the error an iteration": rate}
+        numbers |= _errors(gamma * step * math.sqrt(2 * s.k + sure) / (1.0 - rate))
+    return Guarantee(
+        source,
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        f"k > rho kbar / (1 - rho)^2 for a target of kbar >= 1 nonzeros, rho^2 = 1 - (m/M)^2 of "
+        f"level 2k + kbar; M/m is {between(low, high)}, so kbar <= {sure}"
+        + at_the_most(sure, perhaps),
+        "IHT (FGraHTP) converges linearly towards every kbar-sparse target",
+        numbers,
+    )
+
+
+def grahtp_8(s: Setting) -> Guarantee:
+    r"""GraHTP, Theorem 8, step ``1/(2 M_2k)``: ``k >= (1 + 16 M^2/m^2) kbar``."""
+    c = s.at(2 * s.k)
+    low, high = c.condition
+    sure, perhaps = (
+        math.floor(s.k / (1.0 + 16.0 * x**2)) if math.isfinite(x) else 0 for x in (high, low)
+    )
+    numbers = {"targets up to this sparsity": float(sure)}
+    if sure:
+        numbers["step eta"] = 0.5 / c.smoothness[1]
+        numbers["smallest coefficient per root of the excess"] = 2.3 / math.sqrt(c.convexity[0])
+    return Guarantee(
+        "GraHTP, Theorem 8",
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        f"k >= (1 + 16 (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k is "
+        f"{between(low, high)}, so kbar <= {sure}" + at_the_most(sure, perhaps),
+        "the kbar largest entries of GraHTP's result are the support of every kbar-sparse target "
+        "whose smallest coefficient exceeds 2.3 sqrt(excess / m_2k), the excess being its "
+        "objective less the minimum",
+        numbers,
+    )
+
+
+def grahtp_10(s: Setting) -> Guarantee:
+    r"""GraHTP, Theorem 10(1): the support of the minimiser, from the gradient at a sparse point."""
+    source, (smallest, slope) = "GraHTP, Theorem 10", s.target
+    text = "the support of the solution is that of the largest entries of every best k-sparse point"
+    if not math.isfinite(smallest):
+        return Guarantee(source, FAILS, "the solution is zero", text)
+    least, most = s.at(2 * s.k).convexity
+    need, easiest = (
+        4.59 * math.sqrt(s.k) * slope / m if m > 0.0 else math.inf for m in (least, most)
+    )
+    sure = smallest > need and not (s.free and not s.stationary)
+    return Guarantee(
+        source,
+        HOLDS if sure else OPEN if smallest > easiest else FAILS,
+        f"min |x_j| > 4.59 sqrt(k) g / m_2k, with g = {slope:.3g} the largest gradient at the "
+        f"solution; it is {smallest:.4g}, the other side is {between(easiest, need)}",
+        text,
+        {"smallest coefficient that suffices": need} if sure else {},
+    )
+
+
+def _contraction(condition: float) -> float:
+    """Return ``rho`` at the best step ``m / M^2``."""
+    return math.sqrt(max(0.0, 1.0 - 1.0 / condition**2))
+
+
+def _errors(error: float) -> dict[str, float]:
+    """Return what a unit of the gradient costs, and the support recovered (Corollaries 3, 7)."""
+    return {
+        "error per unit of the gradient": error,
+        "smallest coefficient found per unit of the gradient": 2.0 * error,
+    }
+
+
+THEOREM_02A = Theorem(
     "GraHTP, Theorem 2(a)",
     lambda s: grahtp_2(s, 2.0 / math.sqrt(3.0), "GraHTP, Theorem 2(a)", "GraHTP"),
 )
-THEOREM_2B = Theorem(
+THEOREM_02B = Theorem(
     "GraHTP, Theorem 2(b)",
     lambda s: grahtp_2(s, 1.26, "GraHTP, Theorem 2(b)", "IHT (FGraHTP)"),
 )
-THEOREM_5A = Theorem("GraHTP, Theorem 5(a)", grahtp_5)
+THEOREM_05A = Theorem("GraHTP, Theorem 5(a)", grahtp_5)
+THEOREM_05B = Theorem("GraHTP, Theorem 5(b)", grahtp_5b)
+THEOREM_08 = Theorem("GraHTP, Theorem 8", grahtp_8)
+THEOREM_10 = Theorem("GraHTP, Theorem 10", grahtp_10)
 
 
-__all__ = ["THEOREM_2A", "THEOREM_2B", "THEOREM_5A"]
+__all__ = ["THEOREM_02A", "THEOREM_02B", "THEOREM_05A", "THEOREM_05B", "THEOREM_08", "THEOREM_10"]

@@ -44,16 +44,9 @@ def tight_rip(
 
 def tight_10(s: Setting) -> Guarantee:
     r"""TIGHT, Theorem 10: the expansion ``nu`` of hard thresholding below ``4L/(4L - alpha)``."""
-    wide, own = s.at(2 * s.k).convexity, s.at(s.k).convexity  # assumption (A1), of level k + K
     smooth = s.row_smoothness
-
-    def covers(alpha: float) -> int:
-        if not (math.isfinite(smooth) and smooth > 0.0 and alpha > 0.0):
-            return 0
-        limit = 4.0 * smooth / (4.0 * smooth - min(alpha, smooth))
-        return max((t for t in range(1, s.k + 1) if expansion(s.k, t, s.p) < limit), default=0)
-
-    sure, perhaps = covers(wide[0]), covers(own[1])
+    sure, perhaps = _targets(s, lambda alpha: 4.0 * smooth / (4.0 * smooth - alpha))
+    wide, own = s.at(2 * s.k).convexity, s.at(s.k).convexity
     numbers = {"targets up to this sparsity": float(sure)}
     if sure:
         numbers |= {"largest step eta": 0.25 / smooth, "alpha": wide[0], "L": smooth}
@@ -65,6 +58,46 @@ def tight_10(s: Setting) -> Guarantee:
         "HT-SVRG converges linearly in expectation, given inner loops that are long enough",
         numbers,
     )
+
+
+def tight_15(s: Setting) -> Guarantee:
+    r"""TIGHT, Corollary 15: Theorem 10 with (4.5), ``k >= 8c (8c - 1) K`` for ``c = L/alpha``."""
+    smooth = s.row_smoothness
+    # nu = 1 / (1 - eta alpha) at most
+    sure, perhaps = _targets(s, lambda alpha: 1.0 / (1.0 - alpha / (8.0 * smooth)))
+    wide, own = s.at(2 * s.k).convexity, s.at(s.k).convexity
+    numbers = {"targets up to this sparsity": float(sure)}
+    if sure:
+        each = expansion(s.k, sure, s.p) * min(wide[0], smooth) / (8.0 * smooth)  # nu eta alpha
+        steps = math.ceil(4.0 / each)
+        numbers |= {
+            "step eta": 0.125 / smooth,
+            "inner steps m": float(steps),
+            "contraction of the objective a stage": 1.0 / (0.75 * each * steps) + 1.0 / 3.0,
+        }
+    return Guarantee(
+        "TIGHT, Corollary 15",
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        f"k >= 8c (8c - 1) K for a target of K >= 1 nonzeros, c = L/alpha; L = {smooth:.4g}, alpha "
+        f"= m_(k+K) is {between(wide[0], own[1])}, so K <= {sure}" + at_the_most(sure, perhaps),
+        "HT-SVRG, as published, converges in expectation to the value of the best K-sparse point, "
+        "up to its gradient",
+        numbers,
+    )
+
+
+def _targets(s: Setting, limit: Callable[[float], float]) -> tuple[int, int]:
+    """Return up to which K ``nu(k, K)`` is below ``limit(alpha)``: for certain, and perhaps."""
+    smooth = s.row_smoothness
+
+    def covers(alpha: float) -> int:
+        if not (math.isfinite(smooth) and smooth > 0.0 and alpha > 0.0):
+            return 0
+        below = limit(min(alpha, smooth))
+        return max((t for t in range(1, s.k + 1) if expansion(s.k, t, s.p) < below), default=0)
+
+    # Assumption (A1) is about the level k + K.
+    return covers(s.at(2 * s.k).convexity[0]), covers(s.at(s.k).convexity[1])
 
 
 def expansion(k: int, target: int, p: int) -> float:
@@ -95,6 +128,7 @@ THEOREM_07 = Theorem(
     "TIGHT, Theorem 7", lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP", _cosamp)
 )
 THEOREM_10 = Theorem("TIGHT, Theorem 10", tight_10)
+COROLLARY_15 = Theorem("TIGHT, Corollary 15", tight_15)
 
 
-__all__ = ["THEOREM_06", "THEOREM_07", "THEOREM_10", "expansion"]
+__all__ = ["COROLLARY_15", "THEOREM_06", "THEOREM_07", "THEOREM_10", "expansion"]

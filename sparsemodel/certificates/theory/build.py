@@ -62,7 +62,8 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
     weights = np.concatenate([t.weights for t in form.terms])
     equal = weights.size > 0 and bool(np.ptp(weights) <= 1e-12 * weights.max())
     facts = stationarity(form, x)
-    slopes = gradient(form, x) - form.ridge * x
+    whole = gradient(form, x)
+    slopes = whole - form.ridge * x
     sizes = np.abs(x[counted])
     setting = Setting(
         k=k,
@@ -81,6 +82,10 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         coefficients=(facts.smallest, float(np.linalg.norm(sizes))),
         slopes=(float(np.abs(slopes[counted]).max(initial=0.0)), facts.largest),
         stationary=facts.stationary,
+        target=(
+            float(sizes[sizes > 0.0].min(initial=np.inf)),
+            float(np.abs(whole[counted]).max(initial=0.0)),
+        ),
     )
     return Theory(
         k=k,

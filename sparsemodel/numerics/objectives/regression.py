@@ -307,6 +307,15 @@ class RegressionObjective(OfRegression):
         )
 
 
+def predictions(objective: Objective, at: Point) -> tuple[FloatArray, ...]:
+    """Return ``A x`` for each term: known where the observations are here, else half a pass."""
+    if isinstance(at.state, tuple):
+        return at.state
+    objective.work.passes += 0.5
+    terms = cast("SparseRegression", objective.form).terms
+    return tuple(term.design.matvec(at.x) for term in terms)
+
+
 def margins(term: Term, z: FloatArray) -> FloatArray:
     """Return ``A x + o`` from ``A x``."""
     return z if term.offset is None else z + term.offset

@@ -8,6 +8,8 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     Objective,
+    Point,
+    RestrictedSolver,
     coordinate_scores,
 )
 from sparsemodel.numerics.support.hard_threshold import select, select_scores
@@ -33,4 +35,23 @@ def project(
     return support, inside[support]
 
 
-__all__ = ["project"]
+def relaxed_budget(objective: Objective, relaxation: float) -> int:
+    """Return ``k``: ``relaxation`` times the budget ``K`` of the problem, at most all units."""
+    sparsity = objective.cardinality
+    return min(int(np.ceil(relaxation * sparsity.budget)), sparsity.units)
+
+
+def pruned(
+    objective: Objective, restricted: RestrictedSolver, relaxed: Point, last: Point | None
+) -> Point:
+    """Return the minimiser on the ``K`` largest units of an iterate that keeps more.
+
+    ``last`` is returned where it is that already.
+    """
+    support, values = project(objective, relaxed.x)
+    if last is not None and np.array_equal(support, last.support):
+        return last
+    return restricted(objective, support, objective.point(support, values))
+
+
+__all__ = ["project", "pruned", "relaxed_budget"]
