@@ -7,10 +7,12 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+from cycler import cycler
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 import sparsemodel
+from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, GREY, ORANGE, pyplot
 
 project = "sparsemodel"
 author = "The sparsemodel developers"
@@ -78,7 +80,29 @@ _ALONE = (
 )
 html_sidebars = {page: [] for page in ("benchmarks/index", *_ALONE)}
 
+_STYLE = {  # what the package's own plots look like
+    "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, GREY]),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.edgecolor": GREY,
+    "figure.constrained_layout.use": True,
+    "figure.figsize": (6.0, 3.6),
+    "legend.frameon": False,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": "black",
+    "ytick.labelcolor": "black",
+}
+
+
+def _one_style(gallery_conf: dict[str, Any], file_name: str) -> None:
+    """Draw the figures of an example as the others are drawn."""
+    pyplot().rcdefaults()
+    pyplot().rcParams.update(_STYLE)
+
+
 sphinx_gallery_conf = {
+    "reset_modules": (_one_style,),
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
