@@ -1,39 +1,42 @@
-"""A sparse direction of large variance
-====================================
+"""A sparse principal component of genes
+=====================================
 
-As a custom loss: convexified inverse iteration.
+The direction in which 83 tumours differ most is a mixture of all 200 genes looked at, and nobody
+can say what it means. A sparse one that mixes ten of them can be read. It is not a regression, but
+a loss of one's own: inverse iteration for the largest eigenvalue solves a quadratic problem per
+round, and each is solved here with at most ten genes.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
+from sparsemodel.reporting import plots
 
-rng = np.random.default_rng(11)
-p = 80
-direction = np.zeros(p)
-direction[[5, 20, 21, 50]] = 0.5
-X = rng.standard_normal((400, 1)) * 3.0 * direction + rng.standard_normal((400, p))
-C = X.T @ X / 400
-bound = 1.01 * np.linalg.eigvalsh(C)[-1]
-G = bound * np.eye(p) - C  # convex, and small along the leading component
+data = sm.datasets.load_khan()
+largest = np.sort(np.argsort(-data.X.var(axis=0))[:200])
+X = data.X[:, largest].astype(float)
+X -= X.mean(axis=0)
+C = X.T @ X / len(X)
+eigenvalues, eigenvectors = np.linalg.eigh(C)
+G = 1.01 * eigenvalues[-1] * np.eye(200) - C  # convex, and small along the leading component
 
-v = C[:, np.argmax(np.diag(C))]
-for _ in range(10):  # inverse iteration: min u'Gu/2 - v'u over sparse u, then normalise
-    w = sm.Variable(p, name="w")
-    target = v / np.linalg.norm(v)
-    loss = sm.custom_loss(
-        lambda u, t=target: 0.5 * u @ G @ u - t @ u, lambda u, t=target: G @ u - t
-    )
-    solution = sm.Problem(sm.minimize(loss), sm.card(w) <= 4).solve("grahtp")
-    v = w.value
-v /= np.linalg.norm(v)
-print("component", solution.support, "variance", round(float(v @ C @ v), 2))
-print(f"cosine with the truth {abs(v @ direction):.3f}")
+# %%
+# Minimise u'Gu/2 - v'u over sparse u, take its direction for the next v, and begin again.
+w = sm.Variable(200, names=[data.feature_names[j] for j in largest])
+v = eigenvectors[:, -1]
+for _ in range(6):
+    loss = sm.custom_loss(lambda u, v=v: 0.5 * u @ G @ u - v @ u, lambda u, v=v: G @ u - v)
+    solution = sm.Problem(sm.minimize(loss), sm.card(w) <= 10).solve("grahtp")
+    v = w.value / np.linalg.norm(w.value)
+cut = np.where(np.argsort(np.argsort(-abs(eigenvectors[:, -1]))) < 10, eigenvectors[:, -1], 0.0)
+cut /= np.linalg.norm(cut)
 
-plt.stem(v * np.sign(v @ direction), markerfmt=" ", basefmt="grey", label="found")
-plt.plot(np.flatnonzero(direction), direction[direction != 0.0], "o", mfc="none", label="truth")
-plt.legend(loc="center right", frameon=False)
-plt.xlabel("feature")
-plt.ylabel("loading")
+# %%
+# Ten genes hold a quarter of the variance that all 200 have in one direction. That is a little more
+# than what is left of the full component when its ten largest entries are kept.
+for name, direction in {"sparse": v, "ten largest": cut, "full": eigenvectors[:, -1]}.items():
+    print(f"{name:12s} variance {direction @ C @ direction:.1f}")
+
+plots.coefficients(solution.coefficients)
 plt.show()

@@ -1,23 +1,40 @@
-"""A support vector machine with five features
-===========================================
+"""A support vector machine with five genes
+========================================
 
-And how good it is at least.
+A support vector machine asks that the two classes are not only told apart but told apart with a
+margin: observations beyond it cost nothing. Here it tells two kinds of leukaemia apart from five
+of 3051 genes, and a certificate says how much better any other five could be.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.reporting import plots
 
 data = sm.datasets.load_golub()
-w, c = sm.Variable(data.X.shape[1], name="w"), sm.Variable(name="intercept")
-loss = sm.hinge_loss(data.X @ w + c, data.y) + sm.ridge(w, 0.05)
+w = sm.Variable(data.X.shape[1], names=data.feature_names)
+c = sm.Variable(name="intercept")
+loss = sm.squared_hinge_loss(data.X @ w + c, data.y) + sm.ridge(w, 0.5)
 problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 5)
-print(problem.explain())
-solution = problem.solve()
-print(solution)
-print("training errors", int(np.sum((data.X @ w.value + c.value > 0) != (data.y == 1))))
+print(problem.solve())
 
-plots.coefficients(solution.coefficients)
+# %%
+# How good are these five?
+# ------------------------
+certificate = problem.certify()
+print(f"at most {certificate.relative_gap:.1%} above the best: {certificate.claim.value}")
+
+# %%
+# The scores of the patients. The margin lies between the dashed lines.
+score = data.X @ w.value + c.value
+print("training errors:", int(np.sum((score > 0) != (data.y == 1))))
+for label, name in enumerate(data.target_names):
+    here = np.flatnonzero(data.y == label)
+    plt.plot(here, score[here], "o", label=name)
+plt.axhline(0.0, color="0.5")
+for margin in (-1, 1):
+    plt.axhline(margin, color="0.5", linestyle="--")
+plt.xlabel("patient")
+plt.ylabel("score")
+plt.legend()
 plt.show()
