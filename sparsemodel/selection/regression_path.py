@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import numpy as np
 
 from sparsemodel.compiler import Reduced
 from sparsemodel.compiler.adapters import path_of_form, smoothable
-from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.compiler.services import distributed, objective_of, restricted_of
 from sparsemodel.interfaces import (
     FloatArray,
     InfeasibleError,
@@ -148,18 +149,30 @@ def valued(form: SparseRegression, reduced: Reduced, path: Followed) -> Followed
 def _squares_at(form: SparseRegression, points: Sequence[FloatArray]) -> list[float]:
     """Return the objectives of squared losses at some points without prices, in one reading."""
     at = np.stack(points, axis=-1)  # coordinates, outputs, points
+    losses = partial(_losses_at, at=at)
+    if distributed(form):
+        from sparsemodel.numerics.objectives.distributed import over_blocks
+
+        total = over_blocks(form, losses)
+    else:
+        total = losses(form)
+    ridges = 0.5 * (form.ridge @ np.square(at).reshape(at.shape[0], -1)).reshape(at.shape[1:])
+    values = form.constant + (total + ridges).reshape(-1, len(points)).sum(axis=0)
+    return [float(value) for value in values]
+
+
+def _losses_at(form: SparseRegression, at: FloatArray) -> FloatArray:
+    """Return the squared losses of points, shape ``(outputs, points)`` or ``(points,)``."""
     used = np.flatnonzero(np.any(at.reshape(at.shape[0], -1) != 0.0, axis=1))
     chosen = at[used].reshape(used.size, -1)
-    ridges = form.ridge[used] @ np.square(at[used]).reshape(used.size, -1)
-    total = 0.5 * ridges.reshape(at.shape[1:])
+    total = np.zeros(at.shape[1:])
     for term in form.terms:
         centre, weights = term.squares()
         aim = centre if term.offset is None else centre - term.offset
         for rows, entries in term.design.row_blocks(_ROWS):
             u = (entries[:, used] @ chosen).reshape(entries.shape[0], *at.shape[1:])
             total += 0.5 * np.tensordot(weights[rows], np.square(u - aim[rows, ..., None]), 1)
-    values = form.constant + total.reshape(-1, len(points)).sum(axis=0)
-    return [float(value) for value in values]
+    return total
 
 
 __all__ = ["grown_path", "valued"]

@@ -149,6 +149,8 @@ def test_tall_squared_losses_are_compressed_where_the_blocks_are(monkeypatch):
     assert "compressed" in far.explain(full=True)
     assert one.support.tolist() == two.support.tolist()
     assert one.value == pytest.approx(two.value, rel=1e-9)
+    expected = near.path(range(1, 4)).objective
+    np.testing.assert_allclose(far.path(range(1, 4)).objective, expected, rtol=1e-9)
 
 
 def test_blocks_are_grouped_as_there_are_threads():
