@@ -37,8 +37,12 @@ def main():
     calls = {
         "solve": lambda problem: [problem.solve().value],
         "path": lambda problem: list(problem.path(range(1, 7)).objective),
-        "certify": lambda problem: [problem.certify().relative_gap],
+        "certify": lambda problem: certified(problem.certify()),
     }
+    def certified(found):
+        # The search for a bound amplifies the order of sums; what it finds is checked as it is.
+        return [found.value, round(found.bound / found.value, 4)]
+
     placed = workers.placed
 
     def lossy(pids, after):
