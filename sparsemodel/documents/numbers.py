@@ -49,4 +49,21 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.{3 if share >= 0.01 else 2}g} %"
 
 
-__all__ = ["aligned", "number", "percent", "side_by_side"]
+def readings_in_words(readings: float, size: int) -> str:
+    """Return how often data were read, and how many bytes that was.
+
+    Examples
+    --------
+    >>> readings_in_words(3.002, 1_900_000_000)
+    'read 3 times, 1.9 GB'
+    """
+    text, unit = f"{readings:.2g}", "bytes"
+    amount = float(size)
+    for larger in ("kB", "MB", "GB"):
+        if amount < 999.5:
+            break
+        amount, unit = amount / 1000.0, larger
+    return f"read {'once' if text == '1' else f'{text} times'}, {amount:.3g} {unit}"
+
+
+__all__ = ["aligned", "number", "percent", "readings_in_words", "side_by_side"]

@@ -28,7 +28,7 @@ from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.limits import followed_values
-from sparsemodel.modelling.results.packaged import solved
+from sparsemodel.modelling.results.packaged import solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
 from sparsemodel.modelling.results.predicting import Kind, predictor_of
 from sparsemodel.modelling.results.proving import enclosure, prove
@@ -264,15 +264,16 @@ class Problem:
             if start is None
             else (given_start(start, compiled.form, compiled.layout, self.variables))
         )
-        known = compiled.analysed
+        known, read = compiled.analysed, compiled.stored[0]
         plan = self.plan(backend, options.time_limit, effort)
         proof = compiled.short_proof(effort) if backend is None else None
         options = replace(
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
-        self._outcome, self._solution = solved(
+        self._outcome, found = solved(
             compiled, plan, options, verbose=verbose, began=began, known=known
         )
+        self._solution = with_readings(found, compiled, read)
         self._solved_for = self._versions
         return self._fill(self._outcome, self._solution)
 
@@ -405,10 +406,10 @@ class Problem:
         """
         with within(time_limit) as limit:
             outcome, solution = self._solved()
-            found: Certificate = self._compiled().certify(
-                outcome, solution.backend, time_limit=limit.limit
-            )
-            return found
+            compiled = self._compiled()
+            before = compiled.stored[0]
+            found: Certificate = compiled.certify(outcome, solution.backend, time_limit=limit.limit)
+            return with_readings(found, compiled, before)
 
     @answering("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:

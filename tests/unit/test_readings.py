@@ -66,10 +66,15 @@ def test_squared_losses_read_the_data_three_times_in_all(tmp_path, intercept):
     A = columns()
     posed = problem(mapped(tmp_path, A), target(A), intercept=intercept)
     read = Readings(posed)
-    posed.solve()
-    assert 1.0 <= read() <= 2.01
+    found = posed.solve()
+    count = read()
+    assert 1.0 <= count <= 2.01
+    assert found.readings == pytest.approx(count)
+    assert f"read {count:.2g} times, 2.3" in str(found)
     certificate = posed.certify()
-    assert read() <= 1.01
+    count = read()
+    assert count <= 1.01
+    assert certificate.readings == pytest.approx(count)
     proof = posed.prove()
     assert read() <= 0.01
     assert max(certificate.relative_gap, proof.relative_gap) <= 1e-6
@@ -200,3 +205,22 @@ def test_few_rows_have_the_moments_of_all(intercept, residual):
         assert q.value == pytest.approx(p.value, rel=1e-11)
         g = one.gradient(p)
         np.testing.assert_allclose(two.gradient(q), g, atol=1e-10 * np.abs(g).max())
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_other_losses_read_the_data_a_few_times(tmp_path):
+    A = columns(5)
+    z = target(A, 5) - 3.0
+    y = np.where(z > 0.0, 1.0, -1.0)
+    values = []
+    for data in (mapped(tmp_path, A), A):
+        w = sm.Variable(P)
+        posed = sm.Problem(
+            sm.minimize(sm.logistic_loss(data @ w + sm.Variable(), y) + sm.ridge(w, 1e-3)),
+            sm.card(w) <= 6,
+        )
+        read = Readings(posed)
+        values.append(posed.solve().value)
+        if data is not A:
+            assert read() <= 18.0
+    assert values[0] == pytest.approx(values[1], rel=1e-9)

@@ -35,7 +35,7 @@ from sparsemodel.documents import (
     as_notebook,
     as_text,
 )
-from sparsemodel.documents.numbers import number, percent, side_by_side
+from sparsemodel.documents.numbers import number, percent, readings_in_words, side_by_side
 from sparsemodel.documents.text import WIDTH
 from sparsemodel.interfaces import CertificateError, FloatArray
 
@@ -128,6 +128,9 @@ class CertificateFrame(ABC):
     versions: dict[str, str]
     version: int = VERSION
     """Of the file that it was read from."""
+    readings: float = 0.0
+    """How often data in files were read for it; files of certificates do not say."""
+    bytes_read: int = 0
 
     @property
     def gap(self) -> float:
@@ -160,6 +163,7 @@ class CertificateFrame(ABC):
             *([("found by", self.backend)] if self.backend else []),
             ("gap asked for", f"{percent(self.target)} of {self.MEASURE}"),
             ("certified", f"{_moment(self.created)}, in {number(self.seconds, 2)} s"),
+            *([("data", readings_in_words(self.readings, self.bytes_read))] * bool(self.readings)),
             ("versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
         ]
 
@@ -273,8 +277,7 @@ class CertificateFrame(ABC):
         self, path: str | os.PathLike[str], *, about: Mapping[str, str], record: str, command: str
     ) -> Path:
         """Write a report beside a certificate that is saved as ``record``; see :meth:`document`."""
-        document = self.document(about=about, record=record, command=command)
-        return save(path, self._writers(document))
+        return save(path, self._writers(self.document(about=about, record=record, command=command)))
 
     def _writers(self, document: Document) -> dict[str, Callable[[], str]]:
         from sparsemodel.documents.html import as_html
@@ -332,15 +335,14 @@ class CertificateFrame(ABC):
         """Return what a line of a file says."""
         if line == "writer":
             return lines_of(self, self.WRITER)
-        own = {"x": encode(self.x)} if line == "witness" else {}
         found = encode(getattr(self, line))
-        return own | found if own else found
+        return {"x": encode(self.x)} | found if line == "witness" else found
 
     @classmethod
     def _read(cls, body: dict[str, Any]) -> dict[str, Any]:
         """Return the fields that a file holds."""
         groups = {"witness": ("x",), "writer": cls.WRITER}
-        elsewhere = {name for names in groups.values() for name in names} | {"version"}
+        elsewhere = {"x", *cls.WRITER, "version", "readings", "bytes_read"}
         top = [field.name for field in fields(cls) if field.name not in elsewhere]
         found = read_lines(cls, body, "", only=top)
         for group, names in groups.items():

@@ -80,6 +80,11 @@ class CompiledProblem(ABC):
         return self.facts(), Reduced(self.form, ())
 
     @property
+    def stored(self) -> tuple[int, int]:
+        """Return the bytes read from files so far, and those that one reading of all takes."""
+        return 0, 0
+
+    @property
     def analysed(self) -> float:
         """Return the passes over the data that the analysis has cost so far."""
         return 0.0

@@ -101,6 +101,12 @@ class Compiled(CompiledProblem):
         return 0.0 if self._facts is None else self._facts.passes
 
     @property
+    def stored(self) -> tuple[int, int]:
+        designs = [term.design for term in self.form.terms]
+        read = sum(design.bytes_read for design in designs)
+        return read, sum(design.nbytes or 0 for design in designs)
+
+    @property
     def counted(self) -> BoolArray:
         """Return the coordinates whose nonzeros make the support: what the user counts.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from sparsemodel.compiler import Plan
 from sparsemodel.driver import Outcome, RunOptions, run
@@ -11,6 +12,8 @@ from sparsemodel.interfaces import Stop
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.reporting.solve_log import solve_log
+
+T = TypeVar("T")
 
 
 def solved(
@@ -75,6 +78,15 @@ def _status(outcome: Outcome) -> str:
     return "optimal (proved)" if outcome.optimal else "solved"
 
 
+def with_readings(found: T, compiled: CompiledProblem, before: int) -> T:
+    """Return a result that says how often data in files were read since ``before`` bytes were."""
+    read, held = compiled.stored
+    if not read > before:
+        return found
+    counted: Any = found
+    return cast("T", replace(counted, readings=(read - before) / held, bytes_read=read - before))
+
+
 def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound: float) -> Solution:
     """Return the solution for a better point met by a proof."""
     return replace(
@@ -87,4 +99,4 @@ def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound:
     )
 
 
-__all__ = ["improved", "packaged", "solved"]
+__all__ = ["improved", "packaged", "solved", "with_readings"]

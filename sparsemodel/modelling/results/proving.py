@@ -14,7 +14,7 @@ from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.expressions.values import real_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.results.packaged import improved
+from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.numerics.budget import budget
 from sparsemodel.reporting.proof_log import ProofLog
@@ -46,11 +46,13 @@ def prove(
         if log is not None:
             log(value, bound, nodes, left)
 
+    before = compiled.stored[0]
     certificate: Certificate = compiled.prove(
         outcome, solution.backend, gap=gap, time_limit=limit, show=show, resume=earlier
     )
     if log is not None:
         log.close()
+    certificate = with_readings(certificate, compiled, before)
     bound = max(solution.bound, certificate.bound)
     if np.array_equal(certificate.x, outcome.x):
         return certificate, outcome, replace(solution, bound=bound)

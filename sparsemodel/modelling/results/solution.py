@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook, as_text
-from sparsemodel.documents.numbers import aligned
+from sparsemodel.documents.numbers import aligned, readings_in_words
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 from sparsemodel.modelling.results.predicting import Kind, Predictor
 
@@ -47,6 +47,9 @@ class Solution:
     passes: float
     """Work of the solve in passes over the data (``A @ x`` and ``A.T @ r``)."""
     bound: float
+    readings: float = 0.0
+    """How often data in files were read; 0 for data in memory."""
+    bytes_read: int = 0
     notes: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
     """Names of the variables behind a precision matrix, if they have any."""
@@ -130,6 +133,7 @@ class Solution:
             ("lower bound", self._bound_in_words()),
             ("run", f"{self.status} by {self.backend}: {self.stop.value}, {work}"),
             ("time", f"{self.timings['total']:.3g} s"),
+            *([("data", readings_in_words(self.readings, self.bytes_read))] * (self.readings > 0)),
             *(("note", note) for note in self.notes),
         ]
         title, bars = ("Edges", self._edges()) if graph else ("Coefficients", self._bars())
