@@ -224,7 +224,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
             if following.value > state.best:  # do not go on from a worse point
                 change = np.inf
                 following, table = reference, state.table
-        last = state.point if state.debiased else None
+        last = state.point if state.debiased and not change <= self.tol else None
         point = pruned(objective, context.restricted, following, last)
         improved = point.value < state.best
         return HTSVRGState(

@@ -133,7 +133,8 @@ class PGD(IterativeBackend[PGDState]):
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - x))
         change = moved / size if size > 0.0 else moved
-        last = None if state.point is state.relaxed else state.point
+        # The end is minimised afresh: products that turned into NaN show there.
+        last = None if state.point is state.relaxed or change <= self.tol else state.point
         point = pruned(objective, context.restricted, following, last)
         return PGDState(following, point, eta, change)
 
