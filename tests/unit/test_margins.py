@@ -148,6 +148,14 @@ def test_slopes_that_nothing_can_be_compared_with_make_nothing_stationary():
         assert not stationarity(form, np.array([sign, -sign * 1e6])).stationary
 
 
+def test_a_point_with_a_slope_is_not_stationary_where_zero_is():
+    """At zero nothing has a slope to be compared with, and no free column could have one."""
+    term = Term(DenseDesign(np.eye(3)), HuberLoss(), np.zeros(3), np.ones(3))
+    form = SparseRegression((term,), np.zeros(3), Cardinality(3, 1))
+    assert stationarity(form, np.zeros(3)).stationary
+    assert stationarity(form, np.array([0.1, 0.0, 0.0])).residual == np.inf
+
+
 def test_a_reference_without_end_makes_nothing_stationary():
     term = Term(DenseDesign(np.ones((3, 2))), PoissonLoss(), np.full(3, 5.0), np.ones(3))
     sparsity = Cardinality(2, 1, free=np.array([1]))
