@@ -138,7 +138,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
             )
-            share = _DEAR if _single(objective) else _DEARER
+            share = _DEAR if trials.searchable else _DEARER
             rounds = Rounds(share * self.effort, self.rounds)
             return ExchangeState(trials.debiased(point), trials, rounds)
         sparsity = objective.cardinality
@@ -197,6 +197,8 @@ def _clear(search: ExchangeSearch | ExchangeTrials) -> bool:
 def _closed(objective: Objective, point: Point) -> bool:
     """Return whether the objective has fallen as far as any point could make it."""
     floor = objective.infimum()
+    if not np.isfinite(floor):
+        return False
     rounding = 1e-13 * abs(objective.origin().value - floor)
     return objective.cardinality.price == 0.0 and bool(point.value - floor <= rounding)
 

@@ -102,3 +102,50 @@ def test_portfolios_are_the_best_of_all_supports(
                 problem.solve()
             continue
         assert problem.solve().value == pytest.approx(best, rel=1e-5, abs=1e-6 * scale)
+
+
+def _least_variance(S: Any, m: Any, *, short: bool) -> float:
+    """Return the least ``u'Su/2 - m'u`` with ``sum(u) == 1``, by its linear equations."""
+    k = len(m)
+    sizes = range(k if short else 1, k + 1)
+    found = np.inf
+    for used in (list(t) for size in sizes for t in itertools.combinations(range(k), size)):
+        inside, ones = S[np.ix_(used, used)], np.ones((len(used), 1))
+        u = np.linalg.solve(np.block([[inside, ones], [ones.T, 0.0]]), np.append(m[used], 1.0))[:-1]
+        if short or u.min() >= 0.0:
+            found = min(found, float(0.5 * u @ inside @ u - m[used] @ u))
+    return found
+
+
+@pytest.mark.parametrize("seed", [2, 25, 69, 107, 113, 117])
+def test_a_portfolio_with_returns_is_the_best_of_all(seed):
+    """Returns make the objective unbounded without the budget; the search goes on nevertheless."""
+    rng = np.random.default_rng(1000 + seed)
+    p, short = 12, bool(seed % 2)
+    A = rng.standard_normal((40, p)) * rng.uniform(0.5, 2.0, p)
+    A += rng.standard_normal((40, 2)) @ rng.standard_normal((2, p))
+    S, m = np.cov(A.T), 0.5 * rng.standard_normal(p) + 2.0
+    best = min(
+        _least_variance(S[np.ix_(t, t)], m[list(t)], short=short)
+        for t in itertools.combinations(range(p), 3)
+    )
+    w = sm.Variable(p, name="w")
+    goal = sm.minimize(
+        sm.squared_loss(np.linalg.cholesky(S).T @ w, np.zeros(p), reduction="sum") - m @ w
+    )
+    rules = [w.sum() == 1.0] if short else [w.sum() == 1.0, w >= 0.0]
+    solution = sm.Problem(goal, sm.card(w) <= 3, *rules).solve()
+    assert solution.value == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
+def test_quad_form_is_a_squared_loss_with_a_bound():
+    """Also of a matrix without full rank; the objective is that of the matrix."""
+    cp = pytest.importorskip("cvxpy")
+    B = np.random.default_rng(3).standard_normal((4, 9))
+    w = cp.Variable(9)
+    goal = cp.Minimize(cp.quad_form(w, cp.psd_wrap(B.T @ B)) - np.arange(9.0) @ w)
+    problem = sm.Problem(goal, [sm.card(w) <= 2, w >= -1, w <= 1])
+    solution, certificate = problem.solve(), problem.prove()
+    x = w.value
+    assert solution.value == pytest.approx(np.sum((B @ x) ** 2) - np.arange(9.0) @ x, rel=1e-12)
+    assert certificate.claim is sm.Claim.OPTIMAL or certificate.relative_gap <= 1e-4

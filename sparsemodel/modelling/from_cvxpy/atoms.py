@@ -36,6 +36,12 @@ RECOGNISED = (
     "maximum(a * r, b * r), exp, log_det, trace, affine terms, their sums and multiples"
 )
 
+_INDEFINITE = "{} is not convex: its matrix has a negative eigenvalue."
+_LARGE = 4_096
+"""Order of sparse matrices from which on a dense root would be too much."""
+_ROUNDING = 1e-12
+"""Share of the largest eigenvalue up to which one counts as zero."""
+
 
 def objective_of(expression: Any) -> Objective:
     """Return a convex CVXPY expression as a sum of our terms.
@@ -245,35 +251,47 @@ def _squares(inside: Any, scale: float) -> Any:
 
 
 def _quadratic(expression: Any, factor: float) -> Any:
-    """Return ``factor * u' P u`` as a custom loss with the matrix given."""
-    matrix = value_of(expression.args[1])
-    if not expression.is_convex() and not (
-        expression.args[1].parameters() and _semidefinite(matrix)  # CVXPY knows the sign alone
-    ):
-        raise ModelError(
-            f"{shown(expression)} is not convex: its matrix has a negative eigenvalue."
+    """Return ``factor * u' P u`` as ``factor * ||R u||^2`` with ``R' R = P`` up to rounding.
+
+    A large sparse matrix stays as it is, without a root: its conjugate is then unknown.
+    """
+    matrix, u = value_of(expression.args[1]), affine_of(expression.args[0])
+    if hasattr(matrix, "tocsr") and matrix.shape[0] > _LARGE:
+        if not expression.is_convex():
+            raise ModelError(_INDEFINITE.format(shown(expression)))
+        return custom_loss(
+            lambda u: factor * float(u @ (matrix @ u)),
+            lambda u: 2.0 * factor * (matrix @ u),
+            lambda u, v: 2.0 * factor * (matrix @ v),
+            of=u,
+            name="quad_form",
+            smoothness=2.0 * factor * float(abs(matrix).sum(axis=0).max()),
+            lower_bound=0.0,
         )
-    if hasattr(matrix, "tocsr"):
-        top = float(abs(matrix).sum(axis=0).max())  # the norms of columns bound the eigenvalues
-    else:
-        matrix = np.asarray(matrix, dtype=np.float64)
-        top = float(np.linalg.norm(matrix, 2))
-    twice = 2.0 * factor
-    return custom_loss(
-        lambda u: factor * float(u @ (matrix @ u)),
-        lambda u: twice * (matrix @ u),
-        lambda u, v: twice * (matrix @ v),
-        of=affine_of(expression.args[0]),
-        name="quad_form",
-        smoothness=twice * top,
-        lower_bound=0.0,
-    )
+    root = root_of(matrix)
+    if root is None:
+        raise ModelError(_INDEFINITE.format(shown(expression)))
+    return 2.0 * term_of_rows(SquaredLoss(), u.__rmatmul__(root), np.full(len(root), factor))
 
 
-def _semidefinite(matrix: Any) -> bool:
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
-    ends = np.linalg.eigvalsh(0.5 * (dense + dense.T))
-    return bool(ends[0] >= -1e-12 * max(abs(ends[-1]), abs(ends[0])))
+def root_of(matrix: Any) -> FloatArray | None:
+    """Return ``R`` with ``R' R`` the symmetric part of a matrix; None where it is indefinite.
+
+    Eigenvalues that rounding may have made negative count as zero.
+    """
+    whole = np.asarray(matrix.toarray() if hasattr(matrix, "tocsr") else matrix, dtype=np.float64)
+    whole = 0.5 * (whole + whole.T)
+    try:
+        return np.linalg.cholesky(whole).T
+    except np.linalg.LinAlgError:
+        ends, vectors = np.linalg.eigh(whole)
+    noise = _ROUNDING * float(np.abs(ends).max(initial=0.0))
+    if ends.min(initial=0.0) < -noise:
+        return None
+    kept = ends > noise
+    if not kept.any():
+        return np.zeros((1, len(ends)))
+    return np.sqrt(ends[kept])[:, None] * vectors[:, kept].T
 
 
 def _inner_product(expression: Any) -> tuple[Any, Any] | None:
@@ -342,4 +360,4 @@ def _unknown(expression: Any) -> ModelError:
     )
 
 
-__all__ = ["RECOGNISED", "objective_of"]
+__all__ = ["RECOGNISED", "objective_of", "root_of"]

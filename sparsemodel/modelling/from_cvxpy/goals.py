@@ -21,7 +21,7 @@ from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     proxy_of,
     shown,
 )
-from sparsemodel.modelling.from_cvxpy.atoms import objective_of
+from sparsemodel.modelling.from_cvxpy.atoms import objective_of, root_of
 from sparsemodel.modelling.goal import Minimize, minimize
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import forbidden_edges
 
@@ -158,22 +158,14 @@ def _ball(left: Any, right: Any) -> Any:
         if squared >= 0.0:
             return norm(affine_of(inside)) <= float(np.sqrt(squared))
     if name == "QuadForm" and left.args[1].is_constant():
-        root = _root(np.asarray(value_of(left.args[1]), dtype=np.float64))
-        if root is not None and number_of(right) >= 0.0:
+        root = root_of(value_of(left.args[1]))
+        if root is not None and root.any() and number_of(right) >= 0.0:
             expression = affine_of(inside).__rmatmul__(root)
             return norm(expression) <= float(np.sqrt(number_of(right)))
     orders = {"norm1": 1.0, "norm_inf": np.inf}
     if name in orders and left.axis is None:
         return norm(affine_of(inside), orders[name]) <= number_of(right)
     return None
-
-
-def _root(matrix: Any) -> Any:
-    """Return ``F`` with ``F.T @ F = matrix``; None where there is none."""
-    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    if values[0] < -1e-10 * max(values[-1], 0.0) or values[-1] <= 0.0:
-        return None
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 
 def _eigenvalues(constraint: Any) -> Constraint:

@@ -10,6 +10,7 @@ that leaves and ``J`` those of the one that enters, numbers become blocks,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast, final
 
 import numpy as np
@@ -17,10 +18,13 @@ import numpy as np
 from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
+    Linear,
     Objective,
     Point,
+    Term,
     TwiceDifferentiable,
 )
+from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.exchange.hessian_rows import Curvatures, HessianRows, drifted
 from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.exchange.search import ExchangeSearch
@@ -30,6 +34,8 @@ from sparsemodel.numerics.support.units import descent_gradient
 
 _DRIFT = 1.0 / 3.0
 """Share of all curvature that may have changed before the Hessian is taken anew."""
+_STIFF = 1e4
+"""Curvature of linear equations in a model, in units of the largest other one."""
 _JITTER = 1e-10
 """Share of its curvature that is added to a block, which may be singular."""
 
@@ -58,6 +64,16 @@ class ExchangeModels:
             self._index[self._present] = self._counted[order]
         self._blocks: tuple[FloatArray, ...] = ()
 
+    @property
+    def searchable(self) -> bool:
+        """Whether single coordinates are chosen, under one limit and linear equations at most."""
+        form = self._objective.form
+        alone = self._index is None and not form.cardinality.limits and form.box is None
+        region = form.region
+        return alone and (
+            region is None or (not region.every_ball and all(map(_is_equation, region.linear)))
+        )
+
     def renew(self, point: Point, drift: float = _DRIFT) -> bool:
         """Take the Hessian at ``point`` if its curvatures have changed by that share."""
         if self._at is not None and not drifted(self._objective, self._at, point, drift):
@@ -65,7 +81,7 @@ class ExchangeModels:
         objective = self._objective
         places = min(objective.cardinality.budget, objective.shape[0])
         if len(objective.shape) == 1 or has_common_hessian(objective):
-            self._rows = (HessianRows(objective, point, places=places),)
+            self._rows = (HessianRows(*_with_equations(objective, point), places=places),)
         else:
             self._rows = tuple(
                 HessianRows(objective, point, places=places, curvatures=weights)
@@ -114,12 +130,9 @@ class ExchangeModels:
         Over those of at most ``most`` coordinates. None where the model is not that of single
         coordinates without constraints or limits on parts of them.
         """
-        form = self._objective.form
-        if form.constrained or self._index is not None or form.cardinality.limits:
+        if not self.searchable or not self.renewed_one(point):
             return None
-        if not self.renewed_one(point):
-            return None
-        model = _search(self._rows[0], point, self._objective.gradient(point), None)
+        model = _search(self._rows[0], point, descent_gradient(self._objective, point), None)
         sparsity = self._objective.cardinality
         found = ExchangeSearch(self._rows[0], model.linear, most=most, price=sparsity.price)
         found.start(model.members[0])
@@ -223,6 +236,33 @@ class ExchangeModels:
             grown = left + np.einsum("ibg,ibh->bgh", turned, inside)
             costs[place] += 0.5 * cost
             gains[place] += 0.5 * (_quadratic_forms(moved, grown) - cost)
+
+
+def _is_equation(part: Linear) -> bool:
+    return np.array_equal(part.lower, part.upper)
+
+
+def _with_equations(objective: Objective, point: Point) -> tuple[Objective, Point]:
+    """Return the objective with the squares of the linear equations that hold, and its point.
+
+    With a weight beside which curvatures are small an exchange is priced together with the steps
+    of the other coordinates that keep the equations.
+    """
+    form, support = objective.form, point.support
+    rows = () if form.region is None or len(objective.shape) > 1 else form.region.linear
+    equations = [part for part in rows if _is_equation(part)]
+    if not equations or not support.size:
+        return objective, point
+    bend = float(objective.hessian_diagonal(point, support).max())
+    terms = list(form.terms)
+    for part in equations:
+        ones = np.ones(len(part.upper))
+        square = float(part.design.restrict(support).column_square_norms(ones).max())
+        if square > 0.0:
+            weight = _STIFF * (bend if bend > 0.0 else 1.0) / square
+            terms.append(Term(part.design, SquaredLoss(), part.upper, weight * ones))
+    stiff = RegressionObjective(replace(form, terms=tuple(terms), region=None))
+    return stiff, stiff.point(support, point.x[support])
 
 
 def _search(rows: HessianRows, point: Point, gradient: FloatArray, column: int | None) -> Exchanges:

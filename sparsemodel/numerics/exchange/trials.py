@@ -71,10 +71,19 @@ class ExchangeTrials:
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
 
+    @property
+    def searchable(self) -> bool:
+        """Whether perturbed supports are searched in a model."""
+        return self._models.searchable
+
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
         found = self._restricted(self._objective, point.support, point)
-        return found if self._worth(found) <= self._worth(point) else point
+        if self._worth(found) <= self._worth(point):
+            return found
+        # Better by rounding, but without the multipliers of constraints, which prices need.
+        known = point.normal is not None or not np.isfinite(found.value)
+        return point if known else replace(point, normal=found.normal)
 
     def improved(self, point: Point, *, thorough: bool = True) -> Point | None:
         """Return a better point one change of the support away; None when none was found.
