@@ -134,8 +134,8 @@ class TermValue:
     def ends(self) -> tuple[float, float]:
         """Return the value, and by how much the exact one can be above it."""
         value = math.fsum(self._values)
-        above = add_up(np.array(self._highs)) - value
-        return value, max(0.0, math.nextafter(above, math.inf))
+        total = self._highs[0] if len(self._highs) == 1 else add_up(np.array(self._highs))
+        return value, max(0.0, math.nextafter(total - value, math.inf))
 
 
 def _term_value(term: Term, x: FloatArray, support: IntArray) -> tuple[float, float]:
