@@ -190,8 +190,8 @@ class SparseHuberRegression(_Huber, GivenK):
     >>> import numpy as np
     >>> from sparsemodel.sklearn import SparseHuberRegression
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((200, 20))
-    >>> y = X[:, 3] - X[:, 7] + rng.standard_t(1, 200)
+    >>> X = rng.standard_normal((80, 8))
+    >>> y = X[:, 3] - X[:, 7] + rng.standard_t(1, 80)
     >>> SparseHuberRegression(k=2).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
@@ -232,8 +232,8 @@ class SparseQuantileRegression(_Quantile, GivenK):
     >>> import numpy as np
     >>> from sparsemodel.sklearn import SparseQuantileRegression
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((200, 20))
-    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200)
+    >>> X = rng.standard_normal((80, 8))
+    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(80)
     >>> SparseQuantileRegression(k=2, quantile=0.8).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
