@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ _U = 2.0**-53
 LARGEST = 500
 """Largest exponent of a unit: far beyond it powers of two overflow."""
 
+_MANY = 20_000
+"""Coordinates up to which SciPy's limits cost little."""
 _DOUBLINGS = 12
 """How often the modulus of the enclosure may be doubled to begin with."""
 
@@ -130,13 +132,18 @@ class Ascent:
         """Ascend until nothing is gained, or time is up."""
         from scipy.optimize import minimize
 
-        options = {"maxiter": 150, "maxfun": 300}
+        options: dict[str, Any] = {"method": "L-BFGS-B", "options": {"maxiter": 150, "maxfun": 300}}
+        function = self._reflected
+        if self._x.size <= _MANY:
+            function = self._value
+            limits = (self._least, None if self._least > 0.0 else 0.0)
+            options["bounds"] = [(None, None)] * self._x.size + [limits]
         try:
             if not math.isfinite(self.best):
                 self._value(self._point)
             for _ in range(3):  # restarts get over the kinks of the sum of the k largest
                 before, start = self.best, self._point.copy()
-                minimize(self._reflected, start, jac=True, method="L-BFGS-B", options=options)
+                minimize(function, start, jac=True, **options)
                 if self.best <= before + 1e-6 * (1.0 + abs(before)):
                     break
         except _Late:
@@ -150,7 +157,7 @@ class Ascent:
     def _reflected(self, point: FloatArray) -> tuple[float, FloatArray]:
         """Return the same as ``_value``, continued below the least modulus by reflection.
 
-        Limits on one coordinate would be read by SciPy in a loop over all of them.
+        Of very many coordinates: SciPy reads limits on one of them in a loop over all.
         """
         least, point = self._least, point.copy()
         above = float(point[-1]) - least
