@@ -282,7 +282,7 @@ def root_of(matrix: Any) -> FloatArray | None:
     whole = np.asarray(matrix.toarray() if hasattr(matrix, "tocsr") else matrix, dtype=np.float64)
     whole = 0.5 * (whole + whole.T)
     try:
-        return np.linalg.cholesky(whole).T
+        return np.asarray(np.linalg.cholesky(whole).T, dtype=np.float64)
     except np.linalg.LinAlgError:
         ends, vectors = np.linalg.eigh(whole)
     noise = _ROUNDING * float(np.abs(ends).max(initial=0.0))
@@ -291,7 +291,7 @@ def root_of(matrix: Any) -> FloatArray | None:
     kept = ends > noise
     if not kept.any():
         return np.zeros((1, len(ends)))
-    return np.sqrt(ends[kept])[:, None] * vectors[:, kept].T
+    return np.asarray(np.sqrt(ends[kept])[:, None] * vectors[:, kept].T, dtype=np.float64)
 
 
 def _inner_product(expression: Any) -> tuple[Any, Any] | None:

@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
     Linear,
     Objective,
     Point,
+    SparseRegression,
     Term,
     TwiceDifferentiable,
 )
@@ -248,7 +249,7 @@ def _with_equations(objective: Objective, point: Point) -> tuple[Objective, Poin
     With a weight beside which curvatures are small an exchange is priced together with the steps
     of the other coordinates that keep the equations.
     """
-    form, support = objective.form, point.support
+    form, support = cast("SparseRegression", objective.form), point.support
     rows = () if form.region is None or len(objective.shape) > 1 else form.region.linear
     equations = [part for part in rows if _is_equation(part)]
     if not equations or not support.size:
