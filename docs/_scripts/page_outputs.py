@@ -34,7 +34,7 @@ _OF_THE_RUN = re.compile(
 )
 _TIME = re.compile(r"(?<![\w.])[\d.]+(?:e[+-]?\d+)? s\b")
 _WAY = re.compile(r"^  (?:run  |lower bound .*problem\.certify\(\)).*\n(?: {10,}.*\n)*", re.M)
-"""What a run proved on its way: more where the code of proofs is in memory already."""
+"""What a run proved on its way, which pages say in other words."""
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import final
 
 import numpy as np
@@ -20,9 +19,8 @@ from sparsemodel.certificates.statements.objective_interval import (
 from sparsemodel.interfaces import FloatArray, MissingDependencyError, SparseRegression
 from sparsemodel.numerics.budget import budget
 
-_QUICK, _PATIENT = (2e7, 12), (1e9, 1000)
-"""Operations that a root may take, and nodes: where a search goes on without a proof, and where
-patience was asked for."""
+_OPERATIONS, _NODES = 1e9, 1000
+"""Operations that a root may take, and nodes that are looked at."""
 _FACTORISATIONS = 4.0
 """Of all columns, in the root."""
 _HOPELESS = 0.5
@@ -45,11 +43,11 @@ class Short:
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
-def short_proof(form: SparseRegression, x: FloatArray, *, patient: bool = False) -> Short | None:
+def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
     """Search supports for a better point, within a few nodes; None where no proof would be short.
 
-    Only for squared losses, by compiled code that is in memory already or in a cache on disk:
-    nothing is compiled. The bound is that of :func:`prove`, valid in the same way.
+    Only for squared losses, with Numba and without a deadline: its code may have to be compiled,
+    once on a machine. The bound is that of :func:`prove`, valid in the same way.
 
     Parameters
     ----------
@@ -57,11 +55,12 @@ def short_proof(form: SparseRegression, x: FloatArray, *, patient: bool = False)
         The problem as the user declared it.
     x
         A feasible point.
-    patient
-        Whether the proof may take longer than a search of a small problem.
     """
-    operations, nodes = _PATIENT if patient else _QUICK
-    if _root_cost(form) > operations or not _compiled():
+    if _root_cost(form) > _OPERATIONS or budget().deadline is not None:
+        return None
+    try:
+        import sparsemodel.certificates.proving.gram.numba_compiled  # noqa: F401
+    except MissingDependencyError:
         return None
     from sparsemodel.certificates.proving.gram.part import GramPart, objections
 
@@ -90,9 +89,9 @@ def short_proof(form: SparseRegression, x: FloatArray, *, patient: bool = False)
         incumbent,
         Recorder(gram=True, boxed=False),
         allowed=allowed,
-        deadline=budget().deadline,
+        deadline=None,
         progress=hopeless,
-        max_nodes=nodes,
+        max_nodes=_NODES,
     )
     undecided = np.full(form.sparsity.units, UNDECIDED, dtype=np.int8)
     search.run([Node(root, undecided, form.sparsity.budget, x)])
@@ -114,20 +113,6 @@ def _curved(form: SparseRegression) -> bool:
     """Return whether the objective may be strictly convex, without which bounds say little."""
     rows = sum(term.design.shape[0] for term in form.terms)
     return rows > form.sparsity.size or bool(np.all(form.ridge[form.sparsity.counted] > 0.0))
-
-
-def _compiled() -> bool:
-    """Return whether the code of nodes is compiled, in memory or in Numba's cache on disk."""
-    try:
-        from sparsemodel.certificates.proving.gram import node_compiled
-    except MissingDependencyError:
-        return False
-    if node_compiled.solve_node.signatures:
-        return True
-    source = Path(node_compiled.__file__)
-    folder = node_compiled.solve_node.stats.cache_path
-    cached = Path(folder or source.parent).glob("node_compiled.solve_node-*.nbi")
-    return any(index.stat().st_mtime > source.stat().st_mtime for index in cached)
 
 
 __all__ = ["Short", "short_proof"]

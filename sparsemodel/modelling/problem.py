@@ -218,8 +218,7 @@ class Problem:
             arrays, or ``"value"`` for the variables' present values. None begins at zero.
         effort
             How long a search goes on in vain; ``"high"`` also runs searches that take long, and
-            tries a short proof for small squared losses. ``"medium"`` tries a shorter one in place
-            of further searches where the compiled code of proofs is in memory.
+            tries a short proof for small squared losses, unless there is a time limit.
         seed
             Seed of the backends that draw random numbers.
         time_limit

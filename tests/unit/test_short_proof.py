@@ -1,7 +1,8 @@
-"""A solve that ends with a short proof says so, is right, and pays for no compiling."""
+"""A solve that ends with a short proof says so, and is right."""
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations
 from typing import Any
 
@@ -10,17 +11,11 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import short_proof as short
-from sparsemodel.certificates.proving.gram import warm
 from sparsemodel.certificates.short_proof import short_proof
 from sparsemodel.modelling.regression import compiled
 from sparsemodel_backends.exchange import Exchange
 
 P, K = 14, 3
-
-
-@pytest.fixture(autouse=True)
-def loaded() -> None:
-    assert warm.solve_node.signatures  # the code of nodes is in memory
 
 
 def posed(kind: str = "plain", seed: int = 0) -> sm.Problem:
@@ -72,13 +67,18 @@ def test_a_proved_optimum_is_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_proof_takes_the_place_of_perturbations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
     problem = posed()
-    searched = problem.solve("exchange")
-    proved = problem.solve()
+    searched = problem.solve("exchange", effort="high")
+    proved = problem.solve(effort="high")
     assert proved.status == "optimal (proved)"
-    assert searched.status == problem.solve(effort="low").status == "solved"
     assert proved.iterations < searched.iterations
-    monkeypatch.setattr(compiled, "_KERNELS", "no such module")
-    assert problem.solve().status == "solved"  # nothing is loaded for it
+    assert searched.status == "solved"
+
+
+def test_what_was_called_before_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    posed().solve(effort="high")  # the code of proofs is in memory now
+    for given in ({}, {"effort": "low"}, {"effort": "high", "time_limit": 60.0}):
+        assert posed().solve(**given).status == "solved"
 
 
 def test_what_was_enumerated_is_proved_when_asked_for() -> None:
@@ -87,8 +87,11 @@ def test_what_was_enumerated_is_proved_when_asked_for() -> None:
     assert found.status == "optimal (proved)"
 
 
-def test_nothing_is_compiled_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short, "_compiled", lambda: False)
+def test_without_numba_nothing_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if ".proving.gram" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
     assert posed().solve(effort="high").status == "solved"
 
 
@@ -100,7 +103,7 @@ def test_a_better_point_is_found_on_the_way() -> None:
         for chosen in list(combinations(range(P), K))[::60]
     }
     poor = start(max(values, key=lambda chosen: values[chosen]))
-    found = short_proof(form, poor, patient=True)
+    found = short_proof(form, poor)
     assert found is not None
     assert found.closed
     assert found.upper == pytest.approx(least(problem), rel=1e-6)
@@ -118,9 +121,9 @@ def test_proofs_that_would_be_long_are_not_begun() -> None:
     A, b = rng.standard_normal((20, 40)), rng.standard_normal(20)
     w = sm.Variable(40, name="w")
     wide = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= K)
-    assert short_proof(wide.form, np.zeros(40), patient=True) is None
+    assert short_proof(wide.form, np.zeros(40)) is None
     logistic = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, np.sign(b))), sm.card(w) <= K)
-    assert short_proof(logistic.form, np.zeros(40), patient=True) is None
+    assert short_proof(logistic.form, np.zeros(40)) is None
     problem = posed()
     weak = sm.Problem(problem.goal, sm.card(problem.variables[0]) <= K)
     found = short_proof(weak.form, weak.solve().values["w"])
@@ -129,7 +132,7 @@ def test_proofs_that_would_be_long_are_not_begun() -> None:
 
 
 def test_a_proof_that_is_left_open_is_not_called_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short, "_QUICK", (2e7, 1))
+    monkeypatch.setattr(short, "_NODES", 1)
     rng = np.random.default_rng(2)
     A = (
         rng.standard_normal((200, 50))
@@ -138,7 +141,7 @@ def test_a_proof_that_is_left_open_is_not_called_closed(monkeypatch: pytest.Monk
     w = sm.Variable(50, name="w")
     b = A[:, ::10] @ [1.0, -1.0, 1.0, -1.0, 1.0] + 3.0 * rng.standard_normal(200)
     goal = sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-3)
-    found = sm.Problem(sm.minimize(goal), sm.card(w) <= 5).solve()
+    found = sm.Problem(sm.minimize(goal), sm.card(w) <= 5).solve(effort="high")
     assert found.status == "solved"
     assert 0.0 < found.bound < found.value
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -53,9 +52,6 @@ from sparsemodel.selection import (
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
     from sparsemodel.certificates.theory import Theory
-
-_KERNELS: Final = "sparsemodel.certificates.proving.gram.warm"
-"""Once this is loaded, nodes of proofs cost nothing but themselves."""
 
 
 @final
@@ -150,13 +146,12 @@ class Compiled(CompiledProblem):
         return free_bound(self.form, outcome.duals).value
 
     def short_proof(self, effort: Effort) -> Callable[[FloatArray], ShortProof | None] | None:
-        """Return what tries a branch and bound; None where its code would have to be loaded."""
-        patient = effort == "high"
-        if effort == "low" or not (patient or _KERNELS in sys.modules):
+        """Return what tries a branch and bound where patience was asked for, else None."""
+        if effort != "high":
             return None
         from sparsemodel.certificates.short_proof import short_proof
 
-        return partial(short_proof, self.form, patient=patient)
+        return partial(short_proof, self.form)
 
     def certify(
         self, outcome: Outcome, backend: str, *, time_limit: float | None = None
