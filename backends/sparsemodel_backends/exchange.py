@@ -96,6 +96,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best
     ``candidates`` are minimised on their support and the first that lowers the objective is kept.
+    Before such a search of single coordinates ends, a support is grown from nothing and searched
+    from: where classes become separable, models of smaller supports say little about larger ones.
     """
 
     rounds: int = 500

@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Role,
     Stop,
     TwiceDifferentiable,
     priced,
@@ -30,6 +31,7 @@ from sparsemodel.numerics import (
     insertions,
     removal_costs,
     removal_order,
+    share_left,
     support_units,
     top_k,
 )
@@ -121,6 +123,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     purpose: ClassVar[str] = (
         "fills the support one by one, then exchanges coordinates while that helps"
     )
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.SWAPS})
     published: ClassVar[Mapping[str, Any] | None] = {"scaled": False, "removal": "smallest"}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, region=True, price=True
@@ -207,7 +210,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         units = support_units(sparsity, point.support)
         room = min(sparsity.budget, sparsity.units) - units.size
         # Loose solves are relative to the gradient at zero, which is large beside the one here.
-        tol = _ROUGH * _share(objective, point)
+        tol = _ROUGH * share_left(objective, point)
         if room > 0:
             following = self._added(objective, state, context, units, room, tol)
             if following is not None and _falls(objective, point, following, threshold):
@@ -285,14 +288,6 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
 
 def _falls(objective: Objective, point: Point, following: Point, threshold: float) -> bool:
     return priced(objective, point) - priced(objective, following) > threshold
-
-
-def _share(objective: Objective, point: Point) -> float:
-    """Return how much is left of the objective at zero; 1 where nothing bounds it below."""
-    infimum, top = objective.infimum(), objective.origin().value
-    if not (np.isfinite(infimum) and point.value < top):
-        return 1.0
-    return max((point.value - infimum) / (top - infimum), 1e-12)
 
 
 def _measured(objective: Objective, state: LocalSearchState) -> LocalSearchState:

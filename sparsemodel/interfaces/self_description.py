@@ -163,6 +163,8 @@ class Role(Enum):
     """Run first where the dual alone is smooth."""
     GREEDY = "builds a support up"
     """Run first, or in the place of a finish that would take long."""
+    SWAPS = "exchanges units one by one"
+    """Run after what stands in the place of a finish that would take long, and afresh."""
     ENUMERATION = "tries every support"
     """Taken where there are few supports."""
     SEQUENCE = "finds the best steps of a sequence"

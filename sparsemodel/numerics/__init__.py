@@ -28,6 +28,7 @@ from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,
     removal_order,
+    share_left,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.forward_backward import forward_backward_path
@@ -139,6 +140,7 @@ __all__ = [
     "select",
     "select_scores",
     "separation",
+    "share_left",
     "shrink_dual",
     "support_units",
     "top_k",

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
+from sparsemodel.compiler.choice import openings
 from sparsemodel.compiler.choice.openings import SMALL, _enumerated
 from sparsemodel.compiler.choice.recipes import is_recipe
 from sparsemodel.interfaces import Cardinality
@@ -126,6 +127,18 @@ def test_what_would_take_long_is_brief_unless_somebody_waits() -> None:
     assert is_recipe(recipe)
     assert recipe == "nhtp | gomp | best exchange"
     assert problem.plan(time_limit=60.0).outline.startswith("nhtp > exchange")
+
+
+def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openings, "TOO_LONG", 5e-3)
+    problem = posed("logistic", n=200, p=500, k=10)
+    plan = problem.plan()
+    assert plan.outline == "nhtp | gomp > local_search | local_search"
+    assert any(
+        "'nhtp | gomp > local_search | local_search | best exchange'" in n for n in plan.notes
+    )
+    low, quick = problem.solve().value, problem.solve("nhtp | gomp").value
+    assert low <= quick
 
 
 # ---- what it says ----------------------------------------------------------------------------

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+import numpy as np
+
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
+from sparsemodel.compiler.plans.stage import LINKS
 from sparsemodel.interfaces import (
     Access,
     Cardinality,
@@ -79,7 +82,7 @@ def _(
         return candidates.fallback()
     seconds = _forecast(form)
     if seconds > TOO_LONG and not candidates.patient:
-        brief = _brief(candidates, finish, seconds)
+        brief = _brief(form, candidates, finish, seconds)
         if brief is not None:
             return brief
     share = 1.0 if candidates.patient else min(1.0, TOO_LONG / _perturbing(form))
@@ -154,19 +157,35 @@ def _forecast(form: SparseRegression) -> float:
     return 0.5 * rows * entries * _SECONDS_PER_ENTRY + 2.0 * k * k * p * _SECONDS_PER_PRICE
 
 
+def _swapping(form: SparseRegression) -> float:
+    """Return about how many CPU seconds two searches by single swaps take; they read columns."""
+    entries = sum(term.design.entries for term in form.terms)
+    k = min(form.sparsity.budget, form.sparsity.units)
+    return 2.0 * k * entries * _SECONDS_PER_ENTRY if _stored(form) else np.inf
+
+
 def _perturbing(form: SparseRegression) -> float:
     """Return about how many CPU seconds the finish perturbs in vain at its usual patience."""
     k, p = min(form.sparsity.budget, form.sparsity.units), form.sparsity.size
     return max(60.0 * k * k * min(p, 4096) * 0.5 * _SECONDS_PER_PRICE, 1e-3)
 
 
-def _brief(candidates: Candidates, finish: str, seconds: float) -> Choice | None:
-    """Return fresh starts of a few passes each in the place of a finish that takes long."""
+def _brief(
+    form: SparseRegression, candidates: Candidates, finish: str, seconds: float
+) -> Choice | None:
+    """Return fresh starts of a few passes each in the place of a finish that takes long.
+
+    Where there is time for a pass or two for each unit, the last of them is improved by single
+    swaps, and so is an empty support.
+    """
     names = [candidates.best(role) for role in (Role.RECOVERY, Role.GREEDY)]
     stages = tuple(candidates.stage(name) for name in names if name is not None)
+    swaps = candidates.best(Role.SWAPS) if _swapping(form) <= TOO_LONG else None
+    if swaps is not None and stages:
+        stages += candidates.stage(swaps, "", "last"), candidates.stage(swaps)
     if not stages:
         return None
-    recipe = " | ".join(stage.label for stage in stages)
+    recipe = "".join(f"{LINKS[stage.start]}{stage.label}" for stage in stages)[3:]
     note = (
         f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
         f"solve(effort='high') or solve({recipe + ' | best ' + finish!r}) also runs {finish}, "

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
-from sparsemodel.compiler.plans.stage import Rejection, Stage
+from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
 from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
 
 _SEEN = ("loss", "design", "covariance", "samples", "correlation")
@@ -71,8 +71,7 @@ class Plan:
         """
         text = ""
         for stage in self.stages:
-            link = {"zero": " | ", "last": " > ", "best": " | best "}[stage.start] if text else ""
-            text += link + stage.label + stage.options
+            text += (LINKS[stage.start] if text else "") + stage.label + stage.options
         return text
 
     def outlook(self) -> list[tuple[str, str]]:

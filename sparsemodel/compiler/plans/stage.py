@@ -8,6 +8,9 @@ from typing import Literal, final
 from sparsemodel.compiler.adapters import innermost
 from sparsemodel.interfaces import Backend
 
+LINKS = {"zero": " | ", "last": " > ", "best": " | best "}
+"""What stands before a stage in a recipe, by where it starts."""
+
 _FROM = {"zero": "from the start, ", "last": "from there, ", "best": "from the best so far, "}
 
 
@@ -48,4 +51,4 @@ class Rejection:
     """Whether it could solve the problem, and another plan is preferred."""
 
 
-__all__ = ["Rejection", "Stage"]
+__all__ = ["LINKS", "Rejection", "Stage"]

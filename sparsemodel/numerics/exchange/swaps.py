@@ -128,4 +128,16 @@ def removal_order(
     return units[np.argsort(objective.cardinality.unit_scores(scores)[units], kind="stable")]
 
 
-__all__ = ["first_improvement", "insertions", "removal_order"]
+def share_left(objective: Objective, point: Point) -> float:
+    """Return how much is left of the objective at zero; 1 where nothing bounds it below.
+
+    Loose minimisations are accurate relative to the gradient at zero, which is large beside that
+    of a model that explains nearly everything: their tolerances are multiplied by this.
+    """
+    infimum, top = objective.infimum(), objective.origin().value
+    if not (np.isfinite(infimum) and point.value < top):
+        return 1.0
+    return max((point.value - infimum) / (top - infimum), 1e-12)
+
+
+__all__ = ["first_improvement", "insertions", "removal_order", "share_left"]

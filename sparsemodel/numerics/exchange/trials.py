@@ -16,23 +16,28 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     priced,
 )
+from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.units import insertion_scores
 
 _NEGLIGIBLE = 1e-11
 """A decrease below this fraction of the objective's range is rounding."""
-_ROUGH = 1e-6
-"""Accuracy of the restricted minimisations that only compare supports."""
-_COARSE = 0.03
-"""The same while a support grows."""
+_ROUGH = 1e-4
+"""Accuracy of the restricted minimisations that only compare supports, beside what is left of the
+objective: where classes are nearly separable, gradients are small everywhere."""
+_LAYERS = 30
+"""A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 _JUDGED = 4
 """Ends of searches in the model that the objective is asked about, of those found at a time."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
 _FILLED = 2
-"""One in so many of the free places is filled before the model is made anew: where classes become
-separable, a model at zero promises too much of rare columns."""
+"""One in so many of the free places is filled before the model is made anew."""
+_COARSE = 0.03
+"""Accuracy of the restricted minimisations while a support is filled."""
 _PROMISING = 50
 """Units that a perturbation draws from."""
 _EXACTLY = 0.05
@@ -70,6 +75,9 @@ class ExchangeTrials:
         self._origin = objective.origin().value
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
+        sparsity = objective.cardinality
+        alone = sparsity.groups is None and not sparsity.limits and sparsity.price == 0.0
+        self._plain = alone and not objective.form.constrained
 
     @property
     def searchable(self) -> bool:
@@ -97,6 +105,42 @@ class ExchangeTrials:
         if following is not None or not thorough or self._over():
             return following
         return self._one_change(point) if self._models.renew(point, _EXACTLY) else None
+
+    def regrown(self, point: Point, rounds: Rounds) -> Point | None:
+        """Descend from a support grown from nothing; return that if it is better than ``point``.
+
+        None also where units are not single coordinates, or a price says how many there are.
+        """
+        if not self._plain or self._over():
+            return None
+        found = self._descended(self._grown(), rounds)
+        if not self.better(found, point):
+            return None
+        rounds.count([], better=True)
+        return self.debiased(found)
+
+    def _grown(self) -> Point:
+        """Return a full support grown from nothing, from one minimiser to the next.
+
+        Prices rest on curvatures that change along the way: where classes become separable, the
+        model that a support is filled by promises too much of rare columns.
+        """
+        origin = self._objective.origin()
+        point = self._restricted(self._objective, origin.support, origin)
+        measured, diagonal = np.inf, None
+        while (room := self._most - self._counted(point).size) > 0 and not self._over():
+            left = share_left(self._objective, point)
+            if left < 0.5 * measured:  # curvatures change with the value
+                diagonal = full_diagonal(self._objective, point, for_ranking=True)
+                measured = left
+            scores = insertion_scores(self._objective, point, diagonal, for_ranking=True)
+            best = top_k(scores, max(1, room // _LAYERS))
+            best = np.flatnonzero(self._objective.cardinality.counted)[best[scores[best] > 0.0]]
+            more = self._minimised_on(np.union1d(self._counted(point), best), point)
+            if not self.better(more, point):
+                break
+            point = more
+        return point
 
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
         """Descend from perturbations of ``point``; return a better point if one is found.
@@ -274,10 +318,12 @@ class ExchangeTrials:
 
     def _minimised(self, units: IntArray, start: Point) -> Point:
         support = self._objective.cardinality.coordinates(units)
-        return self._restricted(self._objective, support, start, tol=_ROUGH)
+        tol = _ROUGH * share_left(self._objective, start)
+        return self._restricted(self._objective, support, start, tol=tol)
 
     def _minimised_on(self, counted: IntArray, start: Point, tol: float = _ROUGH) -> Point:
         support = np.union1d(counted, self._objective.cardinality.free)
+        tol *= share_left(self._objective, start)
         return self._restricted(self._objective, support, start, tol=tol)
 
     def _worth(self, point: Point) -> float:
