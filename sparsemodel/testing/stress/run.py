@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, TextIO, final
@@ -240,13 +241,15 @@ def _work(connection: Connection, series: Series, limit: float) -> None:
 
 
 def _compile() -> None:
-    """Compile what searches call, which time limits do not count, before any limit is judged."""
+    """Do what a process does once: compile what searches call, which time limits do not count."""
     with suppress(MissingDependencyError):
         import sparsemodel.certificates.proving.gram.warm  # noqa: F401 - compiles when imported
         from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compiled
 
         rows_compiled.compiling()
         ascent_compiled.compiling()
+    with suppress(ImportError):
+        import_module("cvxpy")  # which draws from NumPy's random numbers, once
 
 
 def _alarm(seconds: float) -> None:

@@ -214,12 +214,14 @@ def _check_point(trial: Trial, run: Run, faults: list[str]) -> tuple[Any, Any]:
     allowed = trial.rounding(run.x) + (_FEASIBLE_CONVEX if convex else _FEASIBLE)
     if (broken := trial.violation(run.x)) > allowed:
         faults.append(f"infeasible: by {broken:.1e}")
-    value, error = trial.value(run.x, run.shift)
     single = trial.recipe.storage == "float32"
+    value, error = (
+        trial.value(run.x, run.shift)[0],
+        trial.value(run.x, run.shift, 2.0**-24 if single else 2.0**-53)[1],
+    )
     same = _SAME_SINGLE if single else _SAME
     size = max(abs(float(value)), abs(solution.value), 1e-300)
-    # Rounding in double precision is 2^11 times what extended precision leaves.
-    loose = same * size + 2.0**14 * float(error) * (2.0**30 if single else 1.0)
+    loose = same * size + 8.0 * float(error)
     if not abs(float(value) - solution.value) <= loose:
         faults.append(f"wrong value: says {solution.value!r}, it is {float(value)!r}")
     began = trial.value(*run.first)[0] if trial.violation(run.first[0]) <= 0.0 else np.inf

@@ -50,6 +50,9 @@ class Block:
     """What each observation's loss is multiplied by, the mean included."""
 
 
+_EPS = float(np.finfo(np.longdouble).eps)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
@@ -165,22 +168,25 @@ class Trial:
             return 0.0
         return float(np.abs(long(x)).sum(axis=0).max()) * (np.count_nonzero(x) + 1) * 2.0**-53
 
-    def value(self, x: FloatArray, c: Any) -> tuple[Any, Any]:
-        """Return the exact objective at a point up to an error, and the error."""
+    def value(self, x: FloatArray, c: Any, unit: float = _EPS) -> tuple[Any, Any]:
+        """Return the exact objective at a point up to an error, and the error.
+
+        ``unit`` is the unit of rounding of the arithmetic whose error is meant.
+        """
         with np.errstate(all="ignore"):
             rows = long(self.ridge)
             squares = (long(x) * long(x)).reshape(len(x), -1).sum(axis=1)
             total = np.sum(rows * squares) / 2 + long(self.price) * self.count(x)
-            error = np.abs(total) * _EPS * 64
+            error = np.abs(total) * unit * 64
             for block in self.blocks:
                 u = block.entries @ long(x) + long(c)
                 reach = (np.abs(block.entries) @ np.abs(long(x)) + np.abs(long(c))) * (
-                    _EPS * (len(x) + 8)
+                    unit * (len(x) + 8)
                 )
                 one, two = self._loss(u, block), self._spread(u, reach, block)
-                total, error = total + one, error + two + np.abs(one) * _EPS * (len(u) + 64)
+                total, error = total + one, error + two + np.abs(one) * unit * (len(u) + 64)
                 if self.recipe.loss in ("multinomial", "cox"):  # differences of logarithms
-                    error += np.sum(block.factors) * _EPS
+                    error += np.sum(block.factors) * unit
         return total, error
 
     def slopes(self, x: FloatArray, c: Any) -> tuple[Any, Long, Long]:
@@ -205,9 +211,6 @@ class Trial:
         if self.recipe.loss in ("multinomial", "cox"):  # 2-Lipschitz in the largest move
             return 2 * np.sum(block.factors) * reach.max()
         return 2 * total_moved(self.recipe.loss, u, block.targets, block.factors, reach)
-
-
-_EPS = np.finfo(np.longdouble).eps
 
 
 # ---- making the arrays -----------------------------------------------------------------------
