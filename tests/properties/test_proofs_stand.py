@@ -235,6 +235,7 @@ def test_compiling_does_not_count_as_search(monkeypatch):
 
     name = "sparsemodel.certificates.proving.gram.warm"
     monkeypatch.setitem(sys.modules, name, Slow(name))
-    gram = Gram.of(wide(sm.squared_loss).form, wide(sm.squared_loss).form)
+    form = wide(sm.squared_loss).form
+    gram = Gram.of(form, form, None)
     assert gram.compiled() == "solve_node"
     assert 0.2 <= gram.delay < 5.0

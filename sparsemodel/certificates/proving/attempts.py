@@ -113,13 +113,18 @@ class Task:
             max_nodes=self.max_nodes,
         )
 
-    def parts(self, search: Search) -> list[Node]:
+    def known(self) -> Checked | None:
+        """Return what an earlier search proves, once it is checked; None without one."""
+        if self.tree is None:
+            return None
+        return checked(self.form, self.inner, self.tree, caution=CAUTION)
+
+    def parts(self, search: Search, known: Checked | None = None) -> list[Node]:
         """Return where a search begins: everything, or the parts that an earlier one left."""
         sparsity, root = self.form.sparsity, search.root
-        if self.tree is None:
+        if known is None:
             status = np.full(sparsity.units, UNDECIDED, dtype=np.int8)
             return [Node(root, status, sparsity.budget, self.x)]
-        known: Checked = checked(self.form, self.inner, self.tree, caution=CAUTION)
         left = [leaf for leaf in known.leaves if leaf.bound < search.cutoff]
         search.floor = min(
             [known.closed, *(leaf.bound for leaf in known.leaves if leaf.bound >= search.cutoff)]
@@ -152,12 +157,13 @@ class Attempt(NamedTuple):
 
 def attempted(task: Task, quick: bool) -> Attempt:
     """Search, or go on with a stored search, in the box that the data prove where that helps."""
+    known = task.known()  # before anything else reads what a file holds
     search = task.search(quick=quick)
     try:
         root = search.root
         if task.boxable and isinstance(root, gram.GramPart) and _boxable(task.form):
             return _boxed(task, search, root)
-        search.run(task.parts(search))
+        search.run(task.parts(search, known))
     except KeyboardInterrupt:
         return Attempt(task, search, True)
     except MissingDependencyError as missing:

@@ -37,6 +37,8 @@ _DRIFT = 1.0 / 3.0
 """Share of all curvature that may have changed before the Hessian is taken anew."""
 _STIFF = 1e4
 """Curvature of linear equations in a model, in units of the largest other one."""
+_ALIKE = 1e3
+"""Spread of curvatures, in units of the equations, from which on they are left out."""
 _JITTER = 1e-10
 """Share of its curvature that is added to a block, which may be singular."""
 
@@ -249,21 +251,23 @@ def _with_equations(objective: Objective, point: Point) -> tuple[Objective, Poin
     With a weight beside which curvatures are small an exchange is priced together with the steps
     of the other coordinates that keep the equations.
     """
-    form, support = cast("SparseRegression", objective.form), point.support
+    form = cast("SparseRegression", objective.form)
     rows = () if form.region is None or len(objective.shape) > 1 else form.region.linear
     equations = [part for part in rows if _is_equation(part)]
-    if not equations or not support.size:
+    if not equations:
         return objective, point
-    bend = float(objective.hessian_diagonal(point, support).max())
+    bends = objective.hessian_diagonal(point, np.arange(objective.shape[0]))
     terms = list(form.terms)
     for part in equations:
         ones = np.ones(len(part.upper))
-        square = float(part.design.restrict(support).column_square_norms(ones).max())
-        if square > 0.0:
-            weight = _STIFF * (bend if bend > 0.0 else 1.0) / square
-            terms.append(Term(part.design, SquaredLoss(), part.upper, weight * ones))
+        squares = part.design.column_square_norms(ones)
+        tied = (squares > 0.0) & (bends > 0.0)
+        ratios = bends[tied] / squares[tied]
+        if not ratios.size or ratios.max() > _ALIKE * ratios.min():
+            return objective, point
+        terms.append(Term(part.design, SquaredLoss(), part.upper, _STIFF * ratios.max() * ones))
     stiff = RegressionObjective(replace(form, terms=tuple(terms), region=None))
-    return stiff, stiff.point(support, point.x[support])
+    return stiff, stiff.point(point.support, point.x[point.support])
 
 
 def _search(rows: HessianRows, point: Point, gradient: FloatArray, column: int | None) -> Exchanges:

@@ -8,7 +8,7 @@ try:
     import numba
 except ImportError as error:  # also raised where Numba does not go with the version of NumPy
     raise MissingDependencyError(
-        f"Proofs by branch and bound need Numba, which cannot be imported ({error}): "
+        f"Numba, which compiles the search of proofs, cannot be imported ({error}): "
         "pip install --upgrade numba. Solutions and certificates do without it."
     ) from error
 
