@@ -26,8 +26,8 @@ FLOORS: dict[str, int] = {"diht": 130, "newton_swaps": 175, "sdiht": 130, "segme
 
 OPTIONS: dict[str, dict[str, object]] = {
     "arht": {"repeats": 1, "patience": 1, "tol": 0.5},
-    "diht": {"max_iter": 100},
-    "pgd": {"max_iter": 50},
+    "diht": {"max_iter": 60},
+    "pgd": {"max_iter": 30},
     "sdiht": {"max_iter": 40},
 }
 """Options that make a thorough method quick; the defaults are run among the slow tests."""
