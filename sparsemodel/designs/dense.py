@@ -164,20 +164,24 @@ class DenseDesign(Design):
         return DenseDesign(self._a[rows])
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
-        a = self._a.astype(np.float64, copy=False)
-        with large_work(operations=2.0 * a.size * a.shape[1]):
-            if h is None:
-                return np.asarray(a.T @ a)
-            if np.all(h >= 0.0):
+        a, p = self._a, self.shape[1]
+        with large_work(operations=2.0 * a.size * p):
+            signed = h is not None and not np.all(h >= 0.0)
+            if h is not None and not signed:
                 significant = self._significant(a, h)
                 if significant is not None:
                     return significant
-                scaled = np.sqrt(h)[:, None] * a  # one symmetric product (syrk) in place of a gemm
-                return np.asarray(scaled.T @ scaled)
-            return np.asarray(a.T @ (h[:, None] * a))
+            roots = None if h is None or signed else np.sqrt(h)
+            if a.dtype == np.float64:
+                return _gram(a, h, roots)
+            out = np.zeros((p, p))
+            for rows, block in self._double_blocks(max(p, _BLOCK_BYTES // (8 * max(p, 1)))):
+                some = (None if v is None else v[rows] for v in (h, roots))
+                out += _gram(block, *some)
+            return out
 
     @staticmethod
-    def _significant(a: FloatArray, h: FloatArray) -> FloatArray | None:
+    def _significant(a: NDArray[Any], h: FloatArray) -> FloatArray | None:
         """Return the Gram matrix of the rows that matter, where they are few; else None.
 
         What is left out changes no entry by more than the rounding of the smallest diagonal one.
@@ -201,6 +205,19 @@ class DenseDesign(Design):
             rows = slice(start, min(start + size, n))
             yield rows, self._a[rows].astype(np.float64, copy=False)
 
+    def _double_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield the same; single precision goes through one buffer, overwritten block by block."""
+        if self._a.dtype == np.float64:
+            yield from self.row_blocks(size)
+            return
+        n, p = self.shape
+        buffer = np.empty((min(size, n), p))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            block = buffer[: rows.stop - start]
+            block[...] = self._a[rows]
+            yield rows, block
+
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         _, p = self.shape
         if self._a.flags.f_contiguous and not self._a.flags.c_contiguous:
@@ -209,12 +226,13 @@ class DenseDesign(Design):
             return np.asarray(np.einsum(sums, *operands, dtype=np.float64))
         if h is not None and (few := self._few(h)) is not None:
             return self._sum_of_rows(few, lambda some, block: h[some] @ _squared(block))
-        out = np.zeros(p)
-        for rows, block in self.row_blocks(max(1, _BLOCK_BYTES // (8 * max(p, 1)))):
+        size = min(self.shape[0], max(1, _BLOCK_BYTES // (8 * max(p, 1))))
+        out, squares = np.zeros(p), np.empty((0 if h is None else size, p))
+        for rows, block in self._double_blocks(size):
             if h is None:
                 out += np.einsum("ij,ij->j", block, block)
             else:
-                out += h[rows] @ np.square(block)
+                out += h[rows] @ np.square(block, out=squares[: len(block)])
         return out
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
@@ -303,6 +321,16 @@ class DenseColumns(Design):
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         return np.asarray(self._design.column_square_norms(h)[self._columns])
+
+
+def _gram(a: FloatArray, h: FloatArray | None, roots: FloatArray | None) -> FloatArray:
+    """Return ``a.T @ diag(h) @ a``; with the roots of ``h`` by one symmetric product (syrk)."""
+    if h is None:
+        return np.asarray(a.T @ a)
+    if roots is None:
+        return np.asarray(a.T @ (h[:, None] * a))
+    scaled = roots[:, None] * a
+    return np.asarray(scaled.T @ scaled)
 
 
 def _squared(block: NDArray[Any]) -> FloatArray:
