@@ -183,7 +183,7 @@ by the tasks, one for each worker and trip, and by vectors with a number for eac
 def main() -> None:
     """Write the page where it belongs, or elsewhere."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/weak-scaling.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/scaling.md"))
     out = parser.parse_args().out
     out.write_text(page())
     print(out)
