@@ -57,6 +57,9 @@ _PAIRS = 20_000_000
 _WORTH = 0.97
 """Share of a large gap that a box may leave at the root: it does far more in the tree."""
 
+_DOUBTFUL, _RACE = 1.1, 40
+"""Ratio of two such gaps up to which the roots do not tell, and nodes of both that then do."""
+
 _TIME = 0.7
 """Share of the time left that the bounds may take."""
 
@@ -203,7 +206,12 @@ def _boxed(task: Task, search: Search, root: gram.GramPart) -> Attempt:
     within = other.search(quick=True)
     try:
         within.run(other.parts(within), 1)
-        if math.isfinite(gap) and _gap(within) > (_WORTH if gap >= _LARGE else 0.8) * gap:
+        worth = _WORTH if gap >= _LARGE else 0.8
+        if gap >= _LARGE and math.isfinite(gap) and worth < _gap(within) / gap <= _DOUBTFUL:
+            search.run(parts, _RACE)
+            within.run((), _RACE)
+            parts, gap, worth = [], _gap(search), 1.0
+        if math.isfinite(gap) and _gap(within) > worth * gap:
             search.run(parts)
             return Attempt(task, search)
         within.run(())
