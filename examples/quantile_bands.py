@@ -3,7 +3,8 @@
 
 A mean price does not tell a buyer what to expect at the worst. The quantile loss asks for a price
 that a tenth, half or nine tenths of comparable houses are sold below, here from four entries of
-the record of a house. The entries may differ: what makes a house cheap is not what makes it dear.
+the record of a house. The entries may differ: what makes a house cheap is not what makes it
+expensive.
 """
 
 import matplotlib.pyplot as plt
