@@ -94,7 +94,8 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         max_nodes=_NODES,
     )
     undecided = np.full(form.sparsity.units, UNDECIDED, dtype=np.int8)
-    search.run([Node(root, undecided, form.sparsity.budget, x)])
+    search.begin([Node(root, undecided, form.sparsity.budget, x)])
+    search.run()
     bound = min(search.bound, incumbent.upper)
     if not math.isfinite(bound) or contradicts(primal(form, incumbent.x), search.bound):
         return None

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates import verify
-from sparsemodel.certificates.proving import search
+from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compiled
+from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
+from sparsemodel.certificates.proving import attempts, search
 from sparsemodel.certificates.proving.gram.node_compiled import solve_node
 from sparsemodel.certificates.proving.gram.part import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
@@ -213,6 +215,29 @@ def test_an_interrupted_search_for_squares_returns_what_is_proved(monkeypatch):
     verify(proof, declared.form)
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.02])
+def test_nothing_is_proved_of_parts_that_an_interrupt_leaves(ridge, monkeypatch):
+    """Without ridge nothing has been looked at when the bounds on the coefficients are computed."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((40, 100)) + rng.standard_normal((40, 1))
+    y = x[:, :4].sum(axis=1) + 2.0 * rng.standard_normal(40)
+    w = sm.Variable(100)
+    loss = sm.squared_loss(x @ w, y) + sm.ridge(w, ridge)
+    declared = sm.Problem(sm.minimize(loss), sm.card(w) <= 4)
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(attempts, "from_data", interrupted)
+    proof = declared.prove()
+    assert proof.proof["summary"]["ended"] == "interrupted"
+    assert proof.proof["summary"]["open"] >= 1
+    assert proof.claim is not Claim.OPTIMAL
+    assert proof.bound < 0.99 * proof.value
+    assert ridge == 0.0 or proof.bound > 0.0
+    verify(proof, declared.form)
+
+
 @pytest.mark.parametrize("count", [1, 4, 8])
 @pytest.mark.parametrize("loss", [sm.logistic_loss, sm.huber_loss])
 def test_an_interrupted_certificate_has_the_best_bound_so_far(loss, count, monkeypatch):
@@ -239,3 +264,9 @@ def test_compiling_does_not_count_as_search(monkeypatch):
     gram = Gram.of(form, form, None)
     assert gram.compiled() == "solve_node"
     assert 0.2 <= gram.delay < 5.0
+
+
+@pytest.mark.parametrize("module", [rows_compiled, ascent_compiled])
+def test_what_is_compiled_already_delays_no_search(module):
+    module.compiling()
+    assert module.compiling() < 0.1

@@ -89,7 +89,11 @@ class Task:
     quadratic: Quadratic | None = None
 
     def search(self, *, quick: bool) -> Search:
-        """Return the search; ``quick`` bounds nodes by compiled code."""
+        """Return the search, of which nothing is done yet; ``quick`` bounds nodes by compiled code.
+
+        It begins with everything, or with the parts that an earlier one left.
+        """
+        known = self._known()  # before anything else reads what a file holds
         form, inner = self.form, self.inner
         root: NodeBounder
         if quick:
@@ -106,7 +110,7 @@ class Task:
             return upper if exact else max(0.98 * self.gap * size, root.rounding)
 
         recorder = Recorder(gram=quick, boxed=inner is not form, earlier=self.tree)
-        return Search(
+        search = Search(
             root,
             incumbent,
             recorder,
@@ -115,15 +119,17 @@ class Task:
             progress=self.progress,
             max_nodes=self.max_nodes,
         )
+        search.begin(self._parts(search, known))
+        return search
 
-    def known(self) -> Checked | None:
+    def _known(self) -> Checked | None:
         """Return what an earlier search proves, once it is checked; None without one."""
         if self.tree is None:
             return None
         return checked(self.form, self.inner, self.tree, caution=CAUTION)
 
-    def parts(self, search: Search, known: Checked | None = None) -> list[Node]:
-        """Return where a search begins: everything, or the parts that an earlier one left."""
+    def _parts(self, search: Search, known: Checked | None) -> list[Node]:
+        """Return where a search begins."""
         sparsity, root = self.form.sparsity, search.root
         if known is None:
             status = np.full(sparsity.units, UNDECIDED, dtype=np.int8)
@@ -160,21 +166,19 @@ class Attempt(NamedTuple):
 
 def attempted(task: Task, quick: bool) -> Attempt:
     """Search, or go on with a stored search, in the box that the data prove where that helps."""
-    known = task.known()  # before anything else reads what a file holds
-    search = task.search(quick=quick)
+    attempt = Attempt(task, task.search(quick=quick))
     try:
-        root = search.root
-        if task.boxable and isinstance(root, gram.GramPart) and _boxable(task.form):
-            return _boxed(task, search, root)
-        search.run(task.parts(search, known))
+        if task.boxable and isinstance(attempt.search.root, gram.GramPart) and _boxable(task.form):
+            attempt = _chosen(attempt, attempt.search.root)
+        attempt.search.run()
     except KeyboardInterrupt:
-        return Attempt(task, search, True)
+        return attempt._replace(interrupted=True)
     except MissingDependencyError as missing:
         if dual.objections(task.inner) or task.tree is not None:
             raise
         warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
         return attempted(task, False)
-    return Attempt(task, search)
+    return attempt
 
 
 def _boxable(form: SparseRegression) -> bool:
@@ -183,51 +187,53 @@ def _boxable(form: SparseRegression) -> bool:
     return rows < _MANY * form.sparsity.size and form.box is None and not objection(form)
 
 
-def _boxed(task: Task, search: Search, root: gram.GramPart) -> Attempt:
-    """Search with the ridge alone, and in the box that the data prove where that is better."""
-    form, gap, parts = task.form, math.inf, task.parts(search)
+def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
+    """Return what goes on: the search with the ridge alone, or that in the box the data prove.
+
+    Either is looked at for some nodes only, unless these close it.
+    """
+    task, search, _ = attempt
+    form, gap = task.form, math.inf
     loose = bool(np.any(form.ridge[form.sparsity.counted] == 0.0))
     if _enumerable(form, loose):
-        search.run(parts)
-        return Attempt(task, search)
+        return attempt
     if not loose or root.curved(task.deadline):
-        search.run(parts, 1)
-        parts, gap = [], _gap(search)
+        search.run(1)
+        gap = _gap(search)
         if gap <= _MILD:
-            search.run((), max(_NODES, int(_ENTRIES / float(form.sparsity.size) ** 2)))
+            search.run(max(_NODES, int(_ENTRIES / float(form.sparsity.size) ** 2)))
         if gap <= _SMALL:
-            search.run(())
-    if search.open == 0 < search.nodes or search.over:
-        return Attempt(task, search)
+            search.run()
+    if not search.open or search.over:
+        return attempt
     other = _in_box(task, search, root.quadratic)
     if other is None:
-        search.run(parts)
-        return Attempt(task, search)
+        return attempt
     within = other.search(quick=True)
-    try:
-        within.run(other.parts(within), 1)
-        worth = _WORTH if gap >= _LARGE else 0.8
-        if gap >= _LARGE and math.isfinite(gap) and worth < _gap(within) / gap <= _DOUBTFUL:
-            search.run(parts, _RACE)
-            within.run((), _RACE)
-            parts, gap, worth = [], _gap(search), 1.0
-        if math.isfinite(gap) and _gap(within) > worth * gap:
-            search.run(parts)
-            return Attempt(task, search)
-        within.run(())
-    except KeyboardInterrupt:
-        return Attempt(other, within, True)
+    within.run(1)
+    worth = _WORTH if gap >= _LARGE else 0.8
+    if gap >= _LARGE and math.isfinite(gap) and worth < _gap(within) / gap <= _DOUBTFUL:
+        search.run(_RACE)
+        within.run(_RACE)
+        gap, worth = _gap(search), 1.0
+    if math.isfinite(gap) and _gap(within) > worth * gap:
+        return attempt
     return Attempt(other, within)
 
 
 def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
     """Return the task in the box that the data prove; None where they prove none."""
-    form, x, now = task.form, search.incumbent.x, time.perf_counter()
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling
+
+    form, x, deadline = task.form, search.incumbent.x, task.deadline
+    compiled, now = compiling(), time.perf_counter()
+    if deadline is not None:
+        deadline += compiled
     bounds = from_data(
         form,
         primal(form, x),
         work=WORK,
-        deadline=None if task.deadline is None else now + _TIME * (task.deadline - now),
+        deadline=None if deadline is None else now + _TIME * (deadline - now),
         quadratic=quadratic,
     )
     if isinstance(bounds, str):
@@ -239,6 +245,7 @@ def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
         x=x,
         bounds=bounds,
         quadratic=quadratic,
+        deadline=deadline,
         max_nodes=left,
     )
 

@@ -226,7 +226,7 @@ class _Conclusion:
         at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf
         at_root, proved = at_root - seen.spare, proved - seen.spare
         value = max(proved, at_root)
-        source = f"{SEARCHED}: {search.recorder.count} nodes, {self._left} open"
+        source = f"{SEARCHED}: {search.recorder.count} nodes, {search.open} open"
         root = reserve.bound(
             form,
             x,
@@ -238,10 +238,9 @@ class _Conclusion:
             began=self.began,
         )
         best = root.best
-        if (
-            self.task.bounds is not None
-        ):  # what the parts rest on, the bound at the root rests on too
-            again = replace(best.witness, bounds=self.task.bounds)
+        if task.bounds is not None:
+            # What the parts rest on, the bound at the root rests on too.
+            again = replace(best.witness, bounds=task.bounds)
             best = replace(best, witness=again, bound=evaluate(task.inner, again))
         best = carried(seen, best)
         if best.bound.value > at_root:
@@ -278,10 +277,6 @@ class _Conclusion:
             return proved
         return at_least(proved, self.resume, lambda: tree_bound(task.form, task.inner, task.tree))
 
-    @property
-    def _left(self) -> int:
-        return self.search.open + self.interrupted
-
     def _root_witness(self) -> Witness:
         """Return the witness of the root's relaxation, where it is not in the record anyway."""
         first, size = self.search.first, self.task.form.sparsity.size
@@ -310,7 +305,7 @@ class _Conclusion:
         return moments + [p._replace(seconds=before + p.seconds) for p in last]
 
     def _summary(self, bound: Bound, at_root: float, final: Primal) -> dict[str, Any]:
-        search, left = self.search, self._left
+        search, left = self.search, self.search.open
         if self.interrupted:
             ended = "interrupted"
         elif left:

@@ -95,8 +95,8 @@ class Search:
 
     @property
     def open(self) -> int:
-        """Return how many parts are not closed."""
-        return len(self._open) + self._given_up
+        """Return how many parts are not closed, the one that is looked at among them."""
+        return len(self._open) + self._given_up + (self._current < math.inf)
 
     def snapshot(self) -> Snapshot:
         """Return where the proof stands."""
@@ -105,13 +105,16 @@ class Search:
 
     # ---- the loop ----------------------------------------------------------------------------
 
-    def run(self, parts: Sequence[Node], nodes: int | None = None) -> None:
-        """Search until every part is closed, or time is up, or somebody says stop.
-
-        With ``nodes`` also once so many were looked at; another call without parts goes on.
-        """
+    def begin(self, parts: Sequence[Node]) -> None:
+        """Take the parts that are to be searched: until they are, nothing is proved of them."""
         for node in parts:
             self._push(node)
+
+    def run(self, nodes: int | None = None) -> None:
+        """Search until every part is closed, or time is up, or somebody says stop.
+
+        With ``nodes`` also once so many were looked at; another call goes on.
+        """
         while self._open and not (self._over() and self.nodes):
             if nodes is not None and self.nodes >= nodes:
                 return

@@ -18,8 +18,6 @@ to be needed for the row anyway.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from sparsemodel.certificates.proving.compiling import warmed
@@ -313,9 +311,8 @@ def _both() -> None:
     settle(one, one, one, others, none, 1.0, 1)
 
 
-@lru_cache(maxsize=1)
 def compiling() -> float:
-    """Compile both, or read them from a cache; return the seconds that this took."""
+    """Compile both where that is not done yet; return the seconds that this took."""
     return warmed(_both)
 
 

@@ -112,9 +112,10 @@ def prove_precision(
     problem = _Graph(form, first, at, task, tree, known)
     deadline = None if time_limit is None else began + time_limit
     search = problem.search(gap, deadline, progress)
+    search.begin(problem.parts(search))
     interrupted = False
     try:
-        search.run(problem.parts(search))
+        search.run()
     except KeyboardInterrupt:
         interrupted = True
     return problem.certificate(search, interrupted, began)
@@ -212,7 +213,7 @@ class _Graph:
             return first
         tree["units"] = None if self.task.units is None else list(self.task.units)
         nats = graph_bound(form, upper, tree)
-        left = search.open + interrupted
+        left = search.open
         summary: dict[str, str | int | float] = {
             "nodes": search.recorder.count,
             "open": left,
