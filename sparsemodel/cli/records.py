@@ -12,11 +12,6 @@ import numpy as np
 
 from sparsemodel.cli.model import Declared
 from sparsemodel.cli.printing import cell
-from sparsemodel.cli.reading import Table
-from sparsemodel.documents.numbers import number, percent
-
-_IDENTITY = ("squared", "huber", "absolute", "quantile")
-"""Losses whose prediction is a value of the target."""
 
 
 def solution_record(solution: Any) -> dict[str, Any]:
@@ -68,31 +63,6 @@ def coefficient_csv(declared: Declared, solution: Any) -> str:
     return text.getvalue()
 
 
-def fit_of(declared: Declared, table: Table, loss: str, solution: Any) -> dict[str, str]:
-    """Return measures of the fit by name: accuracy, or R2 and the size of the errors.
-
-    They are about the rows that the model was fitted to; new rows are predicted worse. Losses
-    whose prediction is the logarithm of a mean have none.
-    """
-    predicted = table.X @ np.asarray(solution.values["w"]) + solution.values.get("intercept", 0.0)
-    target, weights = declared.target, table.weights
-    if declared.classes:
-        several = np.ndim(predicted) == 2
-        guessed = np.argmax(predicted, axis=1) if several else (predicted > 0.0).astype(float)
-        right = float(np.average(guessed == target, weights=weights))
-        counts = np.bincount(target.astype(int), weights=weights)
-        always = float(counts.max() / counts.sum())
-        return {"accuracy": f"{percent(right)} (the largest class alone: {percent(always)})"}
-    if loss not in _IDENTITY:
-        return {}
-    errors = np.asarray(target - predicted)
-    spread = target - np.average(target, weights=weights)
-    mean = float(np.average(np.square(errors), weights=weights))
-    total = float(np.average(np.square(spread), weights=weights))
-    found = {"R2": number(1.0 - mean / total, 3)} if total > 0.0 else {}
-    return found | {"RMSE": number(mean**0.5, 3)}
-
-
 def finite(value: float) -> float | None:
     """Return a number that JSON knows, or None."""
     return float(value) if math.isfinite(value) else None
@@ -102,7 +72,6 @@ __all__ = [
     "certificate_record",
     "coefficient_csv",
     "finite",
-    "fit_of",
     "plain_coefficients",
     "solution_record",
 ]

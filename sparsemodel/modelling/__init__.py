@@ -42,6 +42,7 @@ from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.path import Path
 from sparsemodel.modelling.results.solution import Solution
+from sparsemodel.modelling.results.summary import Summary
 
 __all__ = [
     "Affine",
@@ -53,6 +54,7 @@ __all__ = [
     "Path",
     "Problem",
     "Solution",
+    "Summary",
     "Variable",
     "absolute_loss",
     "available_formulations",

@@ -27,10 +27,11 @@ from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.failures import answering
+from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.packaged import solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
-from sparsemodel.modelling.results.predicting import Kind, predictor_of
+from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
@@ -332,7 +333,7 @@ class Problem:
             rounds = whole_number(sweeps, where="sweeps", minimum=0)
             how = Search(rounds, effort, backend)
             factors = None if ridges is None else checked_ridges(ridges)
-            return followed(compiled, ks, how, factors, parameter)
+            return followed(self._declared.reading, compiled, ks, how, factors, parameter)
 
     def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""
@@ -474,10 +475,10 @@ class Problem:
         return self._outcome, self.solution
 
     def _fill(self, outcome: Outcome, solution: Solution) -> Solution:
-        """Give the variables their values, and the solution what predicts with them."""
+        """Give the variables their values, and the solution what answers for it."""
         self._declared.reading.fill(self.layout.split(outcome.x))
-        predictor = predictor_of(self._declared.reading, self.variables)
-        self._solution = replace(solution, predictor=predictor)
+        use = Use.of(self._declared.reading, self._compiled(), outcome.x)
+        self._solution = replace(solution, use=use)
         return self._solution
 
 

@@ -20,7 +20,7 @@ from sparsemodel.cli.options import (
     output_file,
 )
 from sparsemodel.cli.recording import save
-from sparsemodel.cli.records import certificate_record, coefficient_csv, fit_of, solution_record
+from sparsemodel.cli.records import certificate_record, coefficient_csv, solution_record
 from sparsemodel.documents import Document, Facts, Section, as_text
 
 NAME = "solve"
@@ -129,7 +129,7 @@ def _about(options: Options, declared: Declared, table: Any, solution: Any) -> d
     elif declared.classes:
         found["classes"] = ", ".join(declared.classes)
     found["loss"] = model.loss
-    fit = fit_of(declared, table, model.loss, solution)
+    fit = solution.summary().measures()
     return found | {f"{name} on these rows": value for name, value in fit.items()}
 
 

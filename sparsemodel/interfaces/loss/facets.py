@@ -184,6 +184,18 @@ class Likelihood:
         r"""Return the ``n`` of :math:`\log n` in penalties: observations, or events."""
         return float(c.sum())
 
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
+        r"""Return :math:`\phi` in :math:`\phi H^{-1}`, the covariance of ``d`` estimates.
+
+        ``H`` is the Hessian of :math:`F(.; y, c)` at the estimates. One where the dispersion is
+        known; :math:`2 F / (n - d)` for losses of degree two, which is the unbiased estimate of
+        the variance.
+        """
+        if self.degree != 2:
+            return 1.0
+        total = self.total(u, y, c)  # type: ignore[attr-defined]
+        return 2.0 * float(total) / (float(c.sum()) - d)
+
 
 class CvxModelled(ABC):
     """Facet: the loss can be written with CVXPY atoms (for debiasing and cross-checks)."""

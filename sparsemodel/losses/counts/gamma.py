@@ -87,6 +87,11 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
             per_row = shape * (1.0 + s - math.log(shape)) + math.lgamma(shape)
         return 2.0 * float(c.sum()) * (per_row + logs)
 
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
+        """Return Pearson's estimate (McCullagh and Nelder, Generalized Linear Models, 1989)."""
+        ratios = y * np.exp(-u) - 1.0
+        return float(np.dot(c, np.square(ratios))) / (float(c.sum()) - d)
+
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = 1.0 - a
         # inf outside the domain

@@ -26,6 +26,7 @@ from sparsemodel.interfaces import (
     Work,
 )
 from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.numerics import minimise_restricted
 from sparsemodel.selection import Followed, Observed, PathPoint, Search, searched_path
 
@@ -166,6 +167,10 @@ class CompiledProblem(ABC):
     def theory(self, outcome: Outcome) -> Theory:
         """Return restricted constants and the theorems that apply."""
         raise ModelError(f"theory() is for regressions, not for {self.form.kind}.")
+
+    def summary(self, x: FloatArray) -> Summary:
+        """Return how well a point fits the observations."""
+        raise ModelError(f"summary() is for regressions, not for {self.form.kind}.")
 
     def restricted(self, support: Any) -> Any:
         """Return the problem on a support as a CVXPY problem."""

@@ -30,8 +30,10 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
+from sparsemodel.modelling.regression.measures import summary_of
 from sparsemodel.modelling.regression.proof_of_supports import searched
 from sparsemodel.modelling.regression.restricted import restricted
+from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget
 from sparsemodel.registry import usable_backends
@@ -209,6 +211,10 @@ class Compiled(CompiledProblem):
         from sparsemodel.certificates.theory import theory
 
         return theory(self.form, outcome.x)
+
+    def summary(self, x: FloatArray) -> Summary:
+        name = None if self.layout.changes else self.layout.name
+        return summary_of(self.form, x, self._declared_weights()[0], name)
 
     def restricted(self, support: Any) -> Any:
         return restricted(self.form, self.layout, self.counted, support)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -19,9 +19,11 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
+from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import real_array, whole_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.results.fitted import Fitted, Use
 from sparsemodel.modelling.results.shown import path_document
 from sparsemodel.numerics.budget import budget, ending_by
 from sparsemodel.selection import (
@@ -38,7 +40,7 @@ from sparsemodel.threads import small_work
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PathSolution:
+class PathSolution(Fitted):
     """The solution for one k of a path, chosen by a rule."""
 
     k: int
@@ -55,6 +57,7 @@ class PathSolution:
     """The rule's score for every k of the path (and every ridge); smaller is better."""
     ridge: float | None = None
     """The chosen one of ``ridges=``."""
+    use: Use | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
@@ -88,6 +91,7 @@ class Path:
 
     def __init__(
         self,
+        reading: Reading,
         compiled: Sequence[CompiledProblem],
         followed: Sequence[Followed],
         how: Search,
@@ -96,7 +100,7 @@ class Path:
     ) -> None:
         # Time may have ended before all k were there for the last ridges.
         self._points = list(zip(*(one.points for one in followed), strict=ridges is None))
-        self._problems, self._how = compiled, how
+        self._reading, self._problems, self._how = reading, compiled, how
         self._compiled = compiled[0]
         self.ridges, self.parameter = ridges, parameter
         self.passes: float = sum(one.passes for one in followed)
@@ -272,6 +276,7 @@ class Path:
             chosen_by=rule,
             scores=scores,
             ridge=None if self.ridges is None else float(self.ridges[column]),
+            use=Use.of(self._reading, self._problems[column], point.x),
         )
 
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
@@ -285,6 +290,7 @@ class Path:
 
 
 def followed(
+    reading: Reading,
     compiled: CompiledProblem,
     ks: Sequence[int],
     how: Search,
@@ -293,7 +299,7 @@ def followed(
 ) -> Path:
     """Return the path along the sorted ``ks`` with each ridge, each with a share of the time."""
     if ridges is None:
-        return Path([compiled], [compiled.path(ks, how)], how, None, parameter)
+        return Path(reading, [compiled], [compiled.path(ks, how)], how, None, parameter)
     problems = [compiled.with_ridge(float(factor)) for factor in ridges]
     found: list[Followed] = []
     for place, problem in enumerate(problems):
@@ -304,7 +310,7 @@ def followed(
             found.append(problem.path(ks, replace(how, near=near)))
         if found[-1].stop is Stop.INTERRUPTED:
             break
-    return Path(problems[: len(found)], found, how, ridges[: len(found)], parameter)
+    return Path(reading, problems[: len(found)], found, how, ridges[: len(found)], parameter)
 
 
 def checked_ridges(values: Any) -> FloatArray:

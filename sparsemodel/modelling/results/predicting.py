@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, final
@@ -88,8 +89,8 @@ class Predictor:
         return new
 
 
-def predictor_of(reading: Reading, variables: tuple[Variable, ...]) -> Predictor | ModelError:
-    """Return what predicts with the variables' present values, or the error that says why not."""
+def predictor_of(reading: Reading, values: Sequence[FloatArray]) -> Predictor | ModelError:
+    """Return what predicts with values of the variables, or the error that says why not."""
     terms = [
         term
         for term in getattr(reading.goal.objective, "terms", ())
@@ -101,7 +102,8 @@ def predictor_of(reading: Reading, variables: tuple[Variable, ...]) -> Predictor
             f"predict() is for problems with one loss of observations, and this one has {found}; "
             "multiply the new data by the .value of the variables."
         )
-    return _of_term(terms[0], variables)
+    known = {id(v): value for v, value in zip(reading.variables, values, strict=True)}
+    return _of_term(terms[0], reading.variables, known)
 
 
 def _rows(term: LossTerm) -> int:
@@ -111,7 +113,9 @@ def _rows(term: LossTerm) -> int:
     return int(prediction.value_shape()[0]) if isinstance(prediction, Affine) else 0
 
 
-def _of_term(term: LossTerm, variables: tuple[Variable, ...]) -> Predictor | ModelError:
+def _of_term(
+    term: LossTerm, variables: tuple[Variable, ...], known: Mapping[int, FloatArray]
+) -> Predictor | ModelError:
     prediction = term.prediction
     if isinstance(prediction, Design):
         vector = [variable for variable in variables if variable.shape]
@@ -133,7 +137,9 @@ def _of_term(term: LossTerm, variables: tuple[Variable, ...]) -> Predictor | Mod
         return ModelError(
             "predict() knows no constants of new rows: the prediction has one for each observation."
         )
-    constant = sum((_value(piece) for piece in rest), 0.0) + (0.0 if offset is None else offset)
+    constant = sum((_value(piece, known) for piece in rest), 0.0) + (
+        0.0 if offset is None else offset
+    )
     main = data[0]
     names = main.variable.names
     if names is not None and main.rows is not None:
@@ -141,15 +147,17 @@ def _of_term(term: LossTerm, variables: tuple[Variable, ...]) -> Predictor | Mod
     return Predictor(
         term.loss,
         term.classes,
-        _value(main),
+        _value(main, known),
         constant,
         None if names is None else tuple(str(name) for name in names),
     )
 
 
-def _value(piece: Piece) -> Any:
-    """Return what stands behind the data matrix of a piece, for the variable's present value."""
-    value = np.asarray(piece.variable.value, dtype=np.float64)
+def _value(piece: Piece, known: Mapping[int, FloatArray]) -> Any:
+    """Return what stands behind the data matrix of a piece, for values by the variables' ids."""
+    owner = piece.variable.owner
+    value = np.asarray(known[id(piece.variable if owner is None else owner)], dtype=np.float64)
+    value = value if owner is None else value.ravel()
     if piece.rows is not None:
         value = value[piece.rows]
     if piece.right is not None:

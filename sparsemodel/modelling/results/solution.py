@@ -11,12 +11,12 @@ import numpy as np
 from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook, as_text
 from sparsemodel.documents.numbers import aligned, readings_in_words
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
-from sparsemodel.modelling.results.predicting import Kind, Predictor
+from sparsemodel.modelling.results.fitted import Fitted, Use
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Solution:
+class Solution(Fitted):
     """The point that was found, how it was found, and what is known about it.
 
     ``status`` says whether the run came to its end, and whether a proof came with it; what can be
@@ -57,8 +57,7 @@ class Solution:
     """What the support has, behind their number."""
     units: int = 0
     """How many entries (rows, groups, edges) there were to choose from."""
-    predictor: Predictor | ModelError | None = field(default=None, repr=False)
-    """What :meth:`predict` uses, or why it cannot."""
+    use: Use | None = field(default=None, repr=False)
 
     @property
     def support(self) -> Any:
@@ -69,47 +68,6 @@ class Solution:
     def gap(self) -> float:
         """Return ``value - bound``; infinite without a bound."""
         return self.value - self.bound
-
-    def predict(self, new: Any, kind: Kind = "response") -> Any:
-        """Return predictions for new data.
-
-        Parameters
-        ----------
-        new
-            As the data matrix of the loss: shape ``(n, p)``. Columns of a data frame are found by
-            their names, whatever their order and what else it has, where the model was declared on
-            a data frame (or on a variable with ``names=``).
-        kind
-            ``"response"`` for values of the target: for counts and amounts with the log link their
-            means, for classes their labels (where the target was numbers, 0 and 1, or 0 to
-            ``m - 1``). ``"probability"`` for the chances of classes: of two that of the second one,
-            which is the larger number or comes later in sorted order; of more, one column for each.
-            ``"linear"`` for ``A @ w + c``.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, m) for several outputs
-
-        Raises
-        ------
-        DataError
-            When columns are missing, or their number is another.
-        ModelError
-            When the problem has not one loss whose prediction is ``A @ w`` and constants; when
-            there are no probabilities.
-
-        Examples
-        --------
-        >>> import numpy as np, sparsemodel as sm
-        >>> A = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-        >>> w = sm.Variable(2, name="w")
-        >>> goal = sm.minimize(sm.squared_loss(A @ w, [2.0, 0.0, 2.0]))
-        >>> sm.Problem(goal, sm.card(w) <= 1).solve().predict([[5.0, 3.0]]).round(6)
-        array([6.])
-        """
-        if isinstance(self.predictor, Predictor):
-            return self.predictor(new, kind)
-        raise self.predictor or ModelError("predict() is for solutions of problems.")
 
     def graph(self) -> Any:
         """Return the graph of a precision-matrix solution: an edge per nonzero off the diagonal.

@@ -1,0 +1,117 @@
+"""What every model can be asked: predictions for new data, and how well it fits its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from sparsemodel.interfaces import FloatArray, ModelError
+from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.results.predicting import Kind, Predictor, predictor_of
+from sparsemodel.modelling.results.summary import Summary
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """What answers for one point of a problem."""
+
+    predictor: Predictor | ModelError
+    compiled: CompiledProblem
+    x: FloatArray
+
+    @classmethod
+    def of(cls, reading: Reading, compiled: CompiledProblem, x: FloatArray) -> Use:
+        """Return what answers for ``x``, in the terms of the declaration."""
+        return cls(predictor_of(reading, compiled.layout.split(x)), compiled, x)
+
+
+class Fitted:
+    """A model that predicts, and says how well it fits."""
+
+    __slots__ = ()
+
+    use: Use | None
+    """What :meth:`predict` and :meth:`summary` ask."""
+
+    def predict(self, new: Any, kind: Kind = "response") -> Any:
+        """Return predictions for new data.
+
+        Parameters
+        ----------
+        new
+            As the data matrix of the loss: shape ``(n, p)``. Columns of a data frame are found by
+            their names, whatever their order and what else it has, where the model was declared on
+            a data frame (or on a variable with ``names=``).
+        kind
+            ``"response"`` for values of the target: for counts and amounts with the log link their
+            means, for classes their labels (where the target was numbers, 0 and 1, or 0 to
+            ``m - 1``). ``"probability"`` for the chances of classes: of two that of the second one,
+            which is the larger number or comes later in sorted order; of more, one column for each.
+            ``"linear"`` for ``A @ w + c``.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, m) for several outputs
+
+        Raises
+        ------
+        DataError
+            When columns are missing, or their number is another.
+        ModelError
+            When the problem has not one loss whose prediction is ``A @ w`` and constants; when
+            there are no probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> A = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> w = sm.Variable(2, name="w")
+        >>> goal = sm.minimize(sm.squared_loss(A @ w, [2.0, 0.0, 2.0]))
+        >>> sm.Problem(goal, sm.card(w) <= 1).solve().predict([[5.0, 3.0]]).round(6)
+        array([6.])
+        """
+        predictor = self._asked("predict").predictor
+        if isinstance(predictor, ModelError):
+            raise predictor
+        return predictor(new, kind)
+
+    def summary(self) -> Summary:
+        """Return measures of the fit, and standard errors of the coefficients on their support.
+
+        R2, the deviance that is explained, accuracy and AUC are about the observations that the
+        model was made from. Standard errors are those of maximum likelihood without the ridge:
+        roots of the diagonal of :math:`\\phi H^{-1}`, with the Hessian of the loss on the support
+        and the dispersion :math:`\\phi` (the residual variance, of squared losses). They do not
+        know that the support was chosen, and are too small therefore.
+
+        Raises
+        ------
+        ModelError
+            For problems with several losses, and those that are no regressions.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> A = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> w = sm.Variable(2, name="w")
+        >>> goal = sm.minimize(sm.squared_loss(A @ w, [2.0, 0.0, 3.0]))
+        >>> summary = sm.Problem(goal, sm.card(w) <= 1).solve().summary()
+        >>> round(summary.r2, 4), round(summary.estimates[0].standard_error, 4)
+        (0.8929, 0.3536)
+        """
+        use = self._asked("summary")
+        found = use.compiled.summary(use.x)
+        classes = None if isinstance(use.predictor, ModelError) else use.predictor.classes
+        if found.positive is None or classes is None:
+            return found
+        return replace(found, positive=classes[-1])
+
+    def _asked(self, what: str) -> Use:
+        if self.use is None:
+            raise ModelError(f"{what}() is for solutions of problems.")
+        return self.use
+
+
+__all__ = ["Fitted", "Use"]
