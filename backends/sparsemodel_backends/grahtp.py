@@ -128,7 +128,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
 
     def theorems(self) -> tuple[Theorem, ...]:
         literal = self.debiasing == "exact" and self.relaxation == 1.0
-        return (THEOREM_02A, THEOREM_05A, THEOREM_08, THEOREM_10) if literal else ()
+        return (THEOREM_02A, THEOREM_05A, THEOREM_08, *THEOREM_10) if literal else ()
 
     def __post_init__(self) -> None:
         if isinstance(self.step_size, str):

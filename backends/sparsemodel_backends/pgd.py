@@ -42,7 +42,7 @@ class PGD(IterativeBackend[PGDState]):
 
     :math:`b = x - \eta \nabla f(x)`, :math:`x \leftarrow H_k(b)` with :math:`k > K`, ``K`` being
     the cardinality of the problem (Shen and Li, JMLR 2018, Section 3). Keeping more than ``K``
-    brings the expansion factor of hard thresholding (``numerics.expansion_factor``) towards 1, and
+    brings the expansion factor of hard thresholding (``numerics.expansion``) towards 1, and
     with it relaxes the restricted isometry that recovery asks for.
 
     Parameters

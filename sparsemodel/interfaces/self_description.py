@@ -8,7 +8,7 @@ violate it, and it is *open* in between.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import final
@@ -143,9 +143,27 @@ def between(low: float, high: float) -> str:
     return f"between {low:.4g} and {high:.4g}"
 
 
-def at_the_most(sure: int, perhaps: int) -> str:
-    """Return the end of a sentence on a number that is ``sure``, and may be ``perhaps``."""
-    return "" if perhaps <= sure else f" for certain, {perhaps} at the most"
+def for_targets(
+    source: str,
+    counts: tuple[int, int],
+    condition: str,
+    conclusion: str,
+    numbers: Mapping[str, float] | None = None,
+) -> Guarantee:
+    """Return what a theorem about targets with fewer nonzeros says.
+
+    ``counts`` is up to how many nonzeros its condition holds for certain, and perhaps;
+    ``condition`` ends in the name of that number.
+    """
+    sure, perhaps = counts
+    end = "" if perhaps <= sure else f" for certain, {perhaps} at the most"
+    return Guarantee(
+        source,
+        HOLDS if sure else OPEN if perhaps else FAILS,
+        f"{condition} <= {sure}{end}",
+        conclusion,
+        {"targets up to this sparsity": float(sure)} | dict(numbers or {}),
+    )
 
 
 class Role(Enum):
@@ -201,8 +219,8 @@ __all__ = [
     "Role",
     "Setting",
     "Theorem",
-    "at_the_most",
     "between",
     "decided_below",
+    "for_targets",
     "levels",
 ]

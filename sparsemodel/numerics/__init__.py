@@ -54,7 +54,7 @@ from sparsemodel.numerics.objectives.regression import (
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
 from sparsemodel.numerics.support.hard_threshold import (
     best_units,
-    expansion_factor,
+    expansion,
     hard_threshold,
     select,
     select_scores,
@@ -103,7 +103,7 @@ __all__ = [
     "drifted",
     "dual_value",
     "epoch",
-    "expansion_factor",
+    "expansion",
     "factored",
     "feasible_start",
     "first_improvement",

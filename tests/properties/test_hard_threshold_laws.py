@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsemodel.interfaces import coordinate_scores
-from sparsemodel.numerics import expansion_factor, hard_threshold, select, top_k
+from sparsemodel.numerics import expansion, hard_threshold, select, top_k
 from sparsemodel.testing.instances.strategies import cardinalities, vectors
 
 sized = st.integers(1, 7).flatmap(lambda p: st.tuples(vectors(p), st.integers(0, p)))
@@ -53,13 +54,15 @@ def thresholded(draw):
     k = draw(st.integers(sparsity, p))
     sparse = np.zeros(p)
     sparse[:sparsity] = draw(vectors(sparsity))
-    return draw(vectors(p)), sparse, k, sparsity
+    b, size = draw(vectors(p)), draw(st.integers(k, p))
+    b[: p - size] = 0.0  # only what b has counts as its size (Remark 5)
+    return b, size, sparse, k, sparsity
 
 
 @given(thresholded())
 def test_expansion_factor_bounds_the_error(drawn):
-    b, x, k, sparsity = drawn
-    bound = expansion_factor(b.size, k, sparsity) * np.linalg.norm(b - x)
+    b, size, x, k, sparsity = drawn
+    bound = math.sqrt(expansion(size, k, sparsity)) * np.linalg.norm(b - x)
     assert np.linalg.norm(hard_threshold(b, k) - x) <= bound * (1 + 1e-12)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sparsemodel.interfaces.self_description import Constants, Setting, levels
+from sparsemodel.numerics import expansion
 from sparsemodel_backends.theorems import arht, diht, grahtp, nhtp, tight
 
 UNKNOWN = (0.0, math.inf)
@@ -102,18 +103,30 @@ def test_grahtp_8(k, kbar):
         assert told.numbers["smallest coefficient per root of the excess"] == pytest.approx(1.15)
 
 
+@pytest.mark.parametrize(("k", "kbar"), [(4, 0), (5, 1), (9, 1), (10, 2)])
+def test_grahtp_10_2(k, kbar):
+    """``k >= (1 + 4 (M/m)^2) kbar``, and 2.3 / sqrt m."""
+    told = grahtp.THEOREM_10[1].on(setting(k, at={2 * k: ((4.0, 4.0), (4.0, 4.0))}))
+    assert told.status == ("holds" if kbar else "fails")
+    assert told.numbers["targets up to this sparsity"] == kbar
+    if kbar:
+        assert list(told.numbers.values()) == pytest.approx([kbar, 1.15])
+    wide = setting(k, at={2 * k: ((4.0, 9.0), (4.0, 4.0))})
+    assert grahtp.THEOREM_10[1].on(wide).status == ("open" if kbar else "fails")
+
+
 def test_grahtp_10_takes_m_of_level_2k():
     """4.59 sqrt(4) 0.03 / m = 0.2754 / m, against a smallest coefficient of 1."""
     for m, status in (((0.28, 0.5), "holds"), ((0.27, 0.28), "open"), ((0.1, 0.27), "fails")):
-        told = grahtp.THEOREM_10.on(setting(4, at={8: (UNKNOWN, m)}))
+        told = grahtp.THEOREM_10[0].on(setting(4, at={8: (UNKNOWN, m)}))
         assert told.status == status
         if status == "holds":
             assert list(told.numbers.values()) == pytest.approx([0.2754 / 0.28])
     held = setting(4, at={8: (UNKNOWN, (0.28, 0.5))})
-    assert grahtp.THEOREM_10.on(replace(held, target=(math.inf, 0.0))).status == "fails"
+    assert grahtp.THEOREM_10[0].on(replace(held, target=(math.inf, 0.0))).status == "fails"
     free = replace(held, free=1)
-    assert grahtp.THEOREM_10.on(free).status == "holds"
-    assert grahtp.THEOREM_10.on(replace(free, stationary=False)).status == "open"
+    assert grahtp.THEOREM_10[0].on(free).status == "holds"
+    assert grahtp.THEOREM_10[0].on(replace(free, stationary=False)).status == "open"
 
 
 def test_ompr():
@@ -149,6 +162,8 @@ def test_arht_takes_m_of_level_k_plus_the_target():
     assert (told.status, told.numbers["targets up to this sparsity"]) == ("open", 0.0)
     told = arht.THEOREM_3_1.on(setting(20, at={2: two, 20: own, 40: (UNKNOWN, (1.2, 1.3))}))
     assert told.status == "holds"  # 12 * 1.35 / 1.2 + 6 = 19.5
+    unit = 1.0 / 1.2  # Corollaries 3.11 and 3.12
+    assert list(told.numbers.values()) == pytest.approx([1.0, 2.0 * unit, unit])
     told = arht.THEOREM_3_1.on(setting(19, at={2: two, 19: own, 38: (UNKNOWN, (1.2, 1.3))}))
     assert told.status == "open"  # with 1.3 / 1.3 it is 18
     told = arht.THEOREM_3_1.on(setting(17, at={2: two, 17: own, 34: (UNKNOWN, (1.2, 1.3))}))
@@ -156,7 +171,7 @@ def test_arht_takes_m_of_level_k_plus_the_target():
 
 
 def test_nhtp_is_about_level_2k():
-    eight, nine = nhtp.theorems(5e-5, 0.5)
+    eight, _, nine, _ = nhtp.theorems(5e-5, 0.5)
     M, m = (0.2, 0.4), (0.05, 0.08)
     found = setting(3, at={6: (M, m), 3: ((0.1, 0.15), (0.1, 0.15))})
 
@@ -176,8 +191,56 @@ def test_nhtp_is_about_level_2k():
 def test_the_step_of_nhtp_is_at_most_a_quarter_of_the_smoothness():
     """(24) with M = gamma = 1, where the other two bounds are a half."""
     found = setting(3, at={6: ((1.0, 1.0), (1.0, 1.0))})
-    for theorem in nhtp.theorems(5e-5, 0.5):
+    for theorem in nhtp.theorems(5e-5, 0.5)[::2]:
         assert theorem.on(found).numbers["largest step eta"] == pytest.approx(0.25)
+
+
+def test_nhtp_29_asks_for_a_stationary_point():
+    """x_(k) / eta with eta = 1 / 0.03, the largest that it is stationary for."""
+    theorem, found = nhtp.theorems(5e-5, 0.5)[1], setting(3)
+    told = theorem.on(found)
+    assert (told.status, *told.numbers.values()) == ("holds", pytest.approx(1.0 / 0.03), 0.03)
+    assert theorem.on(replace(found, stationary=False)).status == "fails"
+    fewer = replace(found, coefficients=(math.inf, 3.0))  # x_(k) = 0: a global minimiser, or not
+    assert theorem.on(fewer).status == "fails"
+    told = theorem.on(replace(fewer, slopes=(1.0, 0.0)))
+    assert (told.status, *told.numbers.values()) == ("holds", 0.0)
+
+
+def test_nhtp_corollary_10_has_the_constants_of_remark_7():
+    """delta = 1/3 and w = 1/2: sigma = 2/7, gamma = 2/3, eta = 1/64."""
+    theorem = nhtp.theorems(5e-5, 0.5)[3]
+    third = 1.0 / 3.0
+    for M, m in (((1.2, 1.0 + third), (0.7, 0.8)), ((1.1, 1.2), (1.0 - third, 0.9))):
+        told = theorem.on(setting(3, at={6: (M, m)}))
+        assert told.status == "holds"
+        assert list(told.numbers.values()) == pytest.approx([0.25, 2 / 7, 2 / 3, 1 / 64])
+    assert theorem.on(setting(3, at={6: ((1.2, 2.1), (0.7, 0.8))})).status == "open"
+    assert theorem.on(setting(3, at={6: ((1.2, 1.3), (0.0, 0.8))})).status == "open"
+    assert theorem.on(setting(3, at={6: ((2.0, 2.1), (0.7, 0.8))})).status == "fails"
+    assert theorem.on(setting(3, at={6: ((1.2, 1.3), (0.0, 0.0))})).status == "fails"
+    told = theorem.on(replace(setting(3, at={6: isometry(0.0, 0.1)}), quadratic=False))
+    assert told.status == "fails"
+
+
+def test_diht_9_compares_the_two_entries_beside_the_cut():
+    found = setting(4)
+    told = diht.THEOREM_09.on(found)
+    assert (told.status, *told.numbers.values()) == ("holds", pytest.approx(1.0 - 0.03 / 0.3))
+    assert diht.THEOREM_09.on(replace(found, slopes=(1.0, 0.3))).status == "open"  # a tie
+    assert diht.THEOREM_09.on(replace(found, stationary=False)).status == "open"
+    assert diht.THEOREM_09.on(replace(found, coefficients=(math.inf, 3.0))).status == "open"
+    assert diht.THEOREM_09.on(replace(found, ridge=0.0)).status == "fails"
+    assert diht.THEOREM_09.on(replace(found, free=1)).status == "fails"
+
+
+def test_diht_13_without_strong_convexity_is_lemma_24():
+    found = replace(setting(4), loss_curvature=(0.0, 0.25))
+    told = diht.THEOREM_13.on(found)
+    assert (told.status, *told.numbers.values()) == ("holds", pytest.approx(4 / 0.3))
+    assert diht.THEOREM_13.on(replace(found, stationary=False)).status == "open"
+    assert diht.THEOREM_13.on(replace(found, ridge=0.0)).status == "fails"
+    assert diht.THEOREM_13.on(replace(found, free=2)).status == "fails"
 
 
 def test_diht_13_takes_the_constants_of_the_losses():
@@ -221,7 +284,7 @@ def isometry(low, high):
 def test_tight_6_and_7_take_delta_of_level_2k_or_3k_and_the_target(theorem):
     six = theorem is tight.THEOREM_06
     wide, own, k = (18, 13, 6) if six else (24, 18, 6)
-    nu = tight.expansion(k, 1, 200)
+    nu = expansion(200, k, 1)
     limit = 1.0 / math.sqrt(8.0 * nu) if six else tight._cosamp(nu)
     good, bad = isometry(0.0, 0.99 * limit), isometry(1.01 * limit, 0.9)
     between = isometry(0.0, 1.01 * limit)
@@ -254,6 +317,8 @@ def test_tight_15_has_the_parameters_of_4_5():
             rate = told.numbers["contraction of the objective a stage"]
             assert rate == pytest.approx(2.0 / 3.0, abs=1e-2)
             assert rate <= 2.0 / 3.0
+            distance = told.numbers["contraction of the distance a stage"]
+            assert distance == pytest.approx(math.sqrt(2.0 / 3.0), abs=1e-2)
     at = {30: (UNKNOWN, (1.0, 1.0)), 60: (UNKNOWN, (0.0, 1.0))}
     assert tight.COROLLARY_15.on(setting(30, at=at)).status == "fails"  # 56 K with c = 1
     at = {60: (UNKNOWN, (1.0, 1.0)), 120: (UNKNOWN, (0.0, 1.0))}
@@ -263,8 +328,6 @@ def test_tight_15_has_the_parameters_of_4_5():
 def test_the_expansion_near_the_number_of_coordinates():
     """``rho = min(K, p - k) / (k - K + min(K, p - k))``."""
     rho = 2.0 / 7.0
-    assert tight.expansion(10, 5, 12) == pytest.approx(
-        1.0 + 0.5 * (rho + math.sqrt(rho**2 + 4 * rho))
-    )
-    assert tight.expansion(10, 5, 10) == 1.0
+    assert expansion(12, 10, 5) == pytest.approx(1.0 + 0.5 * (rho + math.sqrt(rho**2 + 4 * rho)))
+    assert expansion(10, 10, 5) == 1.0
     assert tight._cosamp(1.0) == pytest.approx(tight._cosamp(1.0 + 1e-7), rel=1e-6)

@@ -11,6 +11,8 @@ import math
 import numpy as np
 import pytest
 
+import sparsemodel as sm
+from sparsemodel.certificates import certify
 from sparsemodel.certificates.theory import theory
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
@@ -192,12 +194,105 @@ def test_grahtp_10_is_true(seed):
     for pair, values in ((first, x), (second, z)):
         at = np.zeros(p)
         at[list(pair)] = values
-        found = told(form, "GraHTP, Theorem 10", at)
+        found = told(form, "GraHTP, Theorem 10(1)", at)
         assert pair == first or found.status != "holds"
     if seed % 4 == 3:
         at = np.zeros(p)
         at[list(first)] = x
-        assert told(form, "GraHTP, Theorem 10", at).status == "holds"
+        assert told(form, "GraHTP, Theorem 10(1)", at).status == "holds"
+
+
+def best_pair(form):
+    """The best pair of coordinates of a squared loss with a ridge, and its minimiser."""
+    A, y = form.terms[0].design.to_array(), form.terms[0].target
+    n, p = A.shape
+    best = math.inf, np.zeros(p)
+    for pair in itertools.combinations(range(p), 2):
+        x, B = np.zeros(p), A[:, pair]
+        x[list(pair)] = np.linalg.solve(B.T @ B / n + form.ridge[0] * np.eye(2), B.T @ y / n)
+        value = 0.5 * np.mean((A @ x - y) ** 2) + 0.5 * form.ridge[0] * x @ x
+        best = min(best, (value, x), key=lambda pair: pair[0])
+    return best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_grahtp_10_2_is_true(seed):
+    """The largest entry of the best six of orthogonal columns is that of every single target."""
+    rng = np.random.default_rng(seed)
+    form = diagonal(np.ones(14), 6, 0.5, y=np.sqrt(14.0) * rng.standard_normal(14))
+    b = form.terms[0].target / np.sqrt(14.0)  # f = sum (x - b)^2 / 2 + x^2 / 4
+    sizes = np.sort(np.abs(b))[::-1]
+    numbers = told(form, "GraHTP, Theorem 10(2)").numbers
+    assert numbers["targets up to this sparsity"] == 1
+    least = 0.5 * b @ b - np.sum(sizes[:6] ** 2) / 3.0
+    for j, value in itertools.product(range(14), np.linspace(-3.0, 3.0, 13)):
+        excess = 0.5 * b @ b - value * b[j] + 0.75 * value**2 - least
+        if abs(value) > numbers["smallest coefficient per root of the excess"] * math.sqrt(excess):
+            assert abs(b[j]) == sizes[0]
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()])
+def test_nhtp_29_is_true_for_every_point(loss, rng):
+    A = rng.standard_normal((40, 6))
+    y = np.sign(A[:, 0] + 0.5 * rng.standard_normal(40))
+    term = Term(DenseDesign(A), loss, y, np.full(40, 1.0 / 40))
+    form = SparseRegression((term,), np.full(6, 0.05), Cardinality(6, 2))
+    w = sm.Variable(6)
+    told_loss = (sm.squared_loss if isinstance(loss, SquaredLoss) else sm.logistic_loss)(A @ w, y)
+    sm.Problem(sm.minimize(told_loss + sm.ridge(w, 0.05)), sm.card(w) <= 2).solve("grahtp")
+    x = w.value
+    found = told(form, "NHTP, Theorem 8, (29)", x)
+    assert found.status == "holds"
+    slope = found.numbers["largest excess per unit of the l1 norm off the support"]
+
+    def f(z):
+        return loss.value(A @ z, y).mean() + 0.025 * z @ z
+
+    off = x == 0.0
+    near = []
+    for scale in (1e-3, 0.1, 1.0):
+        for z in x + scale * rng.standard_normal((30, 6)):
+            assert f(x) <= f(z) + slope * np.abs(z[off]).sum() + 1e-12
+            near.append((f(x) - f(z)) / np.abs(z[off]).sum())
+    assert max(near) > 0.1 * slope  # it is not loose
+
+
+def test_the_threshold_of_remark_4():
+    """With the columns of the identity strong duality begins at y_(k+1) / (N (y_(k) - y_(k+1)))."""
+    y = np.array([5.0, -4.0, 3.0, 1.0])
+    threshold = 3.0 / (4 * (4.0 - 3.0))
+    for ridge, held in ((1.01 * threshold, True), (0.99 * threshold, False)):
+        term = Term(DenseDesign(np.eye(4)), SquaredLoss(), y, np.full(4, 0.25))
+        form = SparseRegression((term,), np.full(4, ridge), Cardinality(4, 2))
+        value, x = best_pair(form)
+        assert np.flatnonzero(x).tolist() == [0, 1]
+        found = told(form, "DIHT, Theorem 9", x)
+        assert found.status == ("holds" if held else "open")
+        # The slopes r at x: sum of the conjugates and of the two largest squares.
+        r = x - y
+        h = np.sort(np.square(r / 4.0))[::-1]
+        dual = np.mean(-0.5 * r**2 - r * y) - h[:2].sum() / (2.0 * ridge)
+        assert (value - dual < 1e-12) == held
+        assert (value - certify(form, x).bound < 1e-9) == held
+        if held:
+            assert found.numbers["distance of the two"] == pytest.approx(
+                4.0 / (1.0 + 4.0 * ridge) - 3.0 / (4.0 * ridge), rel=1e-9
+            )
+
+
+@pytest.mark.parametrize("ridge", [0.01, 0.1, 1.0])
+def test_the_gap_of_diht_13_holds_for_a_logistic_loss(ridge, rng):
+    A = rng.standard_normal((50, 6))
+    y = np.sign(A[:, 0] - A[:, 1] + rng.standard_normal(50))
+    term = Term(DenseDesign(A), LogisticLoss(), y, np.full(50, 0.02))
+    form = SparseRegression((term,), np.full(6, ridge), Cardinality(6, 2))
+    w = sm.Variable(6)
+    loss = sm.logistic_loss(A @ w, y) + sm.ridge(w, ridge)
+    found = sm.Problem(sm.minimize(loss), sm.card(w) <= 2).solve("exhaustive")
+    bound = told(form, "DIHT, Theorem 13", w.value)
+    g = np.abs(A.T @ LogisticLoss().derivative(A @ w.value, y) / 50).max()
+    assert bound.numbers["gap at most"] == pytest.approx(2 / ridge * g**2, rel=1e-9)
+    assert found.value - certify(form, w.value).bound <= bound.numbers["gap at most"]
 
 
 def test_no_saddle_point_is_claimed_at_zero():

@@ -11,8 +11,8 @@ from sparsemodel.interfaces.self_description import (
     Guarantee,
     Setting,
     Theorem,
-    at_the_most,
     between,
+    for_targets,
 )
 
 
@@ -25,15 +25,18 @@ def arht_31(s: Setting) -> Guarantee:
             return 0
         return math.floor(s.k / max(4.0 * kappa + 7.0, 12.0 * kappa + 6.0))
 
-    sure, perhaps = most(high), most(low)
-    numbers = {"targets up to this sparsity": float(sure)}
-    if sure:  # Corollary 3.12; zeta is the norm of the gradient's k largest entries there
-        numbers["smallest coefficient found per unit of zeta"] = 1.0 / s.at(2 * s.k).convexity[0]
-    return Guarantee(
+    sure, numbers = most(high), {}
+    if sure:  # zeta is the norm of the gradient's k largest entries at the target
+        unit = 1.0 / s.at(2 * s.k).convexity[0]
+        numbers = {
+            "error per unit of zeta, for a small epsilon": 2.0 * unit,  # Corollary 3.11
+            "smallest coefficient found per unit of zeta": unit,  # Corollary 3.12
+        }
+    return for_targets(
         "ARHT, Theorem 3.1",
-        HOLDS if sure >= 1 else OPEN if perhaps >= 1 else FAILS,
+        (sure, most(low)),
         f"k >= s* max(4 kappa + 7, 12 kappa + 6) for a target of s* >= 1 nonzeros; kappa = "
-        f"M_2/m_(k+s*) is {between(low, high)}, so s* <= {sure}" + at_the_most(sure, perhaps),
+        f"M_2/m_(k+s*) is {between(low, high)}, so s*",
         "ARHT finds an objective within epsilon of every s*-sparse one, with probability 1 - 1/p",
         numbers,
     )
@@ -47,18 +50,14 @@ def ompr_42(s: Setting) -> Guarantee:
         fits = (t for t in range(1, s.k + 1) if kappa * math.sqrt(t / s.k) <= limit)
         return max(fits, default=0)
 
-    sure, perhaps = most(high, 1.0), most(low, 1.0)
     below = math.nextafter(2.0, 0.0)
-    return Guarantee(
+    return for_targets(
         "ARHT, Theorem 4.2",
-        HOLDS if sure else OPEN if perhaps else FAILS,
+        (most(high, 1.0), most(low, 1.0)),
         f"kappa sqrt(s*/k) <= 1 for a target of s* >= 1 nonzeros; kappa = M_2/m_(k+s*) is "
-        f"{between(low, high)}, so s* <= {sure}" + at_the_most(sure, perhaps),
+        f"{between(low, high)}, so s*",
         "OMPR finds an objective within epsilon of every s*-sparse one",
-        {
-            "targets up to this sparsity": float(sure),
-            "targets that minimise f without a limit": float(most(high, below)),
-        },
+        {"targets that minimise f without a limit": float(most(high, below))},
     )
 
 

@@ -13,15 +13,36 @@ from sparsemodel.interfaces.self_description import (
     Theorem,
 )
 
+_ONE_RIDGE = "it asks for one ridge, and no free coordinates"
+
+
+def diht_9(s: Setting) -> Guarantee:
+    r"""DIHT, Theorem 9: the truncation is unique at the dual point of the solution's slopes."""
+    source = "DIHT, Theorem 9"
+    text = "the solution is a global minimiser, and the best dual bound is its objective"
+    if not s.ridge > 0.0 or s.free:
+        return Guarantee(source, FAILS, _ONE_RIDGE, text)
+    smallest = s.coefficients[0] if math.isfinite(s.coefficients[0]) else 0.0  # fewer than k
+    following = s.slopes[1] / s.ridge
+    condition = (
+        "w(alpha) is unique: of the entries that are truncated the k-th largest exceeds the next; "
+        f"for the slopes of the losses at the solution they are {smallest:.4g} and {following:.4g}"
+    )
+    if not s.stationary:
+        condition += ", but it is not a minimiser on its support"
+    holds = s.stationary and smallest > following
+    numbers = {"distance of the two": smallest - following} if holds else {}
+    return Guarantee(source, HOLDS if holds else OPEN, condition, text, numbers)
+
 
 def diht_13(s: Setting) -> Guarantee:
     r"""DIHT, Theorem 13: the duality gap at the best dual point, from a nominal vector."""
     source, text = "DIHT, Theorem 13", "the best dual bound is within the printed gap of the best P"
     low, high = s.loss_curvature
-    if not (low > 0.0 and math.isfinite(high)):
-        return Guarantee(source, FAILS, "the loss is not strongly convex and smooth", text)
     if not s.ridge > 0.0 or s.free:
-        return Guarantee(source, FAILS, "it asks for one ridge, and no free coordinates", text)
+        return Guarantee(source, FAILS, _ONE_RIDGE, text)
+    if not (low > 0.0 and math.isfinite(high)):
+        return _gap_at_a_minimiser(s, source, text)
     c, root = s.data[max(1, min(s.k, s.p))], math.sqrt(s.k)
     smallest, norm = s.coefficients
     slope = s.slopes[0]
@@ -44,6 +65,24 @@ def diht_13(s: Setting) -> Guarantee:
         f"and M of level k and g = {slope:.3g} the largest gradient of the loss at the solution",
         text,
         {"gap at most": bound} if sure else {},
+    )
+
+
+def _gap_at_a_minimiser(s: Setting, source: str, text: str) -> Guarantee:
+    r"""Return Lemma 24's gap for a loss that is strongly convex on bounded ranges at most.
+
+    The curvature over the range bounds how far the nominal vector is from the minimiser on its
+    support. A solution is that minimiser itself, so that :math:`\|H_k(\nabla f)\|^2/\lambda`
+    is left of the printed gap, and no curvature is asked for.
+    """
+    return Guarantee(
+        source,
+        HOLDS if s.stationary else OPEN,
+        "the loss is not strongly convex and smooth, but the nominal vector minimises P on its own "
+        "support, where the proof (Lemma 24) does without"
+        + ("" if s.stationary else "; the solution does not"),
+        text,
+        {"gap at most": s.k / s.ridge * s.slopes[0] ** 2} if s.stationary else {},
     )
 
 
@@ -78,7 +117,7 @@ def _saddle(s: Setting, source: str, *, strongly: bool, drawn: bool = False) -> 
         need = "smooth and strongly convex" if strongly else "smooth"
         return Guarantee(source, FAILS, f"the loss is not {need}", text)
     if not s.ridge > 0.0 or s.free:
-        return Guarantee(source, FAILS, "it asks for one ridge, and no free coordinates", text)
+        return Guarantee(source, FAILS, _ONE_RIDGE, text)
     if not s.weight > 0.0:
         return Guarantee(source, FAILS, "it asks for equal observation weights", text)
     smallest = s.coefficients[0] if math.isfinite(s.coefficients[0]) else 0.0  # fewer than k
@@ -100,6 +139,7 @@ def _saddle(s: Setting, source: str, *, strongly: bool, drawn: bool = False) -> 
     return Guarantee(source, HOLDS if margin > 0.0 else OPEN, condition, text, numbers)
 
 
+THEOREM_09 = Theorem("DIHT, Theorem 9", diht_9)
 THEOREM_13 = Theorem("DIHT, Theorem 13", diht_13)
 THEOREM_15 = Theorem("DIHT, Theorem 15", diht_15)
 THEOREM_17 = Theorem("DIHT, Theorem 17", diht_17)
@@ -107,4 +147,4 @@ THEOREM_19 = Theorem("DIHT, Theorem 19", diht_19)
 THEOREM_22 = Theorem("DIHT, Theorem 22", diht_22)
 
 
-__all__ = ["THEOREM_13", "THEOREM_15", "THEOREM_17", "THEOREM_19", "THEOREM_22"]
+__all__ = ["THEOREM_09", "THEOREM_13", "THEOREM_15", "THEOREM_17", "THEOREM_19", "THEOREM_22"]

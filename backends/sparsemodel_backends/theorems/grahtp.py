@@ -11,9 +11,9 @@ from sparsemodel.interfaces.self_description import (
     Guarantee,
     Setting,
     Theorem,
-    at_the_most,
     between,
     decided_below,
+    for_targets,
 )
 
 
@@ -47,21 +47,20 @@ def grahtp_5(s: Setting) -> Guarantee:
     perhaps = math.floor(s.k / (2.0 + 16.0 * low**2)) if math.isfinite(low) else 0
     room = max(0, s.p - 2 * s.k - 1)  # the theorem asks for 2k + kbar < p
     sure, perhaps = min(sure, room), min(perhaps, room)
-    status = HOLDS if sure >= 1 else OPEN if perhaps >= 1 else FAILS
-    numbers = {"targets up to this sparsity": float(sure)}
-    if status == HOLDS:
+    numbers: dict[str, float] = {}
+    if sure:
         c = s.at(2 * s.k)
         step = 0.5 / c.smoothness[1]
-        numbers |= {
+        numbers = {
             "step eta": step,
             "contraction of the objective an iteration": 1.0 - step * c.convexity[0] / 4.0,
         }
         numbers |= _errors(2.83 * math.sqrt(s.k) / c.convexity[0])
-    return Guarantee(
+    return for_targets(
         "GraHTP, Theorem 5(a)",
-        status,
+        (sure, perhaps),
         f"k >= (2 + 16 (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k is "
-        f"{between(low, high)}, so kbar <= {sure}" + at_the_most(sure, perhaps),
+        f"{between(low, high)}, so kbar",
         "GraHTP converges linearly towards every kbar-sparse target",
         numbers,
     )
@@ -69,7 +68,7 @@ def grahtp_5(s: Setting) -> Guarantee:
 
 def grahtp_5b(s: Setting) -> Guarantee:
     r"""GraHTP, Theorem 5(b), step ``m/M^2``: ``k > rho kbar / (1 - rho)^2`` for FGraHTP."""
-    c, source = s.at(3 * s.k), "GraHTP, Theorem 5(b)"  # at least 2k + kbar
+    c = s.at(3 * s.k)  # at least 2k + kbar
     low, high = s.at(2 * s.k + 1).condition[0], c.condition[1]
     room = min(s.k, s.p - 2 * s.k - 1)
 
@@ -78,43 +77,43 @@ def grahtp_5b(s: Setting) -> Guarantee:
         fits = (t for t in range(1, room + 1) if rho * t < s.k * (1.0 - rho) ** 2)
         return max(fits, default=0)
 
-    sure, perhaps = most(high), most(low)
-    numbers = {"targets up to this sparsity": float(sure)}
+    sure = most(high)
+    numbers: dict[str, float] = {}
     if sure:
         step = c.convexity[0] / c.smoothness[1] ** 2
         share = sure / s.k
         gamma = math.sqrt(1.0 + (share + math.sqrt((4.0 + share) * share)) / 2.0)
         rate = _contraction(high) * gamma
-        numbers |= {"step eta": step, "contraction of the error an iteration": rate}
+        numbers = {"step eta": step, "contraction of the error an iteration": rate}
         numbers |= _errors(gamma * step * math.sqrt(2 * s.k + sure) / (1.0 - rate))
-    return Guarantee(
-        source,
-        HOLDS if sure else OPEN if perhaps else FAILS,
+    return for_targets(
+        "GraHTP, Theorem 5(b)",
+        (sure, most(low)),
         f"k > rho kbar / (1 - rho)^2 for a target of kbar >= 1 nonzeros, rho^2 = 1 - (m/M)^2 of "
-        f"level 2k + kbar; M/m is {between(low, high)}, so kbar <= {sure}"
-        + at_the_most(sure, perhaps),
+        f"level 2k + kbar; M/m is {between(low, high)}, so kbar",
         "IHT (FGraHTP) converges linearly towards every kbar-sparse target",
         numbers,
     )
 
 
-def grahtp_8(s: Setting) -> Guarantee:
-    r"""GraHTP, Theorem 8, step ``1/(2 M_2k)``: ``k >= (1 + 16 M^2/m^2) kbar``."""
+def grahtp_8(s: Setting, source: str, factor: float, whose: str) -> Guarantee:
+    r"""GraHTP, Theorems 8 (step ``1/(2 M_2k)``) and 10(2): ``k >= (1 + factor M^2/m^2) kbar``."""
     c = s.at(2 * s.k)
     low, high = c.condition
     sure, perhaps = (
-        math.floor(s.k / (1.0 + 16.0 * x**2)) if math.isfinite(x) else 0 for x in (high, low)
+        math.floor(s.k / (1.0 + factor * x**2)) if math.isfinite(x) else 0 for x in (high, low)
     )
-    numbers = {"targets up to this sparsity": float(sure)}
+    numbers: dict[str, float] = {}
     if sure:
-        numbers["step eta"] = 0.5 / c.smoothness[1]
+        if factor == 16.0:
+            numbers["step eta"] = 0.5 / c.smoothness[1]
         numbers["smallest coefficient per root of the excess"] = 2.3 / math.sqrt(c.convexity[0])
-    return Guarantee(
-        "GraHTP, Theorem 8",
-        HOLDS if sure else OPEN if perhaps else FAILS,
-        f"k >= (1 + 16 (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k is "
-        f"{between(low, high)}, so kbar <= {sure}" + at_the_most(sure, perhaps),
-        "the kbar largest entries of GraHTP's result are the support of every kbar-sparse target "
+    return for_targets(
+        source,
+        (sure, perhaps),
+        f"k >= (1 + {factor:g} (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k "
+        f"is {between(low, high)}, so kbar",
+        f"the kbar largest entries of {whose} are the support of every kbar-sparse target "
         "whose smallest coefficient exceeds 2.3 sqrt(excess / m_2k), the excess being its "
         "objective less the minimum",
         numbers,
@@ -123,7 +122,7 @@ def grahtp_8(s: Setting) -> Guarantee:
 
 def grahtp_10(s: Setting) -> Guarantee:
     r"""GraHTP, Theorem 10(1): the support of the minimiser, from the gradient at a sparse point."""
-    source, (smallest, slope) = "GraHTP, Theorem 10", s.target
+    source, (smallest, slope) = "GraHTP, Theorem 10(1)", s.target
     text = "the support of the solution is that of the largest entries of every best k-sparse point"
     if not math.isfinite(smallest):
         return Guarantee(source, FAILS, "the solution is zero", text)
@@ -165,8 +164,16 @@ THEOREM_02B = Theorem(
 )
 THEOREM_05A = Theorem("GraHTP, Theorem 5(a)", grahtp_5)
 THEOREM_05B = Theorem("GraHTP, Theorem 5(b)", grahtp_5b)
-THEOREM_08 = Theorem("GraHTP, Theorem 8", grahtp_8)
-THEOREM_10 = Theorem("GraHTP, Theorem 10", grahtp_10)
+THEOREM_08 = Theorem(
+    "GraHTP, Theorem 8", lambda s: grahtp_8(s, "GraHTP, Theorem 8", 16.0, "GraHTP's result")
+)
+THEOREM_10 = (
+    Theorem("GraHTP, Theorem 10(1)", grahtp_10),
+    Theorem(
+        "GraHTP, Theorem 10(2)",
+        lambda s: grahtp_8(s, "GraHTP, Theorem 10(2)", 4.0, "every best k-sparse point"),
+    ),
+)
 
 
 __all__ = ["THEOREM_02A", "THEOREM_02B", "THEOREM_05A", "THEOREM_05B", "THEOREM_08", "THEOREM_10"]

@@ -12,6 +12,7 @@ from sparsemodel.interfaces.self_description import (
     Setting,
     Theorem,
     between,
+    decided_below,
 )
 
 
@@ -52,6 +53,57 @@ def nhtp_9(s: Setting, sigma: float, beta: float) -> Guarantee:
     )
 
 
+def nhtp_29(s: Setting) -> Guarantee:
+    r"""NHTP, (29): :math:`f(x^*) \le f(x) + (x^*_{(k)}/\eta) \|x_{off}\|_1` at the solution.
+
+    With the largest :math:`\eta` that it is stationary for, :math:`x^*_{(k)}/\eta` is the largest
+    gradient off its support.
+    """
+    smallest, slope = s.coefficients[0], s.slopes[1]
+    full = math.isfinite(smallest)  # k nonzeros; with fewer the gradient has to vanish
+    stationary = s.stationary and (full or slope == 0.0)
+    numbers = {"largest excess per unit of the l1 norm off the support": slope}
+    if full and slope > 0.0:
+        numbers = {"stationary up to eta": smallest / slope} | numbers
+    condition = "the solution is eta-stationary, and minimises over its own support to first order"
+    return Guarantee(
+        "NHTP, Theorem 8, (29)",
+        HOLDS if stationary else FAILS,
+        condition if stationary else f"{condition}; it is not",
+        "its objective exceeds that of any point, sparse or not, by no more than a multiple of the "
+        "sum of that point's sizes off its support",
+        numbers if stationary else {},
+    )
+
+
+def nhtp_c10(s: Setting) -> Guarantee:
+    r"""NHTP, Corollary 10: the constants (31) for a squared loss, with ``w = 1/2``.
+
+    Every bound on :math:`\delta_{2k}` does (Remark 7); ``M <= 2`` is used in (31), so that
+    ``delta < 1`` has to hold as the design is scaled.
+    """
+    source, c = "NHTP, Corollary 10", s.at(2 * s.k)
+    if not s.quadratic:
+        return Guarantee(source, FAILS, "it is about squared losses", "")
+    low = max(c.smoothness[0] - 1.0, 1.0 - c.convexity[1], 0.0)
+    high = max(c.smoothness[1] - 1.0, 1.0 - c.convexity[0], 0.0)
+    status = decided_below(low, high, 1.0)
+    numbers: dict[str, float] = {}
+    if status == HOLDS:
+        mu = (1.0 + high) / (1.0 - high)
+        sigma = 0.5 / (2.0 * mu - 0.5) * mu
+        numbers = {"beta": 0.25, "sigma": sigma, "gamma": 1.0 - high}
+        numbers["largest step eta"] = 0.0625 / mu**2 * (1.0 - 1e-12)
+    return Guarantee(
+        source,
+        status,
+        f"delta_2k < 1, as the design is scaled; it is {between(low, high)}",
+        "with these constants NHTP takes Newton's direction always and ends after finitely many "
+        "steps",
+        numbers,
+    )
+
+
 def _largest_step(smooth: float, gamma: float, sigma: float, beta: float) -> float:
     r"""Return :math:`\bar\eta` of (24), rounded down."""
     alpha = min((1.0 - 2.0 * sigma) / (smooth / gamma - sigma), 1.0)
@@ -63,7 +115,9 @@ def theorems(sigma: float, beta: float) -> tuple[Theorem, ...]:
     """Return the theorems for the constants of a line search."""
     return (
         Theorem("NHTP, Theorem 8", lambda s: nhtp_8(s, sigma, beta)),
+        Theorem("NHTP, Theorem 8, (29)", nhtp_29),
         Theorem("NHTP, Theorem 9", lambda s: nhtp_9(s, sigma, beta)),
+        Theorem("NHTP, Corollary 10", nhtp_c10),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, coordinate_scores
@@ -95,7 +97,7 @@ def hard_threshold(x: FloatArray, k: int) -> FloatArray:
 
     Ties go to the lower index. For a :math:`K`-sparse :math:`x^\ast` and :math:`k \ge K`,
     :math:`\|H_k(b) - x^\ast\| \le \sqrt\nu\, \|b - x^\ast\|` with
-    :func:`expansion_factor` giving :math:`\sqrt\nu` (Shen and Li, JMLR 2018, Theorem 1).
+    :func:`expansion` giving :math:`\nu` (Shen and Li, JMLR 2018, Theorem 1).
     """
     out = np.zeros_like(x)
     keep = top_k(np.abs(x), k)
@@ -103,22 +105,24 @@ def hard_threshold(x: FloatArray, k: int) -> FloatArray:
     return out
 
 
-def expansion_factor(size: int, k: int, sparsity: int) -> float:
-    r"""Return :math:`\sqrt\nu`, the tight expansion factor of hard thresholding.
+def expansion(size: int, k: int, sparsity: int) -> float:
+    r"""Return :math:`\nu`: how much hard thresholding can stretch a squared distance.
 
     :math:`\nu = 1 + (\rho + \sqrt{(4 + \rho)\rho})/2` with
-    :math:`\rho = \min(K, p-k) / (k - K + \min(K, p-k))`, for ``size`` = p, ``sparsity`` = K.
-    Shen and Li (JMLR 2018), Theorem 1.
+    :math:`\rho = \min(K, p-k) / (k - K + \min(K, p-k))`, for ``size`` = p, ``sparsity`` = K:
+    :math:`\|H_k(b) - x^\ast\|^2 \le \nu\, \|b - x^\ast\|^2`. Tight (Shen and Li, JMLR 2018,
+    Theorem 1); a ``b`` with ``r`` nonzeros is a vector of ``size`` = r (Remark 5).
 
     Examples
     --------
-    >>> round(expansion_factor(100, 5, 5), 3)
-    1.618
+    >>> round(expansion(100, 5, 5), 3), round(expansion(12, 10, 5), 3), expansion(5, 5, 5)
+    (2.618, 1.696, 1.0)
     """
     smaller = min(sparsity, size - k)
-    denominator = k - sparsity + smaller
-    rho = smaller / denominator if denominator else 0.0
-    return float(np.sqrt(1.0 + (rho + np.sqrt((4.0 + rho) * rho)) / 2.0))
+    if smaller <= 0:
+        return 1.0
+    rho = smaller / (k - sparsity + smaller)
+    return 1.0 + (rho + math.sqrt((4.0 + rho) * rho)) / 2.0
 
 
-__all__ = ["best_units", "expansion_factor", "hard_threshold", "select", "select_scores", "top_k"]
+__all__ = ["best_units", "expansion", "hard_threshold", "select", "select_scores", "top_k"]
