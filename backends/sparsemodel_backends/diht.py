@@ -39,12 +39,7 @@ from sparsemodel.numerics import (
     unpenalised_free,
     weighted,
 )
-from sparsemodel_backends.theorems.diht import (
-    THEOREM_09,
-    THEOREM_13,
-    THEOREM_15,
-    THEOREM_17,
-)
+from sparsemodel_backends.theorems.diht import ABOUT_DIHT
 
 _SMALL = 64
 """Coordinates up to which the minimiser on every new support is worth its cost."""
@@ -159,7 +154,7 @@ class DIHT(IterativeBackend[DIHTState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_09, THEOREM_13, THEOREM_15, THEOREM_17)
+        return ABOUT_DIHT
 
     def __post_init__(self) -> None:
         check_options(self.tol, self.patience, self.schedule)
