@@ -22,8 +22,7 @@ def diht_9(s: Setting) -> Guarantee:
     text = "the solution is a global minimiser, and the best dual bound is its objective"
     if not s.ridge > 0.0 or s.free:
         return Guarantee(source, FAILS, _ONE_RIDGE, text)
-    smallest = s.coefficients[0] if math.isfinite(s.coefficients[0]) else 0.0  # fewer than k
-    following = s.slopes[1] / s.ridge
+    smallest, following = _kth(s), s.slopes[1] / s.ridge
     condition = (
         "w(alpha) is unique: of the entries that are truncated the k-th largest exceeds the next; "
         f"for the slopes of the losses at the solution they are {smallest:.4g} and {following:.4g}"
@@ -33,6 +32,11 @@ def diht_9(s: Setting) -> Guarantee:
     holds = s.stationary and smallest > following
     numbers = {"distance of the two": smallest - following} if holds else {}
     return Guarantee(source, HOLDS if holds else OPEN, condition, text, numbers)
+
+
+def _kth(s: Setting) -> float:
+    """Return the ``k``-th largest size, which is zero with fewer nonzeros."""
+    return s.coefficients[0] if math.isfinite(s.coefficients[0]) else 0.0
 
 
 def diht_13(s: Setting) -> Guarantee:
@@ -120,8 +124,7 @@ def _saddle(s: Setting, source: str, *, strongly: bool, drawn: bool = False) -> 
         return Guarantee(source, FAILS, _ONE_RIDGE, text)
     if not s.weight > 0.0:
         return Guarantee(source, FAILS, "it asks for equal observation weights", text)
-    smallest = s.coefficients[0] if math.isfinite(s.coefficients[0]) else 0.0  # fewer than k
-    margin = smallest - s.slopes[1] / s.ridge
+    margin = _kth(s) - s.slopes[1] / s.ridge
     numbers = {"epsilon": margin}
     if margin > 0.0 and strongly:
         n, ridge = s.observations, s.ridge / s.weight
