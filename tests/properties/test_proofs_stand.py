@@ -15,6 +15,7 @@ from sparsemodel.certificates import Claim, verify
 from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compiled
 from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.certificates.proving import attempts, search
+from sparsemodel.certificates.proving.compiling import interruptible
 from sparsemodel.certificates.proving.gram.node_compiled import solve_node
 from sparsemodel.certificates.proving.gram.part import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
@@ -270,3 +271,20 @@ def test_compiling_does_not_count_as_search(monkeypatch):
 def test_what_is_compiled_already_delays_no_search(module):
     module.compiling()
     assert module.compiling() < 0.1
+
+
+def test_ctrl_c_in_compiled_code_is_an_interrupt_and_other_errors_are_not():
+    def stopped():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("a result with an exception set") from error
+
+    def broken():
+        raise SystemError("something else")
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(stopped)()
+    with pytest.raises(SystemError, match="something else"):
+        interruptible(broken)()
+    assert interruptible(max)(1, 2) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import WRAPPER_ASSIGNMENTS, wraps
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,28 @@ def compiled(function: Callable[..., Any]) -> Any:
     except MissingDependencyError:
         return function
     return numba.njit(cache=True, error_model="numpy")(function)
+
+
+def interruptible(function: Callable[..., Any]) -> Any:
+    """Return a compiled function in which Ctrl-C is a ``KeyboardInterrupt``.
+
+    Python tells of a Ctrl-C that came in compiled code as soon as a line of Python runs again. That
+    is where Numba builds the arrays that it returns, and what it raises then is a ``SystemError``.
+    """
+
+    @wraps(function, WRAPPER_ASSIGNMENTS, ())
+    def called(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except SystemError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__ or cause.__context__
+            if cause is None:
+                raise
+            raise KeyboardInterrupt from error
+
+    return called
 
 
 @compiled
@@ -68,4 +91,4 @@ def warmed(call: Callable[[], object]) -> float:
     return seconds
 
 
-__all__ = ["compiled", "top", "warmed"]
+__all__ = ["compiled", "interruptible", "top", "warmed"]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.certificates.proving.compiling import warmed
+from sparsemodel.certificates.proving.compiling import interruptible, warmed
 from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
 
@@ -211,6 +211,7 @@ def _row(data, m, k, j, near, low, enough, most, lists, shares, others, factors)
     return highest, looks
 
 
+@interruptible
 @numba.njit(cache=True)
 def rows(
     gram: FloatArray,
@@ -274,6 +275,7 @@ def rows(
     return looks
 
 
+@interruptible
 @numba.njit(cache=True)
 def settle(
     m: FloatArray,

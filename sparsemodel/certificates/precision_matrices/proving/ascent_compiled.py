@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from sparsemodel.certificates.proving.compiling import compiled, top, warmed
+from sparsemodel.certificates.proving.compiling import compiled, interruptible, top, warmed
 from sparsemodel.interfaces.precision import SparsePrecision
 
 DIAGONAL = 2
@@ -153,6 +153,7 @@ def _direction(g, steps, changes, inverse, stored, head, scales):  # type: ignor
     return d
 
 
+@interruptible
 @compiled
 def ascend(S, rows, cols, start, alpha, beta, status, k, goal, most, gain):  # type: ignore[no-untyped-def]
     """Return the best bound met, its point (``U`` and the modulus) and entries, and evaluations.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel.certificates.proving.compiling import interruptible
 from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
 
@@ -77,6 +78,7 @@ def _pairs(m, diagonal, slopes, first, other, own, taken, chosen, best):  # type
     return gain
 
 
+@interruptible
 @numba.njit(cache=True)
 def best_gain(
     m: FloatArray,

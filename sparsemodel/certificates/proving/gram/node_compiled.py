@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sparsemodel.certificates.proving.compiling import top
+from sparsemodel.certificates.proving.compiling import interruptible, top
 from sparsemodel.certificates.proving.gram.newton_compiled import newton_step
 from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
@@ -196,6 +196,7 @@ def _share(d, low, high, w, undecided, t, k):  # type: ignore[no-untyped-def]
     return min(max(np.sqrt(used / k), 0.7), 1.5)
 
 
+@interruptible
 @numba.njit(cache=True, error_model="numpy")
 def solve_node(
     q: FloatArray,
