@@ -37,6 +37,11 @@ class Budget:
     deadline: float | None = None
     cut: bool = False
     """Whether anything was left out, or broken off, for want of time."""
+    interrupted: bool = False
+
+    def interrupt(self) -> None:
+        """End it now, by Ctrl-C."""
+        self.deadline, self.interrupted = -np.inf, True
 
     @property
     def left(self) -> float:

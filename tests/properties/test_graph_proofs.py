@@ -13,9 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.certificates import PrecisionCertificate, verify
-from sparsemodel.certificates.precision_matrices.certify_precision import evaluate_point
-from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
+from sparsemodel.certificates import Claim, PrecisionCertificate, verify
+from sparsemodel.certificates.precision_matrices import ascent
+from sparsemodel.certificates.precision_matrices.certify_precision import (
+    certify_precision,
+    evaluate_point,
+)
+from sparsemodel.certificates.precision_matrices.proving import ascent_compiled, proof_of_graph
 from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import prove_precision
 from sparsemodel.certificates.precision_matrices.proving.record import everything, graph_bound
 from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
@@ -211,3 +215,44 @@ def test_a_search_uses_what_was_compiled_before_it() -> None:
     x = precision_objective(form).origin().x
     assert prove_precision(form, x, gap=1e-6).proof is not None
     assert len(getattr(ascent_compiled.ascend, "signatures", "1")) == 1
+
+
+def interrupted(*arguments: Any, **options: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_certificate_of_a_graph_keeps_the_best_bound_so_far(monkeypatch):
+    form = graph(3, 6, 40, 4)
+    x = best_of_all(form)[1]
+    values, whole = [], certify_precision(form, x)
+
+    def stopped(*arguments: Any) -> Any:
+        if len(values) == 40:
+            raise KeyboardInterrupt
+        values.append(original(*arguments))
+        return values[-1]
+
+    original = ascent.dual_value
+    monkeypatch.setattr(ascent, "dual_value", stopped)
+    certificate = certify_precision(form, x)
+    assert len(values) == 40
+    assert certificate.trivial_bound < certificate.bound <= whole.bound
+    verify_precision(certificate, form)
+
+
+def test_a_proof_of_a_graph_that_is_stopped_at_any_time_is_one(monkeypatch):
+    form = graph(3, 6, 40, 4)
+    x = best_of_all(form)[1]
+    short = prove_precision(form, x, time_limit=0.05)
+    for name in ("graph_bound", "certified_until"):
+        with monkeypatch.context() as patched:
+            if name == "graph_bound":
+                patched.setattr(proof_of_graph, name, interrupted)
+            else:
+                patched.setattr(ascent, "dual_value", interrupted)
+            proof = prove_precision(form, x)
+            again = prove_precision(form, x, resume=short)
+        assert proof.proof is None
+        assert proof.claim is not Claim.OPTIMAL
+        assert again.bound >= short.bound
+        verify_precision(proof, form)

@@ -148,6 +148,8 @@ class Ascent:
                     break
         except _Late:
             pass
+        except KeyboardInterrupt:  # the best point met is kept
+            self._left.interrupt()
 
     @property
     def _least(self) -> float:
@@ -181,6 +183,8 @@ class Ascent:
                 before, mu = value, 2.0 * mu
         except _Late:
             pass
+        except KeyboardInterrupt:
+            self._left.interrupt()
 
     def _value(self, point: FloatArray) -> tuple[float, FloatArray]:
         """Return the negative bound and its gradient."""

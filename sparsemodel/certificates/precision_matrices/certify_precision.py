@@ -63,7 +63,6 @@ class Evaluated(NamedTuple):
     upper: float
 
 
-@small_work()
 def certify_precision(
     form: SparsePrecision,
     x: FloatArray,
@@ -100,11 +99,17 @@ def certify_precision(
     -----
     One eigendecomposition per evaluation of the bound, O(p^3).
     """
-    began = time.perf_counter()
-    left = Budget(began + time_limit)
-    x = np.asarray(x, dtype=np.float64)
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
+    return certified_until(form, x, Budget(time.perf_counter() + time_limit), target, backend)
+
+
+@small_work()
+def certified_until(
+    form: SparsePrecision, x: FloatArray, left: Budget, target: float, backend: str
+) -> PrecisionCertificate:
+    """Return the same within a budget, which then says whether an interrupt ended the search."""
+    began, x = time.perf_counter(), np.asarray(x, dtype=np.float64)
     at = evaluate_point(form, x)
     # Without time for its eigenvalues nothing is proved, and that is what the certificate says.
     sigma = eigenvalues(form.covariance) if left.fits(eigenvalue_cost(form.order)) else None
@@ -326,14 +331,18 @@ def _restricted(
     if not (bounded and math.isfinite(form.beta) and iterations >= 20):
         return best, None
     pattern = Pattern(form.order, form.rows[at.support], form.cols[at.support])
-    result = minimise_admm(
-        form.covariance,
-        pattern,
-        form.alpha,
-        form.beta,
-        start=at.factor.omega,
-        max_iter=iterations,
-    )
+    try:
+        result = minimise_admm(
+            form.covariance,
+            pattern,
+            form.alpha,
+            form.beta,
+            start=at.factor.omega,
+            max_iter=iterations,
+        )
+    except KeyboardInterrupt:
+        left.interrupt()
+        return best, None
     dual = form.entries(result.dual)
     found = restricted_nats(form, at, dual)
     return (found, dual) if found > best else (best, None)
@@ -345,6 +354,7 @@ __all__ = [
     "TRIVIAL",
     "Evaluated",
     "PrecisionCertificate",
+    "certified_until",
     "certify_precision",
     "evaluate_point",
     "proved_by_search",

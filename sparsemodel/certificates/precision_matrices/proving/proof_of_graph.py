@@ -17,6 +17,7 @@ from sparsemodel.certificates.precision_matrices.certificate_of_precision import
 )
 from sparsemodel.certificates.precision_matrices.certify_precision import (
     Evaluated,
+    certified_until,
     certify_precision,
     evaluate_point,
     proved_by_search,
@@ -37,6 +38,7 @@ from sparsemodel.certificates.proving.records.writing import LIMIT, Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.budget import Budget
 
 _AT_ROOT = 0.1
 """Share of the time for the certificate that a proof starts from."""
@@ -101,8 +103,11 @@ def prove_precision(
         if evaluate_point(form, resume.x).upper < evaluate_point(form, x).upper:
             x = resume.x
     limit = 5.0 if time_limit is None else min(5.0, _AT_ROOT * time_limit)
-    first = certify_precision(form, x, time_limit=limit, target=gap, backend=backend)
-    if first.open_share <= gap or not math.isfinite(first.bound):
+    at_root = Budget(began + limit)
+    first = certified_until(form, x, at_root, gap, backend)
+    if at_root.interrupted and resume is not None:
+        return resume
+    if first.open_share <= gap or not math.isfinite(first.bound) or at_root.interrupted:
         return first
     at, known = evaluate_point(form, first.x), None
     if tree is None:
@@ -118,7 +123,8 @@ def prove_precision(
         search.run()
     except KeyboardInterrupt:
         interrupted = True
-    return problem.certificate(search, interrupted, began)
+    proof = problem.certificate(search, interrupted, began)
+    return proof if resume is None or proof.bound >= resume.bound else resume
 
 
 @final
@@ -212,7 +218,10 @@ class _Graph:
         if tree is None:
             return first
         tree["units"] = None if self.task.units is None else list(self.task.units)
-        nats = graph_bound(form, upper, tree)
+        try:
+            nats = graph_bound(form, upper, tree)
+        except KeyboardInterrupt:  # a search that is not evaluated again proves nothing
+            return first
         left = search.open
         summary: dict[str, str | int | float] = {
             "nodes": search.recorder.count,
