@@ -75,6 +75,8 @@ class Search:
         """Least bound of the parts that are closed."""
         self.nodes: int = 0
         self.fixed: int = 0
+        self.check: float = 0.0
+        """Seconds that a recorded node takes whoever checks it, where that is part of the limit."""
         self.first: Relaxed | None = None
         """The last relaxation of the whole problem, or of what fixing left of it."""
         self.history: list[Snapshot] = []
@@ -135,7 +137,8 @@ class Search:
     def _late(self) -> bool:
         if self._deadline is None:
             return False
-        return time.perf_counter() >= self._deadline + self.root.delay
+        spare = self.root.delay - self.check * self.recorder.count
+        return time.perf_counter() >= self._deadline + spare
 
     @property
     def over(self) -> bool:

@@ -43,6 +43,10 @@ from sparsemodel.numerics.budget import Budget
 _AT_ROOT = 0.1
 """Share of the time for the certificate that a proof starts from."""
 
+_SAMPLE, _CHECK = 8, 1.2
+"""Nodes after which it is measured what their record takes to evaluate again, and how much more the
+records of deeper nodes may take."""
+
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove_precision(
@@ -120,6 +124,9 @@ def prove_precision(
     search.begin(problem.parts(search))
     interrupted = False
     try:
+        search.run(_SAMPLE)
+        if deadline is not None and search.open and not search.over:
+            search.check = problem.checking(search)
         search.run()
     except KeyboardInterrupt:
         interrupted = True
@@ -181,6 +188,19 @@ class _Graph:
             max_nodes=self._room(full.size),
         )
 
+    def checking(self, search: Search) -> float:
+        """Return the seconds that a node of the record takes to evaluate again."""
+        began, record = time.perf_counter(), self._record(search)
+        if record is not None:
+            graph_bound(self.form, self.at.upper, record)
+        return _CHECK * (time.perf_counter() - began) / max(search.recorder.count, 1)
+
+    def _record(self, search: Search) -> dict[str, Any] | None:
+        record = search.recorder.to_dict()
+        if record is not None:
+            record["units"] = None if self.task.units is None else list(self.task.units)
+        return record
+
     def _room(self, size: int) -> int:
         """Return how many nodes the record has room for, with ``size`` numbers each."""
         return LIMIT // (size + 16) - (0 if self.tree is None else len(self.tree["nodes"]))
@@ -208,7 +228,7 @@ class _Graph:
 
     def certificate(self, search: Search, interrupted: bool, began: float) -> PrecisionCertificate:
         """Return what the search proves."""
-        form, first, tree = self.form, self.first, search.recorder.to_dict()
+        form, first, tree = self.form, self.first, self._record(search)
         x, upper = self.back(search.incumbent.x), self.at.upper
         if not np.array_equal(x, first.x):
             upper = evaluate_point(form, x).upper
@@ -217,7 +237,6 @@ class _Graph:
             )
         if tree is None:
             return first
-        tree["units"] = None if self.task.units is None else list(self.task.units)
         try:
             nats = graph_bound(form, upper, tree)
         except KeyboardInterrupt:  # a search that is not evaluated again proves nothing
