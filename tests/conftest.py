@@ -6,6 +6,7 @@ Tests that break something on purpose say ``@pytest.mark.unrefereed("why")``.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -35,6 +36,11 @@ settings.load_profile("sparsemodel")
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, new for every test."""
     return np.random.default_rng(20240229)
+
+
+def pytest_collection_finish() -> None:
+    # What was imported and collected stays to the end: no collection has to walk through it again.
+    gc.freeze()
 
 
 _JUDGED = "judged by the referee"

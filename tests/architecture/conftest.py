@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from functools import cache
 
 import pytest
 
@@ -10,6 +11,7 @@ import sparsemodel
 import sparsemodel_backends
 
 
+@cache
 def every_module() -> list[str]:
     names = []
     for package in (sparsemodel, sparsemodel_backends):

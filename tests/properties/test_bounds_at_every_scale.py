@@ -76,7 +76,7 @@ def problem(seed):
     return SparseRegression((Term(DenseDesign(a), SquaredLoss(), y, c),), ridge, sparsity)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(60))  # each way to draw with each other, once
 def test_certified_bounds_hold_in_exact_arithmetic(seed):
     form = problem(seed)
     rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def test_certified_bounds_hold_in_exact_arithmetic(seed):
         verify(found, form)
 
 
-@pytest.mark.parametrize("seed", range(0, 100, 2))
+@pytest.mark.parametrize("seed", range(30))
 def test_proofs_hold_in_exact_arithmetic(seed):
     form = problem(seed)
     found = prove(form, np.zeros(form.shape), gap=1e-7)
@@ -170,7 +170,7 @@ def holds(certificate, form):
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_the_largest_bound_that_is_verified_is_not_above_the_optimum(k):
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         a, y = rng.standard_normal((8, 5)) + 3.0, rng.standard_normal(8) + 10.0
         term = Term(DenseDesign(a), SquaredLoss(), y, np.full(8, 1.0 / 8))

@@ -91,7 +91,7 @@ def test_a_bound_that_comes_with_gradients_is_below_the_optimum_with_an_intercep
         assert objective.bounds.value <= best + 1e-12 * abs(best)
 
 
-@pytest.mark.parametrize("seed", range(56))
+@pytest.mark.parametrize("seed", range(21))  # each loss with each ridge
 def test_a_plan_ends_early_at_an_optimum_only(seed):
     rng = np.random.default_rng(seed)
     n, p = 40, 8

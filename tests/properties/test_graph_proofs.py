@@ -110,7 +110,7 @@ def test_a_record_that_was_changed_proves_less_or_is_refused() -> None:
     optimum, _ = best_of_all(form)
     assert whole <= optimum + 1e-9
     rng = np.random.default_rng(0)
-    for _ in range(40):
+    for _ in range(16):
         nodes = [dict(record) for record in tree["nodes"]]
         record = nodes[int(rng.integers(len(nodes)))]
         line = str(rng.choice(sorted(record))) if record else "duals"

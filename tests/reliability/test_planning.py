@@ -28,11 +28,3 @@ def test_enumeration_counts_every_size_where_units_have_a_price(loss, rng: np.ra
     A, b = rng.standard_normal((30, 14)), rng.standard_normal(30)
     problem = sm.Problem(sm.minimize(loss(A @ w, b) + sm.ridge(w, 0.1) + 0.1 * sm.card(w)))
     assert all(stage.label != "exhaustive" for stage in problem.plan().stages)
-
-
-@pytest.mark.parametrize("room", ["certificates", "compiler", "driver", "documents", "testing"])
-def test_every_room_may_be_imported_first(room: str):
-    import subprocess
-    import sys
-
-    subprocess.run([sys.executable, "-c", f"from sparsemodel import {room}"], check=True)

@@ -101,7 +101,7 @@ def test_data_that_the_relaxation_fits_end_at_the_infimum(evaluations):
     assert 0.0 <= found.bound <= 1e-6 * found.upper
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 2**20),
     shift=st.sampled_from([0.0, 1.0, 100.0, -1e4]),

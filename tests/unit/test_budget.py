@@ -15,7 +15,7 @@ from sparsemodel.certificates.proving.gram import stage
 from sparsemodel.numerics.budget import Budget, gram_cost, rate
 
 
-def _problem(n: int = 900, p: int = 800, k: int = 40) -> sm.Problem:
+def _problem(n: int, p: int, k: int) -> sm.Problem:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p)) + 0.3 * rng.standard_normal((n, 1))
     y = X[:, :10] @ rng.standard_normal(10) + 20.0 * rng.standard_normal(n)
@@ -36,7 +36,7 @@ def test_a_budget_forecasts_and_always_allows_what_is_small() -> None:
 
 
 def test_factorisations_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = _problem()
+    problem = _problem(300, 250, 20)
     problem.solve(time_limit=0.2)
     begun: list[str] = []
 
@@ -47,7 +47,8 @@ def test_factorisations_that_do_not_fit_are_not_begun(monkeypatch: pytest.Monkey
 
         return call
 
-    monkeypatch.setattr("sparsemodel.numerics.budget.rate", lambda: 1e7)
+    monkeypatch.setattr("sparsemodel.numerics.budget._FREE", 0.0)
+    monkeypatch.setattr("sparsemodel.numerics.budget.rate", lambda: 1e5)
     monkeypatch.setattr(search, "hessian", refuse("Gram matrix"))
     monkeypatch.setattr(search, "curvature", refuse("Schur complement"))
     monkeypatch.setattr(stage, "extraction", refuse("Cholesky"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,8 +27,10 @@ def run(example: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(QUICK))
-def test_quick_examples(name: str) -> None:
-    run(next(path for path in EXAMPLES if path.name == name))
+def test_quick_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = next(path for path in EXAMPLES if path.name == name)
+    runpy.run_path(os.fspath(path), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 @pytest.mark.slow
