@@ -84,29 +84,55 @@ def spread(norms: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
-    n, q = design.shape[0], int(support.size)
-    values = x[support]
+    n, values = design.shape[0], x[support]
     if design.streamed:
         u, error = np.zeros((n, *x.shape[1:])), np.zeros((n, *x.shape[1:]))
         for part, some, more in predicted_rows(design, x, support):
             u[part], error[part] = some, more
         return u, error
-    if Access.COLUMNS in design.access:
-        restricted = design.restrict(support)
-        u = np.asarray(restricted.matvec(values), dtype=np.float64)
-        if isinstance(restricted, (DenseDesign, StackedDesign)) and n * q <= 2**27:
-            sizes = np.abs(restricted.to_array()) @ np.abs(values)
-            return u, sizes * gamma(2 * q + 16) + TINY
-        if isinstance(restricted, SparseDesign):
-            return u, _sparse_error(restricted, np.abs(values))
-        rows = np.sqrt(_row_squares(restricted))
-    else:
+    if matrix_free(design):
         u = np.asarray(design.matvec(x), dtype=np.float64)
         # No entries to read: the assumption about matrix-free products, per observation.
         rows = np.full(n, _coarseness(design) * _norm(design))
-        q = max(design.shape)
-    error = spread(rows, gamma(2 * q + 16) * norm_up(values, axis=0))
-    return u, error
+        return u, spread(rows, gamma(2 * max(design.shape) + 16) * norm_up(values, axis=0))
+    if Access.COLUMNS in design.access:
+        restricted = design.restrict(support)
+        u = np.asarray(restricted.matvec(values), dtype=np.float64)
+    else:
+        u = np.asarray(design.matvec(x), dtype=np.float64)
+    return u, _product_error(_magnitudes(design, np.abs(values), support), support.size)
+
+
+def _product_error(sizes: FloatArray, count: int) -> FloatArray:
+    r"""Return a bound on the errors of :math:`\sum_j a_{ij} x_j`, given computed sums of sizes.
+
+    The same whatever holds the entries, so that a file fits the data however they are held. A sum
+    of ``count`` products in any order is off by at most :math:`\gamma_m \sum_j |a_{ij}| |x_j|`
+    (Higham, section 3.1), and that sum by as much of itself; products may underflow.
+    """
+    return np.asarray(sizes * gamma(2 * count + 16) + (count + 1) * TINY)
+
+
+def _magnitudes(design: Design, sizes: FloatArray, support: IntArray) -> FloatArray:
+    r"""Return :math:`\sum_j |a_{ij}| s_j` over the columns of ``support``, as computed."""
+    if isinstance(design, StackedDesign):
+        out = np.zeros((design.shape[0], *sizes.shape[1:]))
+        for index, block in design.blocks:
+            _, places, columns = np.intersect1d(support, index, return_indices=True)
+            if columns.size:
+                order = np.argsort(columns)
+                out += _magnitudes(block, sizes[places[order]], columns[order])
+        return out
+    if isinstance(design, DistributedDesign):
+        return design.magnitudes(support, sizes)
+    restricted = design.restrict(support) if Access.COLUMNS in design.access else design
+    if isinstance(restricted, SparseDesign):
+        array: Any = restricted.array
+        return np.asarray(abs(array).astype(np.float64) @ sizes)
+    out = np.zeros((design.shape[0], *sizes.shape[1:]))
+    for rows, entries in restricted.row_blocks(_rows(restricted)):
+        out[rows] = np.abs(entries if restricted is not design else entries[:, support]) @ sizes
+    return out
 
 
 def predicted_rows(
@@ -132,22 +158,7 @@ def predicted(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the predictions of some rows with a bound on their errors."""
     part, values = entries[:, support], x[support]
-    error = np.abs(part) @ np.abs(values) * gamma(2 * support.size + 16) + TINY
-    return part @ values, error
-
-
-def _sparse_error(design: SparseDesign, sizes: FloatArray) -> FloatArray:
-    r"""Return a bound on the errors of a sparse product, row by row.
-
-    A row with ``m`` stored entries adds up ``m`` products in any order, so that its error is at
-    most :math:`\gamma_m \sum_j |a_{ij}| |x_j|` (Higham, section 3.1). That sum is computed in the
-    same way: what it is too small by, :math:`\gamma_m` of itself, is within
-    :math:`\gamma_{2m+16}`, and so are products that underflow within the last term.
-    """
-    array: Any = design.array
-    entries = int(np.diff(array.tocsr().indptr).max(initial=0))
-    totals = np.asarray(abs(array).astype(np.float64) @ sizes)
-    return totals * gamma(2 * entries + 16) + (entries + 1) * TINY
+    return part @ values, _product_error(np.abs(part) @ np.abs(values), support.size)
 
 
 def matrix_free(design: Design) -> bool:
@@ -195,20 +206,6 @@ def _coarseness(design: Design) -> float:
     if isinstance(design, StackedDesign):
         return max((_coarseness(block) for _, block in design.blocks), default=1.0)
     return 2.0**29 if isinstance(design, OperatorDesign) and design.single else 1.0
-
-
-def _row_squares(design: Design) -> FloatArray:
-    if isinstance(design, StackedDesign):
-        out = np.zeros(design.shape[0])
-        for _, block in design.blocks:  # (a + b)^2 <= 2 a^2 + 2 b^2 is covered by the factor
-            out += len(design.blocks) * _row_squares(block)
-        return out
-    if isinstance(design, SparseDesign):
-        return np.asarray(_squared(design).sum(axis=1), dtype=np.float64).ravel()
-    out = np.zeros(design.shape[0])
-    for rows, entries in design.row_blocks(_rows(design)):
-        out[rows] = np.einsum("ij,ij->i", entries, entries)
-    return out
 
 
 def _squared(design: SparseDesign) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from sparsemodel.certificates.arithmetic.products import (
     adjoint_error,
     column_norms,
     predictions,
+    spread,
 )
+from sparsemodel.certificates.arithmetic.rounding import U, norm_up
 from sparsemodel.certificates.dual_bounds.unpenalised import free_columns, unbounded_coordinates
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.documents.numbers import number
@@ -99,21 +101,38 @@ class Stationarity:
 def gradient(form: SparseRegression, x: FloatArray) -> FloatArray:
     """Return the gradient of the objective, in float64."""
     out = np.array(form.ridge * x if x.ndim == 1 else form.ridge[:, None] * x)
-    for term, slopes in zip(form.terms, _slopes(form, x), strict=True):
+    for term, (slopes, _) in zip(form.terms, _slopes(form, x), strict=True):
         out += term.design.rmatvec_in_double(slopes)
     return out
 
 
-def _slopes(form: SparseRegression, x: FloatArray) -> list[FloatArray]:
-    """Return the gradient of every term in its predictions."""
+def _slopes(form: SparseRegression, x: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Return the gradient of every term in its predictions, and how far those may be off."""
     support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     out = []
     for term in form.terms:
-        u, _ = predictions(term.design, x, support)
+        u, error = predictions(term.design, x, support)
         if term.offset is not None:
             u = u + term.offset
-        out.append(term.loss.gradient(u, term.target, term.weights))
+            error = error + 2.0 * U * np.abs(u)
+        ends = [
+            term.loss.gradient(at, term.target, term.weights) for at in (u - error, u, u + error)
+        ]
+        out.append((ends[1], np.abs(ends[2] - ends[0])))
     return out
+
+
+class _Gradient(NamedTuple):
+    """A gradient once free coordinates are fitted, to first order, and what is left of theirs."""
+
+    values: FloatArray
+    left: float
+    noise: float
+    """Rounding errors of the product."""
+    reach: float
+    """Rounding errors with those of the predictions."""
+    left_reach: float
+    """What those may do to ``left``."""
 
 
 @final
@@ -128,28 +147,36 @@ class _FreeColumns:
         self._columns = [c / self._sizes for c in columns]
         self._roots = [np.sqrt(term.weights) for term in form.terms]
 
-    def gradient(self, x: FloatArray) -> tuple[FloatArray, float, float]:
-        r"""Return the gradient once these coordinates are fitted, to first order, and what is left.
+    def gradient(self, x: FloatArray) -> _Gradient:
+        r"""Return the gradient with these coordinates fitted.
 
         With slopes :math:`r` in the predictions and weights :math:`c` of the observations,
         :math:`r - C F (F^T C F)^+ F^T r` is orthogonal to the columns :math:`F`, so that offsets
         drop out. What is left of :math:`F^T r` itself is relative to
-        :math:`\|F_j\| \|r\|`. The last number bounds the rounding errors of the gradient.
+        :math:`\|F_j\| \|r\|`.
         """
-        form, slopes = self._form, _slopes(self._form, x)
+        form, found = self._form, _slopes(self._form, x)
+        slopes, errors = [r for r, _ in found], [error for _, error in found]
         ridge = form.ridge if x.ndim == 1 else form.ridge[:, None]
-        left = 0.0
+        left, left_reach = 0.0, 0.0
         if self.index.size:
             total = sum(c.T @ r for c, r in zip(self._columns, slopes, strict=True))
             size = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
             left = float(np.abs(total).max(initial=0.0)) / size if size > 0.0 else 0.0
+            off = math.sqrt(sum(float(np.vdot(e, e)) for e in errors))
+            left_reach = off / size if size > 0.0 else 0.0
             slopes = self._orthogonal(slopes)
         out, noise = np.array(ridge * x), np.zeros(x.shape)
-        for term, r in zip(form.terms, slopes, strict=True):
+        more = noise.copy()
+        for term, r, error in zip(form.terms, slopes, errors, strict=True):
+            norms = column_norms(term.design)
             out += term.design.rmatvec_in_double(r)
-            noise += adjoint_error(column_norms(term.design), term.design.sums, r)
-        out[self.index] = noise[self.index] = 0.0
-        return out, left, float(noise.max(initial=0.0))
+            noise += adjoint_error(norms, term.design.sums, r)
+            more += spread(norms, norm_up(error, axis=0))
+        more += noise
+        out[self.index] = noise[self.index] = more[self.index] = 0.0
+        most = float(noise.max(initial=0.0)), float(more.max(initial=0.0))
+        return _Gradient(out, left, *most, left_reach)
 
     def _orthogonal(self, slopes: list[FloatArray]) -> list[FloatArray]:
         def shaped(c: FloatArray, r: FloatArray) -> FloatArray:
@@ -202,7 +229,8 @@ def first_order(
     else:
         reference[sparsity.free] = x[sparsity.free]
     fitted = _FreeColumns(form, loose)
-    (g, left, noise), scale = fitted.gradient(x), fitted.gradient(reference)
+    here, scale = fitted.gradient(x), fitted.gradient(reference)
+    g = here.values
     scales = [scale] if form.traits.quadratic else [scale, fitted.gradient(np.zeros(form.shape))]
     active = np.zeros(sparsity.units, dtype=bool)
     active[sparsity.active_units(x)] = True
@@ -210,15 +238,15 @@ def first_order(
     inside[sparsity.coordinates(np.flatnonzero(active))] = True
     moving = _projected(form, x, g)
     # Slopes of counts leave every scale where others level off: the smaller of both references.
-    slopes_at = [float(np.sqrt(coordinate_scores(at).max(initial=0.0))) for at, _, _ in scales]
+    slopes_at = [float(np.sqrt(coordinate_scores(at).max(initial=0.0))) for at, *_ in scales]
     size = min((s for s, at in zip(slopes_at, scales, strict=True) if s > at[2]), default=0.0)
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scale[0]).max(initial=0.0)))
-    on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - noise)
+    on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - here.noise)
     # A reference that leaves the range of doubles, or has no slope itself, excuses nothing.
     known = 0.0 < size < math.inf
-    residual = max(on / size if known else math.inf if on > 0.0 else 0.0, left)
+    residual = max(on / size if known else math.inf if on > 0.0 else 0.0, here.left)
     size = size if known else 0.0
     slopes = np.sqrt(sparsity.unit_scores(coordinate_scores(g)))
     sizes = np.sqrt(sparsity.unit_scores(coordinate_scores(x)))
@@ -229,7 +257,8 @@ def first_order(
         smallest = np.inf  # unused units would not be used: the constraint is not active
     facts = Stationarity(True, residual, smallest, largest, _threshold(form, extraction))
     near = 1e-3 * TOLERANCE
-    return facts, (near + (2.0 * noise / size if known else 0.0), near * size + 2.0 * noise)
+    off = 2.0 * max(here.reach / size if known else 0.0, here.left_reach)
+    return facts, (near + off, near * size + 2.0 * here.reach)
 
 
 def _projected(form: SparseRegression, x: FloatArray, g: FloatArray) -> FloatArray:

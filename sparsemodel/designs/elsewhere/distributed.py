@@ -125,6 +125,10 @@ class DistributedDesign(Design):
             parts = self._gather(_product, x)
         return np.concatenate(parts, axis=0)
 
+    def magnitudes(self, support: IntArray, sizes: FloatArray) -> FloatArray:
+        """Return ``|A[:, support]| @ sizes``, multiplied in float64 where the entries are."""
+        return np.concatenate(self._gather(_magnitudes, support, sizes), axis=0)
+
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return self._sum(DenseDesign.rmatvec, r)
 
@@ -250,6 +254,11 @@ def _product(blocks: list[Any], x: FloatArray) -> FloatArray:
 
 def _sparse_product(blocks: list[Any], used: IntArray, values: FloatArray) -> FloatArray:
     parts = [DenseDesign(block).restrict(used).matvec(values) for block in blocks]
+    return np.concatenate(parts, axis=0)
+
+
+def _magnitudes(blocks: list[Any], used: IntArray, sizes: FloatArray) -> FloatArray:
+    parts = [np.abs(DenseDesign(block).restrict(used).to_array()) @ sizes for block in blocks]
     return np.concatenate(parts, axis=0)
 
 

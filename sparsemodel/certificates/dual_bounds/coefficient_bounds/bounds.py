@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import matrix_free
-from sparsemodel.certificates.arithmetic.rounding import TINY, U
+from sparsemodel.certificates.arithmetic.rounding import CAUTION, TINY, U
 from sparsemodel.certificates.dual_bounds.bound import infimum_bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
@@ -101,6 +101,7 @@ def from_data(
         return e
     if not e.counted.size:
         return "no counted column is seen beside the coordinates that are always in"
+    e = replace(e, unit=CAUTION * e.unit)  # a check rounds otherwise, and allows for once as much
     level = _level(form, at_point)
     declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
     known = _ceiling(form, e, level) * (1.0 + _SLACK)
@@ -158,7 +159,7 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return f"no feasible point with an objective of {bounds.level!r} is known"
     if bounds.neighbours.size and not signs_only(form):
         return "neighbours are eliminated although bounds may hold them"
-    e = eliminated(form)
+    e = eliminated(form, thorough=True)
     if isinstance(e, str):
         return e
     position = np.full(size, -1, dtype=np.int64)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
+from sparsemodel.designs import DenseDesign, SparseDesign, StackedDesign
 from sparsemodel.interfaces import (
     Design,
     FloatArray,
@@ -23,19 +23,25 @@ from sparsemodel.losses.residuals.quadratic import SquaredLoss
 _LARGEST = 2**26
 """Entries up to which a shifted copy is made (512 MB)."""
 
+_ROWS = 2**12
+"""Rows that are copied at a time."""
 
-def centred(form: SparseRegression) -> SparseRegression:
+
+def centred(form: SparseRegression, *, thorough: bool = False) -> SparseRegression:
     """Return ``form`` with counted columns and targets shifted, where an intercept allows it.
 
     Restricted minimisers have the same counted coefficients. Every entry of the new data is within
-    two units in the last place of an exact shift. Sparse data stay as they are.
+    two units in the last place of an exact shift. Data that are mostly zeros stay as they are in
+    sparse storage, unless ``thorough``: a check must not lose digits that the writer kept.
     """
     intercept = _intercept(form)
     entries = sum(t.design.shape[0] * t.design.shape[1] for t in form.terms)
-    if intercept is None or entries > _LARGEST or not all(_stored(t.design) for t in form.terms):
+    if intercept is None or entries > _LARGEST:
+        return form
+    if not all(_alone(t.design, thorough) for t in form.terms):
         return form
     index, marks = intercept
-    arrays = [t.design.to_array() for t in form.terms]
+    arrays = [_entries(t.design) for t in form.terms]
     means = np.zeros(form.sparsity.size)
     weight, middle = 0.0, 0.0
     for term, array, on in zip(form.terms, arrays, marks, strict=True):
@@ -90,12 +96,23 @@ def _intercept(form: SparseRegression) -> tuple[int, list[FloatArray]] | None:
     return None
 
 
-def _stored(design: Design) -> bool:
+def _alone(design: Design, thorough: bool) -> bool:
+    """Return whether entries are worth a dense copy, and none is a sum of several blocks'."""
     if isinstance(design, StackedDesign):
         index = np.concatenate([index for index, _ in design.blocks])
-        alone = np.unique(index).size == index.size  # sums of blocks would round
-        return alone and all(_stored(block) for _, block in design.blocks)
-    return isinstance(design, (DenseDesign, OnesDesign))
+        apart = np.unique(index).size == index.size  # sums of blocks would round
+        return apart and all(_alone(block, thorough) for _, block in design.blocks)
+    sparse = isinstance(design, SparseDesign)
+    return thorough or not sparse or 2 * design.entries > design.shape[0] * design.shape[1]
+
+
+def _entries(design: Design) -> FloatArray:
+    if isinstance(design, DenseDesign):
+        return design.to_array()
+    out = np.empty(design.shape)
+    for rows, entries in design.row_blocks(_ROWS):
+        out[rows] = entries
+    return out
 
 
 __all__ = ["centred"]

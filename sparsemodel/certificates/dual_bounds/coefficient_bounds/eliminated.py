@@ -52,13 +52,16 @@ class Eliminated:
     """What a scaled coefficient is multiplied with for an original one; powers of two."""
 
 
-def eliminated(form: SparseRegression, quadratic: Quadratic | None = None) -> Eliminated | str:
+def eliminated(
+    form: SparseRegression, quadratic: Quadratic | None = None, *, thorough: bool = False
+) -> Eliminated | str:
     """Return the quadratic of ``form`` in its counted coordinates, or why there is none.
 
     ``form`` has squared losses and linear terms, and free coordinates without bounds.
-    O(n p^2) for the Gram matrix, where ``quadratic`` is not known or columns are shifted.
+    O(n p^2) for the Gram matrix, where ``quadratic`` is not known or columns are shifted; those of
+    sparse data also when ``thorough``.
     """
-    shifted = centred(form)
+    shifted = centred(form, thorough=thorough)
     q = Quadratic.of(shifted) if quadratic is None or shifted is not form else quadratic
     # Two roundings more for entries that were shifted.
     q = replace(q, unit=q.unit + 8.0 * U)

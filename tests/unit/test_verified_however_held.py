@@ -1,0 +1,87 @@
+"""A certificate verifies on the same data however they are held, and satisfies the checker."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.checker.__main__ import main
+
+HELD = ("dense", "sparse", "mapped", "dask")
+OFFSETS = (0.0, 3.0, 1e3, 1e6, 1e8)
+
+
+def held(a: np.ndarray, how: str, folder):
+    if how == "sparse":
+        return sp.csr_array(a)
+    if how == "mapped":
+        np.save(folder / "a.npy", a)
+        return np.load(folder / "a.npy", mmap_mode="r")
+    if how == "dask":
+        chunks = (a.shape[0] // 3, a.shape[1])
+        return pytest.importorskip("dask.array").from_array(a, chunks=chunks)
+    return a
+
+
+def drawn(seed: int):
+    """Return data with columns far from zero or of other sizes, and a declaration of a problem."""
+    rng = np.random.default_rng(seed)
+    n, p, k = int(rng.integers(15, 25)), int(rng.integers(6, 11)), int(rng.integers(1, 4))
+    a = rng.standard_normal((n, p))
+    a[:, 1:] += rng.choice([0.0, 0.5]) * a[:, :-1]
+    b = a[:, 0] - a[:, p // 2] + rng.choice([0.1, 1.0]) * rng.standard_normal(n)
+    a += OFFSETS[seed % 5] * rng.uniform(0.5, 1.5, p)
+    if seed % 4 == 3:
+        a *= 10.0 ** rng.integers(-8, 9, p)
+    if seed % 6 == 5:
+        a[np.abs(a) < 0.7] = 0.0
+    if seed % 3 == 2:
+        a = a.astype(np.float32)
+    ridge, weights = float(rng.choice([0.0, 0.0, 1e-3])), rng.random(n)
+
+    def problem(entries) -> sm.Problem:
+        w = sm.Variable(p)
+        u = entries @ w + sm.Variable() if seed % 2 else entries @ w
+        loss = {
+            0: lambda: sm.squared_loss(u, b),
+            1: lambda: sm.squared_loss(u, b, weights=weights),
+            2: lambda: sm.huber_loss(u, b, delta=1.0),
+        }[seed % 3 if seed % 5 == 4 else 0]()
+        counted = w[2:] if seed % 7 == 6 else w
+        return sm.Problem(sm.minimize(loss + sm.ridge(w, ridge)), sm.card(counted) <= k)
+
+    return problem, a, b
+
+
+def complaints(seed: int, folder) -> list[str]:
+    """Return who refuses the certificate of a problem, and why."""
+    problem, a, b = drawn(seed)
+    made = problem(held(a, HELD[seed % 4], folder))
+    made.solve()
+    path = made.certify().save(folder / "certificate.json")
+    out = []
+    for how in HELD:
+        try:
+            verify(path, problem(held(a, how, folder)).form)
+        except sm.SparseModelError as error:
+            out.append(f"{seed}, {how}: {error}")
+    np.savez(folder / "data.npz", A=a, b=b)
+    if main([str(path), str(folder / "data.npz")]) != 0:
+        out.append(f"{seed}: the checker refuses it")
+    return out
+
+
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_a_certificate_holds_on_the_same_data(seed: int, tmp_path) -> None:
+    assert complaints(seed, tmp_path) == []
+
+
+@pytest.mark.slow
+def test_hundreds_of_certificates_hold_on_the_same_data(tmp_path) -> None:
+    found = [complaints(seed, tmp_path) for seed in range(100, 400)]
+    assert list(itertools.chain(*found)) == []
