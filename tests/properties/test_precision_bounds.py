@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemodel.certificates.precision_matrices.ascent import rescaled
@@ -50,6 +50,7 @@ def best_point(form: SparsePrecision) -> tuple[float, np.ndarray]:
 
 
 @given(st.integers(0, 10_000), st.integers(3, 4), st.integers(1, 3), st.booleans())
+@settings(max_examples=20)
 def test_bound_is_below_the_best_support(seed: int, p: int, k: int, masked: bool) -> None:
     options: dict[str, object] = {}
     if masked:
@@ -113,6 +114,7 @@ def test_infeasible_points_are_refused() -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 0.5), st.integers(0, 2))
+@settings(max_examples=20)
 def test_whatever_a_file_holds_as_witness_proves_no_more_than_the_truth(
     seed: int, size: float, enclosures: int
 ) -> None:

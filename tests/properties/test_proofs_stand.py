@@ -95,7 +95,7 @@ def least(form):
     return best
 
 
-@pytest.mark.parametrize("seed", range(32))
+@pytest.mark.parametrize("seed", range(22))  # each loss twice
 def test_bounds_hold_and_certificates_verify(seed, tmp_path):
     declared = problem(seed)
     with np.errstate(all="ignore"):

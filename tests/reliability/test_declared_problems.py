@@ -14,7 +14,7 @@ from sparsemodel.testing.stress.courts.court import Court
 
 pytestmark = pytest.mark.unrefereed("the court asks the referee itself")
 
-EVERY_DAY = {"time limits": 1, "parameters": 3}
+EVERY_DAY = {"time limits": 1, "offsets": 2, "parameters": 3, "portfolios": 2}
 """Problems of a kind; four of the others."""
 
 

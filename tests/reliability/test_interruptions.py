@@ -16,7 +16,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import Certificate
 
 
-def problem_of(rng: np.random.Generator, p: int = 60, k: int = 6) -> sm.Problem:
+def problem_of(rng: np.random.Generator, p: int = 30, k: int = 6) -> sm.Problem:
     A = rng.standard_normal((80, p))
     w = sm.Variable(p, name="w")
     loss = sm.logistic_loss(A @ w, A[:, 0] + rng.standard_normal(80) > 0.0)
@@ -66,11 +66,15 @@ def test_no_time_at_all_gives_a_feasible_point(rng: np.random.Generator):
     assert solution.status == "stopped early"
 
 
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    return problem_of(np.random.default_rng(20240229)).certify()
+
+
 @pytest.mark.parametrize("ending", ["json", "html", "md", "txt"])
 def test_a_full_disk_leaves_the_old_file_and_no_rubbish(
-    ending, rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ending, certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    certificate = problem_of(rng).certify()
     target = tmp_path / f"report.{ending}"
     certificate.save(target)
     before = target.read_bytes()

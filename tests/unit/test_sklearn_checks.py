@@ -29,11 +29,11 @@ from sparsemodel.sklearn import (
 ONE_K = [
     SparseLinearRegression(),
     SparseLogisticRegression(),
-    SparsePoissonRegression(),
     SparsePrecision(),
-    SparseSVC(),
 ]
 MORE = [
+    SparsePoissonRegression,
+    SparseSVC,
     SparseGammaRegression,
     SparseGammaRegressionCV,
     SparseHuberRegression,

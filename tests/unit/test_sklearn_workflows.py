@@ -110,10 +110,10 @@ def test_the_certificate_is_about_the_model(estimator: Any, kind: str) -> None:
 def test_in_grid_search_and_cross_validation(estimator: Any, kind: str) -> None:
     pipeline = make_pipeline(StandardScaler(), clone(estimator))
     name = pipeline.steps[-1][0]
-    search = GridSearchCV(pipeline, {f"{name}__k": [1, 2], f"{name}__ridge": [0.01, 0.1]}, cv=3)
+    search = GridSearchCV(pipeline, {f"{name}__k": [1, 2], f"{name}__ridge": [0.01, 0.1]}, cv=2)
     search.fit(X, TARGETS[kind])
     assert search.best_params_[f"{name}__k"] == 2
-    assert np.all(np.isfinite(cross_val_score(pipeline, X, TARGETS[kind], cv=3)))
+    assert np.all(np.isfinite(cross_val_score(pipeline, X, TARGETS[kind], cv=2)))
 
 
 @pytest.mark.parametrize(("estimator", "kind"), WITH_K)
