@@ -13,13 +13,20 @@ from typing import Any
 import numpy as np
 
 from sparsemodel._version import __version__
+from sparsemodel.certificates.arithmetic.multipliers import (
+    MILD,
+    multipliers_at,
+    no_multipliers,
+    priced,
+)
 from sparsemodel.certificates.arithmetic.tall import Survey, survey
+from sparsemodel.certificates.dual_bounds.bound import infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
-from sparsemodel.certificates.dual_bounds.root import evaluated, root_bound
+from sparsemodel.certificates.dual_bounds.root import Root, evaluated, root_bound
 from sparsemodel.certificates.statements.certificate import Certificate, Progress
-from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
+from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap_of
 from sparsemodel.certificates.statements.derived import derive
-from sparsemodel.certificates.statements.objective_interval import Primal
+from sparsemodel.certificates.statements.objective_interval import Primal, constant_part
 from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
 from sparsemodel.numerics.budget import ending_by
@@ -85,16 +92,26 @@ def certify(
     with ending_by(deadline):
         seen = survey(form, x)
     check_value(seen.at_point)
-    root = root_bound(
-        seen.below,
-        x,
-        seen.at_point,
-        duals=() if seen.condensed else duals,
-        deadline=deadline,
-        relax=relax,
-        began=began,
-        target=target,
-    )
+
+    def root_of(seen: Survey) -> Root:
+        return root_bound(
+            seen.below,
+            x,
+            seen.at_point,
+            duals=duals if seen.below is form else (),
+            deadline=deadline,
+            relax=relax,
+            began=began,
+            target=target,
+        )
+
+    seen = with_multipliers(seen, x)
+    root = root_of(seen)
+    if not _suffices(seen, root, target):
+        plain = no_multipliers(seen)
+        other = root_of(plain)
+        if other.best.bound.value >= root.best.bound.value:
+            seen, root = plain, other
     best = carried(seen, root.best)
     if root.interrupted:
         best = replace(best, source=f"{best.source} (interrupted before the search ended)")
@@ -108,6 +125,33 @@ def certify(
         target=target,
         seconds=time.perf_counter() - began,
     )
+
+
+def _suffices(seen: Survey, root: Root, target: float) -> bool:
+    """Return whether a bound with multipliers is likely to be the better one.
+
+    Of inequalities they are those of one support, and others may do better without.
+    """
+    if seen.multipliers is None or root.interrupted:
+        return True
+    bound, upper = root.best.bound.value, seen.at_point.upper
+    equations = np.count_nonzero(seen.multipliers.slopes) == np.count_nonzero(
+        seen.multipliers.stiffness
+    )
+    better = bound > infimum_bound(seen.form).value
+    return better and (
+        equations or relative_gap_of(upper, bound, constant_part(seen.form)) <= target
+    )
+
+
+def with_multipliers(seen: Survey, x: FloatArray, stiffness: float = MILD) -> Survey:
+    """Return a survey with the linear constraints in the objective that bounds are sought for.
+
+    Not where bounds rest on sums of products, nor for a point that is not feasible.
+    """
+    if seen.condensed or seen.at_point.violations:
+        return seen
+    return priced(seen, multipliers_at(seen.form, x, stiffness))
 
 
 def check_value(at_point: Primal) -> None:
@@ -181,7 +225,7 @@ def assemble(
         support=tuple(int(j) for j in at_point.support),
         names={int(j): label(int(j)) for j in shown},
         problem=describe(form, seen.fingerprints),
-        witness=best.witness,
+        witness=replace(best.witness, multipliers=seen.multipliers),
         backend=backend,
         progress=thinned(progress),
         seconds=seconds,
@@ -229,4 +273,5 @@ __all__ = [
     "checked_point",
     "solver_progress",
     "versions",
+    "with_multipliers",
 ]

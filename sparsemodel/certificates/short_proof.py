@@ -14,7 +14,6 @@ from sparsemodel.certificates.statements.objective_interval import (
     constant_part,
     feasible_upper,
     null_value,
-    primal,
 )
 from sparsemodel.interfaces import FloatArray, MissingDependencyError, SparseRegression
 from sparsemodel.numerics.budget import budget
@@ -97,7 +96,7 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
     search.begin([Node(root, undecided, form.sparsity.budget, x)])
     search.run()
     bound = min(search.bound, incumbent.upper)
-    if not math.isfinite(bound) or contradicts(primal(form, incumbent.x), search.bound):
+    if not math.isfinite(bound) or contradicts(incumbent.upper, search.bound):
         return None
     share = relative_gap_of(incumbent.upper, bound, constant)
     return Short(incumbent.x, incumbent.upper, bound, share <= OPTIMAL_GAP)

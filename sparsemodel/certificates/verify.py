@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.multipliers import priced
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.dual_bounds.bound import Bound
@@ -149,6 +150,7 @@ def _derived(
     form = seen.form
     _same_problem(c, form, seen.fingerprints)
     lines.append(("problem", "the same data, loss, ridge and constraints"))
+    seen = priced(seen, c.witness.multipliers)
     searched, at_point, below = c.proof is not None, seen.at_point, seen.below
     inner = within(below, c.witness.bounds, at_point)
     if c.witness.bounds is not None:

@@ -59,6 +59,15 @@ def violations(problem: Problem, x: Any) -> list[str]:
     for among, most in problem.limits:
         if np.isin(chosen, among).sum() > most:
             out.append(f"more than {most} of a set of units are nonzero")
+    if problem.rows is not None:
+        matrix, least, most = problem.rows
+        value, reach = matrix @ x, np.abs(matrix) @ np.abs(x)
+        over = np.maximum(np.maximum(value - most, least - value), 0.0)
+        ends_size = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (least, most)]
+        size = 1.0 + np.abs(value) + np.maximum(*ends_size)
+        rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
+        if np.any(over - rounding > FEASIBLE * size):
+            out.append("a linear constraint does not hold")
     for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
         slack = FEASIBLE * (1.0 + np.where(np.isfinite(ends), np.abs(ends), 0.0))
         if np.any(side * (x - ends) < -slack):

@@ -3,20 +3,21 @@ r"""The problem that a certificate is about, put together from its file and the 
 .. math:: P(x) = \sum_t \sum_i c_i \ell_t\bigl((A_t x + o_t)_i; y_i\bigr)
           + \tfrac12 \sum_j \lambda_j x_j^2 + \gamma\,\#\text{units} + \text{constant},
 
-at most ``k`` counted units of ``x`` nonzero, ``lower <= x <= upper``. A unit is a coordinate (a row
-of ``x`` when it has several columns) or a group of them; the others are always in.
+at most ``k`` counted units of ``x`` nonzero, ``lower <= x <= upper``, ``l <= C x <= u``. A unit is
+a coordinate (a row of ``x`` when it has several columns) or a group of them; the others are always
+in.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import Number, number
+from sparsemodel.checker.arithmetic import UNIT, Number, number
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
 from sparsemodel.checker.losses import FORMULAS, Family, loss_of
 
@@ -58,6 +59,8 @@ class Problem:
     """Sets of units with the number of them that may be nonzero, beside ``budget``."""
     columns: dict[int, str] = field(default_factory=dict)
     """What the reader's files call the columns, where they do."""
+    rows: tuple[Any, Any, Any] | None = None
+    """``C``, ``l`` and ``u`` of linear constraints, as floats."""
 
     @property
     def units(self) -> int:
@@ -67,7 +70,8 @@ class Problem:
     @property
     def bounded(self) -> bool:
         """Return whether any coordinate has a bound."""
-        return bool(np.any(np.isfinite(self.lower)) or np.any(np.isfinite(self.upper)))
+        ends = np.concatenate([self.lower, self.upper])
+        return self.rows is not None or bool(np.any(np.isfinite(ends)))
 
     def per_unit(self, values: Any) -> Any:
         """Return upper bounds on the sums of coordinates' upper bounds over each unit."""
@@ -93,11 +97,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     shape = tuple(int(s) for s in facts["shape"])
     p, words = shape[0], list[str]()
     columns: dict[int, str] = {}
-    if facts["region"] != "none":
-        raise NotChecked(
-            f"the constraints '{facts['region'].split(' ')[0]}' beside bounds: their "
-            "numbers are not in the file"
-        )
+    rows = _rows(held, facts["region"], p)
     terms = []
     for one, more in zip(facts["terms"], held["terms"], strict=True):
         term, said = _term(one, more, shape, data, exact, columns)
@@ -120,6 +120,9 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     if not (0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf):
         raise Refuted("one of 'problem.k', 'forced', 'price', 'constant' makes no sense.")
     words += _said(ridge, free, unit, low, high, k, forced, price, constant, groups is not None)
+    if rows is not None:
+        words.append(f"{rows[1].size} linear constraints with coefficients {_values(rows[0])},")
+        words.append(f"  at least {_values(rows[1])}, at most {_values(rows[2])}")
     words += [f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits]
     squares = all(t.loss.name in ("squared_loss", "linear_term") for t in terms)
     return Problem(
@@ -138,7 +141,67 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         words,
         limits,
         columns,
+        rows,
     )
+
+
+def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | None:
+    """Return the linear constraints."""
+    if region == "none":
+        return None
+    rows = held.get("rows")
+    if rows is None or " norm" in region or " 1-norm" in region:
+        raise NotChecked("constraints beside bounds whose numbers are not in the file")
+    matrix, low, high = (array(rows[name]) for name in ("matrix", "lower", "upper"))
+    fits = matrix.shape == (low.size, p) and low.shape == high.shape == (low.size,)
+    if not fits or not np.all(np.isfinite(matrix)) or not np.all(low <= high):
+        raise Refuted("the linear constraints do not fit the problem.")
+    return matrix, low, high
+
+
+def without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
+    r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
+    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from.
+
+    What the rows imply for coordinates without a bound becomes one, rounded outwards.
+    """
+    if problem.rows is None or len(problem.shape) > 1:
+        raise Refuted("multipliers without linear constraints.")
+    matrix, low, high = problem.rows
+    y, stiff = array(held["slopes"]), array(held["stiffness"])
+    ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
+    fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
+    if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
+        raise Refuted("the multipliers do not fit the linear constraints.")
+    numbers, terms = problem.number(matrix), list(problem.terms)
+    for name, aim, c, o in (
+        ("linear_term", y, zero + 1.0, -ends),
+        ("squared_loss", low, stiff, zero),
+    ):
+        if np.any(y if name == "linear_term" else stiff):
+            loss = loss_of(name, {}, aim := np.where(c > 0.0, aim, 0.0))
+            if isinstance(loss, str):
+                raise Refuted(loss + ".")
+            c_number, o_number = problem.number(c), problem.number(o)
+            terms.append(Term(matrix, numbers, loss, aim, c_number, o_number))
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
+        on = np.flatnonzero(row)
+        c = row[on]
+        least = np.where(c > 0.0, c * lower[on], c * upper[on])
+        if not np.isfinite(end) or np.isinf(least).sum() > 1:
+            continue
+        known = np.where(np.isinf(least), 0.0, least)
+        rest = known.sum() - known  # of the others; where one of them has no end, this is for it
+        rest = np.where(np.any(np.isinf(least)) & ~np.isinf(least), -np.inf, rest)
+        slack = 16.0 * UNIT * (on.size + 8) * (abs(end) + np.abs(known).sum())
+        reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
+        for j, size, positive in zip(on, reach, c > 0.0, strict=True):
+            if problem.unit[j] >= 0 and positive:
+                upper[j] = size if upper[j] == np.inf else upper[j]
+            elif problem.unit[j] >= 0:
+                lower[j] = -size if lower[j] == -np.inf else lower[j]
+    return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
 
 
 def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
@@ -337,4 +400,4 @@ def _indices(at: Any) -> str:
     return shown + (", ..." if at.size > 12 else "")
 
 
-__all__ = ["Problem", "Term", "build"]
+__all__ = ["Problem", "Term", "build", "without_rows"]

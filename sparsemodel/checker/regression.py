@@ -22,7 +22,7 @@ from sparsemodel.checker.claims import (
     violations,
 )
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, index, real
-from sparsemodel.checker.problem import Problem, build
+from sparsemodel.checker.problem import Problem, build, without_rows
 from sparsemodel.checker.quadratic import check_coefficients, has_curvature, hessian
 from sparsemodel.checker.tree import RegressionTree, fitting
 
@@ -105,6 +105,9 @@ def _bound(
 ) -> tuple[Any, Any]:
     """Return the best bound that the numbers of the file prove, and the curvature taken out."""
     witness, proof = body["witness"], body["proof"]
+    if witness.get("multipliers") is not None:
+        problem = without_rows(problem, witness["multipliers"])
+        report.line("multipliers of the constraints", "fit", "fit")
     held = witness["bounds"]
     if held is not None:
         problem = _within(problem, held, upper, feasible)

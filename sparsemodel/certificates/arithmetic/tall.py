@@ -20,7 +20,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predicted
 from sparsemodel.certificates.arithmetic.rounding import U, gamma
-from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.certificate import Multipliers, Witness
 from sparsemodel.certificates.statements.fingerprint import Digest, array_hash
 from sparsemodel.certificates.statements.objective_interval import Primal, TermValue, primal
 from sparsemodel.compiler.reductions.compress import LARGEST, TALL, small_design
@@ -69,11 +69,40 @@ class Survey:
     """Of the blocks of every term, where they came with the reading."""
     spare: float = 0.0
     """What bounds on ``below`` are stated lower by, so that a check of the rows proves them too."""
+    multipliers: Multipliers | None = None
+    """With which ``below`` has the linear constraints in its objective."""
 
     @property
     def condensed(self) -> bool:
         """Return whether bounds rest on sums of products in the place of rows."""
-        return self.below is not self.form
+        return self.beside is not self.form
+
+    @property
+    def points(self) -> SparseRegression:
+        """Return the problem with all constraints: what points are sought for."""
+        return self.below if self.multipliers is None else self.form
+
+    @property
+    def terms(self) -> SparseRegression:
+        """Return the problem whose terms the dual points of a witness belong to."""
+        return self.form if self.multipliers is None else self.below
+
+    @property
+    def highest(self) -> float:
+        """Return the highest bound that is stated: one above the point's objective says no more.
+
+        A point that breaks linear constraints by rounding may lie below the bound by as much.
+        """
+        at = self.at_point
+        return at.upper if self.multipliers is None else at.value - 2.0 * at.allowance
+
+    def ceiling(self, x: FloatArray) -> float:
+        """Return what no bound can exceed: the objective at ``x``, also with what is priced.
+
+        The two differ by what ``x`` breaks linear constraints by.
+        """
+        upper = self.at_point.upper
+        return upper if self.multipliers is None else max(upper, primal(self.below, x).upper)
 
     def at(self, x: FloatArray) -> Survey:
         """Return the same at another point."""

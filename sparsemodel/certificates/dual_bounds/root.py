@@ -163,17 +163,26 @@ class Reserve:
 def known_candidates(
     certificates: Sequence[object], form: SparseRegression
 ) -> tuple[Candidate, ...]:
-    """Return what certificates hold to bound ``form`` with; their numbers are not believed."""
+    """Return what certificates hold to bound ``form`` with; their numbers are not believed.
+
+    Nothing of a certificate with multipliers, whose dual points belong to another problem.
+    """
     return tuple(
         Candidate(c.witness, infimum_bound(form), c.bound_source)
         for c in certificates
-        if isinstance(c, Certificate) and c.witness.duals and c.x.shape == form.shape
+        if isinstance(c, Certificate)
+        and c.witness.duals
+        and c.witness.multipliers is None
+        and c.x.shape == form.shape
     )
 
 
-def contradicts(at_point: Primal, proved: float) -> bool:
-    """Return whether a bound on all parts of a search lies above a point in one of them."""
-    return bool(not at_point.violations and np.isfinite(proved) and proved > at_point.upper)
+def contradicts(upper: float, proved: float) -> bool:
+    """Return whether a bound on all parts of a search lies above a feasible point in one of them.
+
+    ``upper`` is the objective at the point, rounded up.
+    """
+    return bool(np.isfinite(proved) and proved > upper)
 
 
 __all__ = ["Reserve", "Root", "contradicts", "evaluated", "known_candidates", "root_bound"]

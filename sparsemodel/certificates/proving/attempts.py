@@ -75,6 +75,8 @@ class Task:
     form: SparseRegression
     inner: SparseRegression
     """The problem within its coefficient bounds."""
+    points: SparseRegression
+    """The problem that points are sought for: with linear constraints that ``form`` has priced."""
     x: FloatArray
     gap: float
     tree: Any
@@ -94,15 +96,15 @@ class Task:
         It begins with everything, or with the parts that an earlier one left.
         """
         known = self._known()  # before anything else reads what a file holds
-        form, inner = self.form, self.inner
+        form, inner, points = self.form, self.inner, self.points
         root: NodeBounder
         if quick:
-            root = gram.GramPart.root(inner, form, self.quadratic)
+            root = gram.GramPart.root(inner, points, self.quadratic)
         else:
-            root = dual.DualPart.root(inner, form)
+            root = dual.DualPart.root(inner, points)
 
-        incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(form, x))
-        exact, constant = exact_fit(form, self.x, incumbent.upper), constant_part(form)
+        incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(points, x))
+        exact, constant = exact_fit(points, self.x, incumbent.upper), constant_part(points)
 
         def allowed(upper: float) -> float:
             # Nothing is to be closed below the rounding of the products, nor of an exact fit.
@@ -231,7 +233,7 @@ def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
         deadline += compiled
     bounds = from_data(
         form,
-        primal(form, x),
+        primal(task.points, x),
         work=WORK,
         deadline=None if deadline is None else now + _TIME * (deadline - now),
         quadratic=quadratic,

@@ -94,11 +94,12 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
+    from sparsemodel.certificates.arithmetic.multipliers import priced
     from sparsemodel.certificates.arithmetic.tall import survey
     from sparsemodel.certificates.certify import assemble
     from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 
-    seen = survey(form, certificate.x)
+    seen = priced(survey(form, certificate.x), proof.witness.multipliers)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
     if box is not None and seen.at_point.upper > box.level:
         return certificate  # the bounds rest on the better point, which is in no file

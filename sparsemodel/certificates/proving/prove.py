@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.multipliers import STIFF, priced
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
     assemble,
@@ -18,6 +19,7 @@ from sparsemodel.certificates.certify import (
     check_value,
     checked_point,
     solver_progress,
+    with_multipliers,
 )
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
@@ -127,6 +129,8 @@ def prove(
     began = time.perf_counter()
     tree, deadline = None, None if time_limit is None else began + time_limit
     x, seen = _start(form, x, gap, deadline)
+    held = None if resume is None else resume.witness.multipliers
+    seen = with_multipliers(seen, x, STIFF) if resume is None else priced(seen, held)
     declared, form = form, seen.below
     inner = form
     if resume is not None:
@@ -161,6 +165,7 @@ def prove(
     task = Task(
         form,
         inner,
+        seen.points,
         x,
         gap,
         tree,
@@ -172,7 +177,7 @@ def prove(
     )
     found = attempted(task, quick)
     return _Conclusion(*found, began, resume, seen, x).certificate(
-        reserve, () if seen.condensed else duals, names, backend, history
+        reserve, duals if seen.below is declared else (), names, backend, history
     )
 
 
@@ -220,7 +225,7 @@ class _Conclusion:
         final = seen.at_point
         record = search.recorder.to_dict()
         proved = self._proved(record)
-        if contradicts(final, proved):
+        if not final.violations and contradicts(seen.ceiling(x), proved):
             raise contradiction(form, proved, final.upper, SEARCHED)
         witness = seen.portable(self._root_witness())
         at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf
@@ -248,7 +253,7 @@ class _Conclusion:
             if at_root > value:
                 value, source = at_root, f"{best.source} ({source})"
         # No part can be better than the point itself, however far beyond it the closed ones are.
-        value = min(value, final.upper)
+        value = min(value, seen.highest)
         bound = Bound(value, 0.0, SEARCHED, "" if math.isfinite(value) else NOTHING)
         bound = named(bound, witness.bounds)
         certificate = assemble(

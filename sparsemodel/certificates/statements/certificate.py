@@ -34,8 +34,21 @@ WRITERS_OWN = (
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Multipliers:
+    """What moves linear constraints into the objective, where they need not hold any more."""
+
+    slopes: FloatArray
+    """``y``, a Lagrange multiplier for every row."""
+    stiffness: FloatArray
+    """``rho``, the weight of a row's square: zero for rows that are no equations."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Witness:
     """The numbers that prove the bound: whoever has the data can recompute it from them."""
+
+    NEWER: ClassVar[tuple[str, ...]] = ("multipliers",)
 
     duals: tuple[FloatArray | None, ...]
     """``a`` for each term; None for a term bounded by its tangent at ``at``."""
@@ -46,6 +59,9 @@ class Witness:
     bounds: CoefficientBounds | None = None
     """Bounds on the coefficients that the data prove; the dual point is then one of the problem
     with these as a box, whose optimal value is the same."""
+    multipliers: Multipliers | None = None
+    """Of linear constraints: the dual points are then those of the problem with the constraints in
+    the objective, one for the linear term, and one for the squares where there are any."""
 
 
 class Progress(NamedTuple):
@@ -121,9 +137,11 @@ class Certificate(SearchedCertificate):
         shape, terms, witness = self.problem.shape, self.problem.terms, self.witness
         if not shape or self.x.shape != shape:
             return f"line 'witness.x' has shape {self.x.shape}, the problem {shape}."
-        if len(witness.duals) > len(terms):
+        more = 0 if witness.multipliers is None else 2
+        if len(witness.duals) > len(terms) + more:
             return f"line 'witness.duals' has {len(witness.duals)} entries, not {len(terms)}."
-        rows = {f"duals[{i}]": (a, terms[i].observations) for i, a in enumerate(witness.duals)}
+        known = zip(witness.duals, terms, strict=False)  # constraints have no number of rows here
+        rows = {f"duals[{i}]": (a, term.observations) for i, (a, term) in enumerate(known)}
         rows |= {"at": (witness.at, shape[0]), "extraction": (witness.extraction, shape[0])}
         for line, (array, needed) in rows.items():
             if array is not None and array.shape[:1] != (needed,):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -37,6 +37,8 @@ from sparsemodel.designs.operator import ADJOINT_TRIALS
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss, SparseRegression
 
 CONTRADICTION = "the bound contradicts the point"
+
+MULTIPLIERS = "linear constraints in the objective, with multipliers of the right signs"
 
 
 @final
@@ -109,9 +111,11 @@ def derive(
         See :func:`~sparsemodel.certificates.statements.stationarity.first_order`.
     """
     form, at_point = seen.form, seen.at_point
-    assumptions = list_assumptions(form, at_point, bound, witness)
+    assumptions = list_assumptions(seen, bound, witness)
     if searched and bound.value > at_point.upper:
         bound = Bound(at_point.upper, bound.allowance, bound.method)
+    if seen.highest < bound.value <= seen.ceiling(x):
+        bound = replace(bound, value=seen.highest)
     contradicts = bound.value > at_point.upper or math.isnan(bound.value)
     if contradicts and not at_point.violations:
         # Impossible for convex losses with right conjugates: one of the two was broken.
@@ -156,16 +160,18 @@ def _contradiction(form: SparseRegression) -> str:
     )
 
 
-def list_assumptions(
-    form: SparseRegression, at_point: Primal, bound: Bound, witness: Witness
-) -> list[Assumption]:
+def list_assumptions(seen: Survey, bound: Bound, witness: Witness) -> list[Assumption]:
     """Return what the numbers rest on, each with whether it was checked."""
+    form, at_point = seen.form, seen.at_point
     bad = "; ".join(at_point.violations)
     exact = form.box is None and form.region is None
     words = "the point is feasible" + ("" if exact else f" (constraints kept to {FEASIBLE:g})")
     out = [Assumption(words + (": " + bad if bad else ""), True, not at_point.violations)]
     if not bound.finite:
         return out
+    if seen.multipliers is not None:
+        out.append(Assumption(MULTIPLIERS, True))
+    form = seen.terms
     if witness.duals:
         out.append(Assumption("the dual point lies in the domain of every conjugate", True))
         out.append(conjugates_agree(form, witness))

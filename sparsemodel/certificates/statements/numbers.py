@@ -7,14 +7,54 @@ it stands in, and targets have a fingerprint of their own.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.certificates.files.codec import encode
 from sparsemodel.certificates.files.packing import pack
-from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, SparseRegression
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import (
+    Access,
+    Cardinality,
+    Design,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+)
 from sparsemodel.interfaces.precision import SparsePrecision
+
+_ROWS, _ENTRIES = 1000, 2**20
+"""Linear constraints, and entries of their matrix, up to which files hold them."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The linear constraints of a problem, one below the other: ``lower <= C x <= upper``."""
+
+    matrix: FloatArray
+    """``C``, shape ``(m, p)``."""
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def design(self) -> Design:
+        """Return ``C`` as a design."""
+        return DenseDesign(self.matrix)
+
+
+def rows_of(form: SparseRegression) -> Rows | None:
+    """Return the linear constraints; None where there are none, or too many, or unreadable ones."""
+    parts = () if form.region is None else form.region.linear
+    count = sum(part.design.shape[0] for part in parts)
+    readable = all(Access.ROWS in part.design.access for part in parts)
+    if not 0 < count <= _ROWS or count * form.sparsity.size > _ENTRIES or not readable:
+        return None
+    matrix = np.concatenate([part.design.to_array() for part in parts])
+    lower, upper = (np.concatenate([getattr(p, s) for p in parts]) for s in ("lower", "upper"))
+    return Rows(matrix, lower, upper)
 
 
 def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]]) -> dict[str, Any]:
@@ -44,6 +84,10 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         "lower": _array(lower),
         "upper": _array(upper),
     }
+    rows = rows_of(form)
+    if rows is not None:
+        named = {"matrix": rows.matrix, "lower": rows.lower, "upper": rows.upper}
+        found["rows"] = {name: _array(values) for name, values in named.items()}
     out: dict[str, Any] = encode(found)
     return out
 
@@ -82,4 +126,4 @@ def _index(values: IntArray) -> list[int] | dict[str, int]:
     return [int(v) for v in values]
 
 
-__all__ = ["edges_of", "numbers_of"]
+__all__ = ["Rows", "edges_of", "numbers_of", "rows_of"]

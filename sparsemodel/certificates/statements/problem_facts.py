@@ -95,7 +95,7 @@ class ProblemFacts:
         if self.box != "none":
             parts.append("bounds on coefficients")
         if self.region != "none":
-            parts.append("further convex constraints (the bound does without them)")
+            parts.append("further convex constraints")
         return ", ".join(parts)
 
     def fingerprints(self) -> list[tuple[str, str]]:

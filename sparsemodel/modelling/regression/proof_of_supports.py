@@ -74,8 +74,13 @@ def searched(
 
 
 def _known_bounds(last: Certificate | None, x: FloatArray) -> CoefficientBounds | None:
-    """Return the coefficient bounds that a certificate of the same point was made with."""
-    return last.witness.bounds if last is not None and np.array_equal(last.x, x) else None
+    """Return the coefficient bounds that a certificate of the same point was made with.
+
+    Not those of a problem with its linear constraints in the objective: a proof has other weights.
+    """
+    if last is None or last.witness.multipliers is not None:
+        return None
+    return last.witness.bounds if np.array_equal(last.x, x) else None
 
 
 def _resumable(last: Certificate | None, gap: float) -> Certificate | None:

@@ -84,17 +84,25 @@ class World:
     scaling: Scaling | None
     points: RegressionObjective
     """The problem whose points are asked for, scaled as well."""
+    ends: RegressionObjective
+    """The problem whose minimum on a support bounds a part: ``points``, or without its region."""
     unit: IntArray
     """The unit of each coordinate, -1 for the free ones."""
 
     @classmethod
     def of(cls, form: SparseRegression, points: SparseRegression) -> World:
         """Choose the scaling."""
+        unit = unit_of(form)
+        if points.region is not None:
+            objective = RegressionObjective(points)
+            ends = objective if form.region is not None else RegressionObjective(form)
+            return cls(form, None, objective, ends, unit)
         other = scaling(form)
         if other is None:
-            return cls(form, None, RegressionObjective(points), unit_of(form))
+            objective = RegressionObjective(points)
+            return cls(form, None, objective, objective, unit)
         scaled = RegressionObjective(other.apply(points))
-        return cls(other.form, other, scaled, unit_of(form))
+        return cls(other.form, other, scaled, scaled, unit)
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""
@@ -301,7 +309,8 @@ class DualPart(NodeBounder):
         inside = node.status == IN
         inside[undecided] = True
         units = np.union1d(self.inside_units, self.units[inside])
-        x = self._minimum(self._world.points.form.sparsity.coordinates(units))
+        world = self._world
+        x = self._minimum(world.points.form.sparsity.coordinates(units), world.ends)
         if x is None:
             return None
         witness = from_point(self._form, x[self._coordinates])
@@ -348,11 +357,10 @@ class DualPart(NodeBounder):
 
     def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
         """Return the minimiser on a support."""
-        x = self._minimum(support)
+        x = self._minimum(support, self._world.points)
         return None if x is None else self._world.restored(x)
 
-    def _minimum(self, support: IntArray) -> FloatArray | None:
-        objective = self._world.points
+    def _minimum(self, support: IntArray, objective: RegressionObjective) -> FloatArray | None:
         try:
             point = minimise_restricted(objective, support, objective.origin())
         except UnboundedError:

@@ -101,7 +101,7 @@ class Gram:
             ridged=sparsity.free[~loose],
             balanced=sparsity.free[loose],
             box=box,
-            points=None if points.box is None else RegressionObjective(points),
+            points=RegressionObjective(points) if points.constrained else None,
         )
 
     def compiled(self) -> Any:
@@ -297,10 +297,16 @@ class GramPart(NodeBounder):
             return None
         x[support] = values
         points = self._gram.points
-        box = None if points is None else points.form.box
-        if points is None or box is None or np.all((x >= box.lower) & (x <= box.upper)):
+        if points is None or _kept(points.form, x):
             return x
         return minimise_restricted(points, support, points.origin()).x
+
+
+def _kept(form: SparseRegression, x: FloatArray) -> bool:
+    """Return whether a point is within the bounds, where nothing else constrains it."""
+    box = form.box
+    inside = box is None or bool(np.all((x >= box.lower) & (x <= box.upper)))
+    return inside and form.region is None
 
 
 __all__ = ["Gram", "GramPart", "objections"]

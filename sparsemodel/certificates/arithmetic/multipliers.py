@@ -1,0 +1,154 @@
+r"""Linear constraints in the objective: a problem without them whose value is nowhere above.
+
+Where :math:`l \le C x \le u` holds, every :math:`y` and every :math:`\rho \ge 0` give
+
+.. math:: P(x) + y^T (C x - b) + \tfrac12 \sum_i \rho_i (C x - b)_i^2 \;\le\; P(x), \qquad
+          b_i = u_i \text{ for } y_i > 0, \quad b_i = l_i \text{ for } y_i < 0,
+
+with :math:`\rho_i > 0` for equations alone. So whatever bounds the left side over sparse points
+bounds the problem. The rows also imply bounds on single coordinates (nonnegative weights that add
+up to one are at most one); those that no declared bound gives are kept as a box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.arithmetic.tall import Survey
+from sparsemodel.certificates.dual_bounds.witness import from_point
+from sparsemodel.certificates.statements.certificate import Multipliers
+from sparsemodel.certificates.statements.numbers import Rows, rows_of
+from sparsemodel.interfaces import Box, CertificateError, FloatArray, SparseRegression, Term
+from sparsemodel.losses import LinearLoss, SquaredLoss
+
+MILD, STIFF = 1.0, 30.0
+"""Curvature that an equation adds to a coordinate, in units of what the losses have on average: one
+relaxation is solved soon with the first, a search closes with the second."""
+
+_ACTIVE = 1e-7
+"""Distance to a bound of a row, relative to its size, from which on a multiplier may be sought."""
+
+
+def priced(seen: Survey, held: Multipliers | None) -> Survey:
+    """Return a survey whose bounds are sought without the linear constraints, priced instead."""
+    if held is None:
+        return seen
+    return replace(seen, below=without_rows(seen.form, held), multipliers=held)
+
+
+def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
+    """Return the problem with its linear constraints in the objective, nowhere above it.
+
+    Raises
+    ------
+    CertificateError
+        When the multipliers do not fit the constraints.
+    """
+    rows = rows_of(form)
+    if rows is None or form.region is None:
+        raise CertificateError("line 'witness.multipliers' is there without linear constraints.")
+    y, stiff, equal = held.slopes, held.stiffness, rows.lower == rows.upper
+    sides = np.where(y > 0.0, rows.upper, np.where(y < 0.0, rows.lower, 0.0))
+    fits = y.shape == stiff.shape == rows.lower.shape and np.all(np.isfinite(y + stiff + sides))
+    if not fits or np.any(stiff < 0.0) or np.any(stiff[~equal]):
+        raise CertificateError("line 'witness.multipliers' does not fit the linear constraints.")
+    design = rows.design
+    terms = list(form.terms)
+    if np.any(y):
+        terms.append(Term(design, LinearLoss(), y, np.ones(y.size), -sides))
+    if np.any(stiff):
+        aims = np.where(equal, rows.lower, 0.0)
+        terms.append(Term(design, SquaredLoss(), aims, stiff))
+    box = _implied(form, rows)
+    return replace(form, terms=tuple(terms), region=None, box=box)
+
+
+def no_multipliers(seen: Survey) -> Survey:
+    """Return a survey whose bounds are sought without the linear constraints."""
+    held = seen.multipliers
+    if held is None:
+        return seen
+    zero = np.zeros(held.slopes.size)
+    return priced(seen, Multipliers(zero, zero))
+
+
+def multipliers_at(
+    form: SparseRegression, x: FloatArray, stiffness: float = MILD
+) -> Multipliers | None:
+    """Return the multipliers with which ``x`` is nearly stationary on its support.
+
+    None where there are no linear constraints whose entries can be read, or the gradient of a loss
+    says nothing of its bounds. A product with the data and one with its transpose.
+    """
+    rows = None if form.matrix else rows_of(form)
+    witness = None if rows is None else from_point(form, x)
+    if rows is None or witness is None or witness.at is not None:
+        return None
+    gradient, sizes = form.ridge * x, form.ridge.astype(np.float64, copy=True)
+    for term, a in zip(form.terms, witness.duals, strict=True):
+        gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
+        if term.traits.square:
+            sizes += term.design.column_square_norms(term.squares()[1])
+    inside = x != 0.0
+    if form.box is not None:
+        inside &= (x > form.box.lower) & (x < form.box.upper)
+    y = _slopes(rows, x, gradient, inside)
+    stiff, equal = np.zeros(y.size), rows.lower == rows.upper
+    squares = np.square(rows.matrix)
+    entries = squares.sum(axis=1) / np.maximum((squares > 0.0).sum(axis=1), 1)
+    if form.traits.gram:
+        np.divide(
+            stiffness * float(sizes.mean()), entries, out=stiff, where=equal & (entries > 0.0)
+        )
+    return Multipliers(y, stiff) if np.all(np.isfinite(y + stiff)) else None
+
+
+def _slopes(rows: Rows, x: FloatArray, gradient: FloatArray, inside: FloatArray) -> FloatArray:
+    """Return ``y`` of the right signs with ``gradient + C' y`` least on the coordinates inside."""
+    from scipy.optimize import lsq_linear
+
+    y, value = np.zeros(rows.lower.size), rows.matrix @ x
+    size = _ACTIVE * (1.0 + np.abs(value))
+    at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
+    active = at_lower | at_upper
+    if not active.any() or not inside.any():
+        return y
+    low = np.where(at_lower[active], -np.inf, -np.finfo(np.float64).tiny)
+    high = np.where(at_upper[active], np.inf, np.finfo(np.float64).tiny)
+    part = rows.matrix[np.ix_(active, inside)].T
+    found = lsq_linear(part, -gradient[inside], (low, high), method="bvls").x
+    y[active] = np.where(found > 0.0, at_upper[active], at_lower[active]) * found
+    return y
+
+
+def _implied(form: SparseRegression, rows: Rows) -> Box | None:
+    """Return the bounds with those that the rows imply for counted coordinates without one.
+
+    Zero stays inside of them, and they are rounded outwards.
+    """
+    low, high = np.full(form.shape, -np.inf), np.full(form.shape, np.inf)
+    if form.box is not None:
+        low[:], high[:] = form.box.lower, form.box.upper
+    counted = form.sparsity.counted
+    for side, ends in ((1.0, rows.upper), (-1.0, -rows.lower)):
+        for row, end in zip(side * rows.matrix, ends, strict=True):
+            on = np.flatnonzero(row)
+            c = row[on]
+            least = np.where(c > 0.0, c * low[on], c * high[on])
+            loose = np.isinf(least)
+            if not np.isfinite(end) or loose.sum() > 1:
+                continue
+            total = np.where(loose, 0.0, least).sum()
+            rest = np.where(loose, total, -np.inf) if loose.any() else total - least
+            slack = 8.0 * U * (on.size + 8) * (abs(end) + np.abs(least[~loose]).sum())
+            reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
+            known = np.where(c > 0.0, high[on], -low[on])
+            found = np.where(np.isinf(known) & counted[on], reach, known)
+            high[on[c > 0.0]], low[on[c < 0.0]] = found[c > 0.0], -found[c < 0.0]
+    return Box(low, high) if np.any(np.isfinite(low) | np.isfinite(high)) else None
+
+
+__all__ = ["MILD", "STIFF", "multipliers_at", "no_multipliers", "priced", "without_rows"]

@@ -1,0 +1,154 @@
+"""Bounds and proofs under linear constraints, against all supports and the separate checker."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+import sparsemodel as sm
+from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.files.json_document import signed
+from sparsemodel.checker.__main__ import main
+
+N, P, K = 14, 6, 2
+
+RULES: dict[str, Any] = {
+    "simplex": lambda w, C: [w >= 0.0, w.sum() == 1.0],
+    "budget": lambda w, C: [w.sum() == 1.0],
+    "capped": lambda w, C: [w.sum() == 1.0, w >= 0.0, w <= 0.6],
+    "one way": lambda w, C: [C @ w <= np.array([-0.2, 0.3]), w >= -2.0, w <= 2.0],
+    "interval": lambda w, C: [C[0] @ w >= 0.1, C[0] @ w <= 0.4, w.sum() == 0.5],
+}
+
+
+def posed(kind: str, loss: str, seed: int, scale: float = 1.0) -> tuple[sm.Problem, Any, Any]:
+    """Return a problem (solved), its data, and the objective as a function of its own."""
+    rng = np.random.default_rng(seed)
+    A, C = rng.standard_normal((N, P)), rng.standard_normal((2, P))
+    A[:, 1] += A[:, 0]
+    w = sm.Variable(P, name="w")
+    if loss == "squared":
+        b = scale * (A @ rng.dirichlet(np.ones(P)) + 0.1 * rng.standard_normal(N))
+        goal = sm.squared_loss((scale * A) @ w, b)
+
+        def value(x: Any) -> float:
+            return 0.5 * float(np.mean(np.square(scale * A @ x - b)))
+    else:
+        b = np.sign(rng.standard_normal(N))
+        goal = sm.logistic_loss((scale * A) @ w, b) + sm.ridge(w, 0.1)
+
+        def value(x: Any) -> float:
+            return float(np.mean(np.logaddexp(0.0, -b * (scale * A @ x))) + 0.05 * x @ x)
+
+    problem = sm.Problem(sm.minimize(goal), [sm.card(w) <= K, *RULES[kind](w, C)])
+    problem.solve()
+    return problem, {"A": scale * A, "b": b, "x": w.value}, value
+
+
+def least(problem: sm.Problem, value: Any) -> float:
+    """Return the least objective over all supports, by SciPy."""
+    form, best, size = problem.form, np.inf, value(np.zeros(P))
+    parts = () if form.region is None else form.region.linear
+    box = form.box
+    for support in map(list, itertools.combinations(range(P), K)):
+
+        def spread(u: Any, support: list[int] = support) -> Any:
+            x = np.zeros(P)
+            x[support] = u
+            return x
+
+        rows: list[Any] = []
+        for part in parts:
+            matrix = part.design.to_array()
+            for row, low, high in zip(matrix, part.lower, part.upper, strict=True):
+                c = row[support]
+                if low == high:
+                    rows.append({"type": "eq", "fun": lambda u, c=c, low=low: c @ u - low})
+                    continue
+                for side, end in ((1.0, high), (-1.0, low)):
+                    if np.isfinite(end):
+                        rows.append(
+                            {"type": "ineq", "fun": lambda u, c=c, s=side, e=end: s * (e - c @ u)}
+                        )
+        found = scipy_minimize(
+            lambda u: value(spread(u)) / size,
+            np.full(K, 1.0 / K),
+            bounds=None if box is None else np.column_stack([box.lower, box.upper])[support],
+            constraints=rows,
+            method="SLSQP",
+            options={"ftol": 1e-13, "maxiter": 300},
+        )
+        if found.success:
+            best = min(best, size * float(found.fun))
+    return best
+
+
+@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize(("loss", "scale"), [("squared", 1e-3), ("logistic", 3.0)])
+def test_proofs_are_below_the_best_of_all_supports(kind, loss, scale, tmp_path):
+    """Equations of squared losses close; multipliers of inequalities are those of one support."""
+    problem, data, value = posed(kind, loss, 4, scale)
+    proof = problem.prove(gap=1e-6, time_limit=5)
+    best = least(problem, value)
+    assert proof.bound <= best * (1 + 1e-7)
+    assert proof.value == pytest.approx(best, rel=1e-6)
+    if loss == "squared" and kind in ("simplex", "budget", "capped"):
+        assert proof.relative_gap <= 1e-6
+    assert proof.witness.multipliers is not None
+    verify(proof, problem.form)
+    np.savez(tmp_path / "data.npz", A=data["A"], b=data["b"])
+    proof.save(tmp_path / "proof.json")
+    verify(tmp_path / "proof.json", problem.form)
+    assert main([str(tmp_path / "proof.json"), str(tmp_path / "data.npz")]) == 0
+
+
+@pytest.mark.parametrize("kind", ["budget", "capped"])
+def test_certificates_are_below_the_best_and_checked_exactly(kind, tmp_path):
+    problem, data, value = posed(kind, "squared", 7)
+    form, x = problem.form, data["x"]
+    certificate = certify(form, x, names=problem.layout.names())
+    assert certificate.bound <= least(problem, value) * (1 + 1e-9)
+    plain = certify(replace(form, region=None), x)
+    assert certificate.bound > plain.bound
+    np.savez(tmp_path / "data.npz", A=data["A"], b=data["b"])
+    certificate.save(tmp_path / "c.json")
+    assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz"), "--exact"]) == 0
+
+
+@pytest.mark.parametrize("forge", ["sign", "stiff", "short"])
+def test_forged_multipliers_are_refused(forge, tmp_path):
+    """A slope of the wrong sign, or the square of an inequality, would lift the objective."""
+    problem, data, _ = posed("one way", "squared", 4)
+    certificate = certify(problem.form, data["x"], relax=False)
+    held = certificate.witness.multipliers
+    assert held is not None
+    slopes, stiffness = held.slopes.copy(), held.stiffness.copy()
+    if forge == "sign":
+        slopes[0] = -1.0  # there is no lower bound to push away from
+    elif forge == "stiff":
+        stiffness[0] = 1.0
+    else:
+        slopes = slopes[:1]
+    wrong = replace(held, slopes=slopes, stiffness=stiffness)
+    changed = replace(certificate, witness=replace(certificate.witness, multipliers=wrong))
+    with pytest.raises(sm.CertificateError, match="multipliers"):
+        verify(changed, problem.form)
+    changed.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=data["A"], b=data["b"])
+    assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 1
+
+
+def test_other_rows_in_the_file_are_refused(tmp_path):
+    problem, data, _ = posed("simplex", "squared", 4)
+    path = certify(problem.form, data["x"], relax=False).save(tmp_path / "c.json")
+    body = json.loads(path.read_text())
+    body["problem"]["numbers"]["rows"]["upper"]["every"] = 2.0
+    path.write_text(json.dumps(signed(body)))
+    with pytest.raises(sm.CertificateError, match="numbers"):
+        verify(path, problem.form)
