@@ -121,8 +121,8 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         raise Refuted("one of 'problem.k', 'forced', 'price', 'constant' makes no sense.")
     words += _said(ridge, free, unit, low, high, k, forced, price, constant, groups is not None)
     if rows is not None:
-        words.append(f"{rows[1].size} linear constraints with coefficients {_values(rows[0])},")
-        words.append(f"  at least {_values(rows[1])}, at most {_values(rows[2])}")
+        c, least, most = (_values(part) for part in rows)
+        words.append(f"{rows[1].size} rows l <= C x <= u: C {c}, l {least}, u {most}")
     words += [f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits]
     squares = all(t.loss.name in ("squared_loss", "linear_term") for t in terms)
     return Problem(
@@ -150,7 +150,7 @@ def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | N
     if region == "none":
         return None
     rows = held.get("rows")
-    if rows is None or " norm" in region or " 1-norm" in region:
+    if rows is None or "norm" in region:
         raise NotChecked("constraints beside bounds whose numbers are not in the file")
     matrix, low, high = (array(rows[name]) for name in ("matrix", "lower", "upper"))
     fits = matrix.shape == (low.size, p) and low.shape == high.shape == (low.size,)
@@ -167,23 +167,20 @@ def without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
     """
     if problem.rows is None or len(problem.shape) > 1:
         raise Refuted("multipliers without linear constraints.")
-    matrix, low, high = problem.rows
-    y, stiff = array(held["slopes"]), array(held["stiffness"])
+    (matrix, low, high), y, stiff = problem.rows, array(held["slopes"]), array(held["stiffness"])
     ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
     fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
     if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
         raise Refuted("the multipliers do not fit the linear constraints.")
-    numbers, terms = problem.number(matrix), list(problem.terms)
+    aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
     for name, aim, c, o in (
         ("linear_term", y, zero + 1.0, -ends),
-        ("squared_loss", low, stiff, zero),
+        ("squared_loss", aims, stiff, zero),
     ):
-        if np.any(y if name == "linear_term" else stiff):
-            loss = loss_of(name, {}, aim := np.where(c > 0.0, aim, 0.0))
-            if isinstance(loss, str):
-                raise Refuted(loss + ".")
-            c_number, o_number = problem.number(c), problem.number(o)
-            terms.append(Term(matrix, numbers, loss, aim, c_number, o_number))
+        loss = loss_of(name, {}, aim)
+        if np.any(y if name == "linear_term" else stiff) and not isinstance(loss, str):
+            A, weights, offset = (problem.number(values) for values in (matrix, c, o))
+            terms.append(Term(matrix, A, loss, aim, weights, offset))
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
         on = np.flatnonzero(row)
@@ -197,10 +194,10 @@ def without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
         slack = 16.0 * UNIT * (on.size + 8) * (abs(end) + np.abs(known).sum())
         reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
         for j, size, positive in zip(on, reach, c > 0.0, strict=True):
-            if problem.unit[j] >= 0 and positive:
-                upper[j] = size if upper[j] == np.inf else upper[j]
-            elif problem.unit[j] >= 0:
-                lower[j] = -size if lower[j] == -np.inf else lower[j]
+            if positive and problem.unit[j] >= 0 and upper[j] == np.inf:
+                upper[j] = size
+            elif not positive and problem.unit[j] >= 0 and lower[j] == -np.inf:
+                lower[j] = -size
     return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
 
 

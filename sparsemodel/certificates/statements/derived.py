@@ -205,25 +205,27 @@ def list_assumptions(seen: Survey, bound: Bound, witness: Witness) -> list[Assum
                 False,
             )
         )
-    if any(matrix_free(term.design) for term in form.terms):
-        for term in form.terms:
-            check_adjoint(term.design)
-        out.append(
-            Assumption(
-                f"<r, A x> = <A.T r, x> up to rounding on {ADJOINT_TRIALS} random pairs of "
-                "vectors, for the matrix-free design",
-                True,
-            )
-        )
-        out.append(
-            Assumption(
-                "products of the matrix-free design are as accurate as sums of products", False
-            )
-        )
+    out += _of_operators(form)
     out.append(
         Assumption("float64 arithmetic rounds to nearest, library functions to a few ulp", False)
     )
     return out
+
+
+def _of_operators(form: SparseRegression) -> list[Assumption]:
+    """Return what rests on matrix-free designs."""
+    if not any(matrix_free(term.design) for term in form.terms):
+        return []
+    for term in form.terms:
+        check_adjoint(term.design)
+    return [
+        Assumption(
+            f"<r, A x> = <A.T r, x> up to rounding on {ADJOINT_TRIALS} random pairs of "
+            "vectors, for the matrix-free design",
+            True,
+        ),
+        Assumption("products of the matrix-free design are as accurate as sums of products", False),
+    ]
 
 
 def conjugates_agree(form: SparseRegression, witness: Witness) -> Assumption:
