@@ -30,7 +30,12 @@ from sparsemodel.certificates.proving.records.replay import checked, tree_bound
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import WRITERS_OWN, Certificate
 from sparsemodel.certificates.statements.claims import Claim
-from sparsemodel.certificates.statements.comparison import Verification, require, short
+from sparsemodel.certificates.statements.comparison import (
+    Verification,
+    require,
+    require_same,
+    short,
+)
 from sparsemodel.certificates.statements.derived import Statement, derive
 from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.certificates.statements.problem_facts import describe
@@ -314,12 +319,7 @@ def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> B
 def _same_problem(
     c: Certificate, form: SparseRegression, blocks: list[list[tuple[IntArray, str]]] | None
 ) -> None:
-    for line, stored, found in c.problem.differences(describe(form, blocks)):
-        raise CertificateError(
-            f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
-            f"at hand {short(found)}. It was made for other data or another model, "
-            "which other values of its parameters make too."
-        )
+    require_same(c.problem.differences(describe(form, blocks)), form.parameters)
 
 
 def _names_match(c: Certificate, form: SparseRegression, names: Sequence[str] | None) -> str:

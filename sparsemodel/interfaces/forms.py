@@ -266,6 +266,8 @@ class SparseRegression(Form):
     constant: float = 0.0
     region: Region | None = None
     """Convex constraints beside the bounds."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """What decides a part of the problem and may change: the part, the name with the value."""
 
     kind: ClassVar[str] = "regressions"
 

@@ -49,6 +49,8 @@ class SparsePrecision(Form):
     """Observations behind ``S``, where known (information criteria need it)."""
     names: tuple[str, ...] | None = None
     """Names of the ``p`` variables."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """What decides a part of the problem and may change: the part, the name with the value."""
 
     kind: ClassVar[str] = "precision matrices"
 

@@ -24,6 +24,9 @@ from sparsemodel.modelling.regression.stand_ins import (
     without_stand_ins,
 )
 
+_DECIDES = {"k": "k", "limit": "k", "lower": "box", "upper": "box", "radius": "region"}
+"""What the numbers of constraints decide."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,10 +173,22 @@ def collect_parameters(
 ) -> tuple[Parameter, ...]:
     """Return every parameter once, in the order of appearance."""
     seen: dict[int, Parameter] = {}
-    for quantity in quantities(objective, constraints):
+    for _, quantity in quantities(objective, constraints):
         for parameter in parameters_in(quantity):
             seen.setdefault(id(parameter), parameter)
     return tuple(seen.values())
+
+
+def present_values(declared: Reading) -> tuple[tuple[str, str], ...]:
+    """Return where every parameter stands, with its name and its present value in words.
+
+    Where is the last word of the line of a certificate that its value decides; nothing for
+    parameters inside CVXPY's expressions.
+    """
+    found = dict.fromkeys(("", p) for p in declared.outer)
+    for place, quantity in quantities(declared.goal.objective, declared.constraints):
+        found |= dict.fromkeys((place, p) for p in parameters_in(quantity))
+    return tuple((place, p.in_words()) for place, p in found)
 
 
 def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:
@@ -190,20 +205,25 @@ def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) ->
             yield expression
 
 
-def quantities(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Any]:
-    """Yield whatever may be a parameter, or hold one."""
+def quantities(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> Iterator[tuple[str, Any]]:
+    """Yield whatever may be a parameter, or hold one, with what it decides."""
     for affine in expressions_of(objective, constraints):
-        yield affine.offset
+        yield "offset", affine.offset
         for piece in affine.pieces:
-            yield piece.design
+            yield "design", piece.design
     for term in objective.terms:
         if isinstance(term, LossTerm):
-            yield from (term.target, term.weights, term.scale)
+            yield "target", term.target
+            yield from (("weights", term.weights), ("weights", term.scale))
+        elif isinstance(term, Price):
+            yield "price", term.gamma
         else:
-            yield term.gamma if isinstance(term, Price) else term.weight
+            yield "ridge", term.weight
     for constraint in constraints:
-        for name in ("k", "limit", "lower", "upper", "radius"):
-            yield getattr(constraint, name, None)
+        for name, place in _DECIDES.items():
+            yield place, getattr(constraint, name, None)
 
 
-__all__ = ["Declared", "Reading", "expressions_of", "quantities"]
+__all__ = ["Declared", "Reading", "expressions_of", "present_values", "quantities"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates import verify
 
 N, P = 900, 150
 RNG = np.random.default_rng(5)
@@ -130,3 +131,45 @@ def test_another_ridge_does_not_read_the_data_again() -> None:
     lam.value = 2.0
     problem.plan()
     assert problem._compiled().analysed < 0.2  # the columns behind the guess
+
+
+CHANGED = [
+    ("k", 3, "another limit k (2, and 3 here)"),
+    ("ridge", 0.2, "another ridge (0.5, and 1.0 here)"),
+    ("target", 2.0 * B[:20], "another target"),
+    ("weights", np.linspace(0.0, 2.0, 20), "other weights of the observations"),
+    ("data", 3.0 * A[:20, :5], "another matrix"),
+    ("upper", 0.01, "other bounds on the coefficients"),
+    ("price", 4.0, "another price of a coefficient (1.0, and 4.0 here)"),
+    ("radius", 0.5, "other convex constraints"),
+]
+
+
+def test_verify_names_the_parameter_that_has_changed() -> None:
+    first = {
+        "k": 2,
+        "ridge": 0.1,
+        "target": B[:20],
+        "weights": np.ones(20),
+        "data": A[:20, :5],
+        "upper": 9.0,
+        "price": 1.0,
+        "radius": 1e3,
+    }
+    par = {n: sm.Parameter(np.shape(v), name=f"the_{n}", value=v) for n, v in first.items()}
+    w = sm.Variable(5)
+    loss = sm.squared_loss(par["data"] @ w, par["target"], weights=par["weights"])
+    goal = loss + sm.ridge(w, 5.0 * par["ridge"]) + par["price"] * sm.card(w)
+    limits = [sm.card(w) <= par["k"], w <= par["upper"], sm.norm(w) <= par["radius"]]
+    problem = sm.Problem(sm.minimize(goal), limits)
+    certificate = problem.certify()
+    for name, value, said in CHANGED:
+        verify(certificate, problem.form)
+        par[name].value = value
+        with pytest.raises(sm.CertificateError) as caught:
+            verify(certificate, problem.form)
+        par[name].value = first[name]
+        message = str(caught.value)
+        assert said in message
+        assert (f"the_{name} = {value:g}" if np.ndim(value) == 0 else f"the_{name}, 20") in message
+        assert not any(f"the_{n}" in message for n in first if n != name)

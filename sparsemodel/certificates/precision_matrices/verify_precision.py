@@ -34,7 +34,7 @@ from sparsemodel.certificates.precision_matrices.trivial import (
     trivial_nats,
 )
 from sparsemodel.certificates.statements.claims import Claim
-from sparsemodel.certificates.statements.comparison import Verification, require, short
+from sparsemodel.certificates.statements.comparison import Verification, require, require_same
 from sparsemodel.interfaces import (
     CertificateError,
     DataError,
@@ -120,12 +120,7 @@ def _about(certificate: Any, form: SparsePrecision) -> PrecisionCertificate:
         c = PrecisionCertificate.load(certificate)
     if not isinstance(c, PrecisionCertificate):
         raise CertificateError("This certificate is about no precision matrix.")
-    for line, stored, found in c.problem.differences(PrecisionFacts.of(form)):
-        raise CertificateError(
-            f"line '{line}' does not fit: the certificate says {short(stored)}, the problem "
-            f"at hand {short(found)}. It was made for other data or another model, "
-            "which other values of its parameters make too."
-        )
+    require_same(c.problem.differences(PrecisionFacts.of(form)), form.parameters)
     _shapes(c, form)
     return c
 

@@ -216,6 +216,14 @@ class Parameter(Quantity):
     def parameters(self) -> Iterator[Parameter]:
         yield self
 
+    def in_words(self) -> str:
+        """Return the name with the present value, or with its shape where it is an array."""
+        if self.value is None:
+            return f"{self.label} without a value"
+        if not self._shape:
+            return f"{self.label} = {self.value:.15g}"
+        return f"{self.label}, {' x '.join(map(str, self._shape))} numbers"
+
     def derived(self, key: Any, make: Callable[[], T]) -> T:
         """Return what ``make`` makes of the present value; made once per value."""
         if key not in self._derived:

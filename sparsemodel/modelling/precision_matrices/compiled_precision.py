@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
     ModelError,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.declared import Reading, present_values
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
@@ -233,6 +233,7 @@ class CompiledPrecision(CompiledProblem):
             samples=sample.size,
             names=variable.names or sample.names,
         )
+        form = replace(form, parameters=present_values(declared))
         if form.sparsity.k > form.sparsity.units:
             raise ModelError(
                 f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, final
 
 from sparsemodel.interfaces import Form, SparseRegression
-from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.declared import Reading, present_values
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Price, Ridge
 from sparsemodel.modelling.formulations.formulation import CompiledProblem, Formulation
 from sparsemodel.modelling.regression.compiled import Compiled
@@ -24,9 +25,10 @@ class Regressions(Formulation):
 
     def compile(self, declared: Reading, last: CompiledProblem | None) -> Compiled:
         declaration = declare(declared.goal.objective, declared.constraints, declared.variables)
-        if isinstance(last, Compiled):
-            return last.renewed(declaration)
-        return Compiled.of(declaration)
+        known = last if isinstance(last, Compiled) else None
+        found = Compiled.of(declaration) if known is None else known.renewed(declaration)
+        found.form = replace(found.form, parameters=present_values(declared))
+        return found
 
 
 __all__ = ["Regressions"]

@@ -40,7 +40,7 @@ def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]
     own = [_limit(c) for c in limits]
     others = [
         p
-        for quantity in quantities(reading.goal.objective, reading.constraints)
+        for _, quantity in quantities(reading.goal.objective, reading.constraints)
         if not any(quantity is limit for limit in own)
         for p in parameters_in(quantity)
     ]
