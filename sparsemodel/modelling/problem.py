@@ -32,7 +32,7 @@ from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.packaged import solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
 from sparsemodel.modelling.results.predicting import Kind
-from sparsemodel.modelling.results.proving import enclosure, prove
+from sparsemodel.modelling.results.proving import enclosure, loaded, prove
 from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
@@ -405,6 +405,7 @@ class Problem:
         search for a better bound; the best one so far is reported.
         """
         with within(time_limit) as limit:
+            loaded()
             outcome, solution = self._solved()
             compiled = self._compiled()
             before = compiled.stored[0]
@@ -460,6 +461,7 @@ class Problem:
             With the record of the search, so that ``verify`` evaluates every part of it again.
         """
         with within(time_limit):
+            loaded()
             proof, self._outcome, self._solution = prove(
                 self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
             )

@@ -11,8 +11,10 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates.proving import compiling
 from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.interfaces import Stop
+from sparsemodel.modelling import problem as problem_module
 from sparsemodel.modelling.results import packaged
 from sparsemodel.numerics import RegressionObjective, forward_backward, minimise_on_support
 from sparsemodel.numerics.budget import budget, ending_by
@@ -213,3 +215,35 @@ def test_the_first_solve_of_a_proof_counts_in_its_limit(monkeypatch: pytest.Monk
     _regression().prove(time_limit=50.0)
     assert len(seen) == 1
     assert seen[0] is not None
+
+
+def test_compiled_code_is_not_loaded_where_little_time_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    X, w = rng.standard_normal((20, 30)), sm.Variable(30)
+    loss = sm.squared_loss(X @ w, X[:, 0] + rng.standard_normal(20))
+    declared = (sm.minimize(loss + sm.ridge(w, 0.01)), sm.card(w) <= 3)
+    monkeypatch.setattr(compiling, "_loaded", False)
+    monkeypatch.setattr(compiling, "LOADING", 100.0)  # seconds that loading takes
+    short = [sm.Problem(*declared).prove(time_limit=limit) for limit in (50.0, None)]
+    assert short[0].proof is None
+    assert short[0].witness.bounds is None
+    assert short[1].proof is not None
+    monkeypatch.setattr(compiling, "_loaded", False)
+    assert _graph(p=6).prove(time_limit=50.0).proof is None
+    monkeypatch.setattr(compiling, "_loaded", True)
+    assert _graph(p=6).prove(time_limit=50.0).proof is not None
+
+
+def test_what_proofs_need_is_imported_before_a_solve_uses_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(problem_module, "loaded", lambda: done.append("loaded"))
+    monkeypatch.setattr(sm.Problem, "_solved", lambda self: done.append("solved") or 1 / 0)
+    for ask in (_regression().prove, _regression().certify):
+        done.clear()
+        with pytest.raises(ZeroDivisionError):
+            ask(time_limit=1.0)
+        assert done == ["loaded", "solved"]

@@ -1,4 +1,4 @@
-"""What the searches of all forms compile, with Numba where it can be imported."""
+"""Whether there is time for what is compiled with Numba, and how long compiling took."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ from collections.abc import Callable
 from functools import WRAPPER_ASSIGNMENTS, wraps
 from typing import Any
 
-import numpy as np
-
-from sparsemodel.interfaces import MissingDependencyError
+LOADING = 0.8
+"""Seconds that it takes, once in a process, to load Numba and what was compiled before. Nothing
+stops it, so it is not begun where less time is left."""
 
 _LONG = 1.0
 """Seconds of compiling that are worth a word."""
 
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """Return a function compiled, or itself where Numba cannot be imported."""
-    try:
-        from sparsemodel.certificates.proving.gram.numba_compiled import numba
-    except MissingDependencyError:
-        return function
-    return numba.njit(cache=True, error_model="numpy")(function)
+_loaded = False
 
 
 def interruptible(function: Callable[..., Any]) -> Any:
@@ -47,43 +40,22 @@ def interruptible(function: Callable[..., Any]) -> Any:
     return called
 
 
-@compiled
-def top(values, k):  # type: ignore[no-untyped-def]
-    """Return the sum of the ``k`` largest values and the least of them; reorders ``values``."""
-    low, high = 0, values.size - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if k - 1 <= j:
-            high = j
-        elif k - 1 >= i:
-            low = i
-        else:
-            break
-    total, least = 0.0, np.inf
-    for i in range(min(k, values.size)):
-        total += values[i]
-        least = min(least, values[i])
-    return total, least
+def loadable(deadline: float | None) -> bool:
+    """Return whether compiled code is loaded, or would be in time."""
+    return _loaded or deadline is None or deadline - time.perf_counter() >= LOADING
 
 
 def warmed(call: Callable[[], object]) -> float:
-    """Call what compiles when it is first called; return the seconds, logged where they are many.
+    """Call what compiles when it is first called; return the seconds that compiling took.
 
-    They do not count as search.
+    They do not count as search, and are logged where they are many; loading what was compiled
+    before counts.
     """
+    global _loaded
     began = time.perf_counter()
     call()
-    seconds = time.perf_counter() - began
+    _loaded = True
+    seconds = max(time.perf_counter() - began - LOADING, 0.0)
     if seconds > _LONG:
         logging.getLogger("sparsemodel").info(
             "compiled the search for proofs in %.1f s, which is not counted as search", seconds
@@ -91,4 +63,4 @@ def warmed(call: Callable[[], object]) -> float:
     return seconds
 
 
-__all__ = ["compiled", "interruptible", "top", "warmed"]
+__all__ = ["LOADING", "interruptible", "loadable", "warmed"]

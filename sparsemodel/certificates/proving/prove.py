@@ -29,6 +29,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import w
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
 from sparsemodel.certificates.proving.attempts import Task, attempted
+from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.proving.dual import part as dual
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
@@ -147,8 +148,9 @@ def prove(
             "This cannot be proved by branching: " + "; ".join(reasons), reasons
         )
     products = gram_cost(sum(term.design.shape[0] for term in form.terms), form.sparsity.size)
-    if quick and tree is None and not Budget(deadline).fits(products):
-        # The Gram matrix alone would take longer: the bound of a certificate is all there is.
+    left = Budget(deadline)
+    if quick and tree is None and not (left.fits(products) and loadable(deadline)):
+        # The Gram matrix or the compiled code alone would take longer: this is all there is.
         return certify(
             declared,
             x,
@@ -157,7 +159,7 @@ def prove(
             backend=backend,
             history=history,
             target=gap,
-            time_limit=time_limit,
+            time_limit=left.limit,
         )
     if resume is not None:
         x, seen = better(x, seen, resume)

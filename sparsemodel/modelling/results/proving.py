@@ -60,6 +60,12 @@ def prove(
     return certificate, better, improved(compiled, better, solution, bound)
 
 
+def loaded() -> None:
+    """Import what certificates and proofs need: before a solve takes all the time there is."""
+    import sparsemodel.certificates.precision_matrices.proving.proof_of_graph
+    import sparsemodel.certificates.proving.prove  # noqa: F401
+
+
 def enclosure(*problem: Any) -> tuple[float, float]:
     """Return proved bounds on an optimum from both sides: what a solver asks, which is seldom."""
     from sparsemodel.certificates import enclosure as enclose
@@ -82,4 +88,4 @@ def _earlier(resume: Any, compiled: CompiledProblem) -> Any:
     )
 
 
-__all__ = ["enclosure", "prove"]
+__all__ = ["enclosure", "loaded", "prove"]

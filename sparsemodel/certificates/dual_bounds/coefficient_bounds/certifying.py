@@ -15,6 +15,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     objection,
 )
 from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
+from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.claims import relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import Primal
@@ -52,7 +53,7 @@ def search_within(
     ``best`` is the best candidate without it. Compiling is not counted as search.
     """
     gap = relative_gap_of(at_point.upper, best.bound.value)
-    if gap <= _GAP or at_point.violations or objection(form):
+    if gap <= _GAP or at_point.violations or objection(form) or not loadable(deadline):
         return _NOTHING
     try:
         from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling

@@ -23,7 +23,8 @@ import math
 
 import numpy as np
 
-from sparsemodel.certificates.proving.compiling import compiled, interruptible, top, warmed
+from sparsemodel.certificates.proving.compiling import interruptible, warmed
+from sparsemodel.certificates.proving.gram.top_compiled import compiled, top
 from sparsemodel.interfaces.precision import SparsePrecision
 
 DIAGONAL = 2

@@ -9,11 +9,6 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.precision_matrices.ascent import Task
-from sparsemodel.certificates.precision_matrices.proving.ascent_compiled import (
-    DIAGONAL,
-    ascend,
-    compiling,
-)
 from sparsemodel.certificates.precision_matrices.spectral_bounds import (
     Enclosure,
     narrowed,
@@ -78,6 +73,11 @@ class Graph:
     @classmethod
     def of(cls, task: Task) -> Graph:
         """Compute what is shared."""
+        from sparsemodel.certificates.precision_matrices.proving.ascent_compiled import (
+            DIAGONAL,
+            compiling,
+        )
+
         form = task.form
         kinds = np.full(form.shape[0], IN, dtype=np.int8)
         kinds[form.rows == form.cols] = DIAGONAL
@@ -127,6 +127,8 @@ class GraphPart(NodeBounder):
 
     def relax(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return the relaxation, by ascent in the dual matrix and the modulus."""
+        from sparsemodel.certificates.precision_matrices.proving.ascent_compiled import ascend
+
         graph, box = self._graph, self.box
         form = graph.task.form
         self._upper = min(self._upper, aim.upper)

@@ -30,6 +30,7 @@ from sparsemodel.certificates.precision_matrices.proving.record import (
     status_of,
 )
 from sparsemodel.certificates.precision_matrices.trivial import null_nats, scaled
+from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import Node
 from sparsemodel.certificates.proving.records.replay import Checked
@@ -111,7 +112,9 @@ def prove_precision(
     first = certified_until(form, x, at_root, gap, backend)
     if at_root.interrupted and resume is not None:
         return resume
-    if first.open_share <= gap or not math.isfinite(first.bound) or at_root.interrupted:
+    deadline = None if time_limit is None else began + time_limit
+    closed = first.open_share <= gap or not math.isfinite(first.bound)
+    if closed or at_root.interrupted or (tree is None and not loadable(deadline)):
         return first
     at, known = evaluate_point(form, first.x), None
     if tree is None:
@@ -119,7 +122,6 @@ def prove_precision(
     else:
         task, known = replayed(form, at.upper, tree)
     problem = _Graph(form, first, at, task, tree, known)
-    deadline = None if time_limit is None else began + time_limit
     search = problem.search(gap, deadline, progress)
     search.begin(problem.parts(search))
     interrupted = False

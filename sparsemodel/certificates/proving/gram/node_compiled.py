@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sparsemodel.certificates.proving.compiling import interruptible, top
+from sparsemodel.certificates.proving.compiling import interruptible
 from sparsemodel.certificates.proving.gram.newton_compiled import newton_step
 from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
@@ -31,6 +31,7 @@ from sparsemodel.certificates.proving.gram.penalty_compiled import (
     gain,
     penalty,
 )
+from sparsemodel.certificates.proving.gram.top_compiled import top
 from sparsemodel.interfaces import FloatArray
 
 
