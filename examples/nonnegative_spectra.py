@@ -1,7 +1,11 @@
-"""Unmixing a spectrum
-===================
+"""What is in the sample?
+=====================
 
-Nonnegative amounts of at most four of sixty substances.
+Light that passes through a mixture loses at each wavelength what its substances absorb, each in
+proportion to its amount. With a library of the spectra of pure substances, the amounts are
+coefficients: none of them negative, and few of them not zero, as a sample holds a handful of the
+sixty substances that the library knows. The spectra overlap, so most mixtures can be imitated by
+others. The library and the sample are simulated here, so that it is known what is in it.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +23,16 @@ spectrum = library @ amounts + 0.02 * rng.standard_normal(300)
 
 w = sm.Variable(60, name="amount")
 goal = sm.minimize(sm.squared_loss(library @ w, spectrum))
-solution = sm.Problem(goal, sm.card(w) <= 4, w >= 0).solve()
+problem = sm.Problem(goal, sm.card(w) <= 4, w >= 0)
+solution = problem.solve()
 print("substances", solution.support, "amounts", w.value[solution.support].round(2))
 
+# %%
+# Could another four substances explain the spectrum better? The proof looks at all of them.
+proof = problem.prove()
+print(proof.headline())
+
+# %%
 plt.plot(wave, spectrum, color="0.7", label="measured")
 plt.plot(wave, library @ w.value, label="explained")
 for j in solution.support:

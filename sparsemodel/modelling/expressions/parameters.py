@@ -157,7 +157,9 @@ class Parameter(Quantity):
 
     @property
     def value(self) -> Any:
-        """Return the present value: a float, or the array (or matrix) that was given."""
+        """Return the present value: a number (an ``int`` where only whole ones are allowed), or the
+        array or matrix that was given.
+        """
         self._follow()
         return self._value
 
@@ -211,7 +213,9 @@ class Parameter(Quantity):
             raise ModelError(f"{where} must not be negative, and it is {float(array.min()):g}.")
         if self.integer and np.any(array != np.floor(array)):
             raise ModelError(f"{where} must be a whole number, and it is not.")
-        return float(array) if not self._shape else array.copy()
+        if self._shape:
+            return array.copy()
+        return int(array) if self.integer else float(array)
 
     def parameters(self) -> Iterator[Parameter]:
         yield self
