@@ -7,18 +7,23 @@ Every script regenerates the figures or tables named in its first line:
     python examples/papers/nhtp_success.py --full --trials 50    # its sizes, fewer trials
     python examples/papers/nhtp_success.py --output FOLDER
 
-``FOLDER/NAME.png`` is the picture and ``FOLDER/NAME.csv`` the numbers behind it. Scripts on real
-data take ``--data FOLDER``: every ``NAME.npz`` (arrays ``X``, ``y``) and ``NAME.svm`` (svmlight) in
-it takes the place of the data sets of the repository.
+``FOLDER/NAME.png`` is the picture and ``FOLDER/NAME.csv`` the numbers behind it. Scripts with
+random instances keep finished trials in ``FOLDER/NAME.jsonl``: a run that was stopped, or that
+``--minutes M`` ended, goes on there when it is started again with the same folder, and tables are
+made of the trials that are there. ``FOLDER/NAME.txt`` is the table of the documentation. Scripts
+on real data take ``--data FOLDER``: every ``NAME.npz`` (arrays ``X``, ``y``) and ``NAME.svm``
+(svmlight) in it takes the place of the data sets of the repository.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
+import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +77,7 @@ class Options:
     output: Path
     seed: int
     trials: int | None = None
+    minutes: float = math.inf
 
     def pick(self, quick: Any, full: Any) -> Any:
         return full if self.full else quick
@@ -91,13 +97,74 @@ def options(doc: str | None) -> Options:
     parser.add_argument("--output", type=Path, metavar="FOLDER", default=Path("papers-output"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", type=int, metavar="N", help="random instances for each point")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no trial after them")
     given = parser.parse_args()
     if given.data is not None and not given.data.is_dir():
         parser.error(f"--data {given.data}: there is no such folder")
     given.output.mkdir(parents=True, exist_ok=True)
     if given.trials is not None and given.trials < 1:
         parser.error(f"--trials {given.trials}: at least one instance is needed")
-    return Options(given.full, given.data, given.output, given.seed, given.trials)
+    minutes = math.inf if given.minutes is None else given.minutes
+    return Options(given.full, given.data, given.output, given.seed, given.trials, minutes)
+
+
+class Trials:
+    """The finished trials of a program: ``FOLDER/NAME.jsonl`` has a line for each.
+
+    ``trials(*key)`` is ``trial(*key)``, computed once; ``{}`` once the minutes are over. The key
+    has everything in it that the numbers depend on.
+    """
+
+    def __init__(self, chosen: Options, name: str, trial: Callable[..., dict[str, float]]) -> None:
+        self._path, self._trial = chosen.output / f"{name}.jsonl", trial
+        self._end = time.monotonic() + 60.0 * chosen.minutes
+        self._done = recorded(self._path)
+
+    def __call__(self, *key: Any) -> dict[str, float]:
+        if key not in self._done:
+            if time.monotonic() > self._end:
+                return {}
+            self._done[key] = self._trial(*key)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"trial": key, "numbers": self._done[key]}) + "\n")
+        return self._done[key]
+
+    def means(self, several: Iterable[Sequence[Any]]) -> dict[str, float]:
+        """Return the mean of every number over trials, and how many there are as ``"trials"``."""
+        found = [numbers for key in several if (numbers := self(*key))]
+        names = found[0] if found else {}
+        means = {name: float(np.mean([numbers[name] for numbers in found])) for name in names}
+        return means | {"trials": len(found)} if found else {}
+
+    @property
+    def finished(self) -> list[tuple[Any, ...]]:
+        """Return the keys of all finished trials, of earlier runs as well."""
+        return list(self._done)
+
+    def standing(self) -> str:
+        """Return how the default compares with the best of the others, over all finished trials."""
+        excess = []
+        for numbers in self._done.values():
+            values = {n: v for n, v in numbers.items() if n.endswith(", objective")}
+            own = values.pop("default, objective")
+            excess.append(own / min(values.values()) - 1.0)
+        level = sum(e <= 1e-6 for e in excess)
+        return (
+            f"Of all {len(excess)} instances the objective of the default is the lowest, or level "
+            f"with it, in {level}; at worst it is {100.0 * max(0.0, *excess):.2g} % above the best."
+        )
+
+
+def recorded(path: Path) -> dict[tuple[Any, ...], dict[str, float]]:
+    """Return the finished trials in a file; a last line that was cut off does not count."""
+    if not path.exists():
+        return {}
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    lines = [json.loads(line) for line in whole.splitlines()]
+    return {tuple(line["trial"]): line["numbers"] for line in lines}
 
 
 def shipped(name: str) -> Any:
@@ -180,10 +247,25 @@ def table(
         csv.writer(file).writerows([header, *rows])
     if not show:
         return
-    shown = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    shown = [[_cell(v) for v in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
     for line in [header, *shown]:
         print("  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)))
+
+
+def for_the_page(
+    chosen: Options, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]], note: str
+) -> None:
+    """Write ``NAME.txt``: what was run, and a Markdown table, for the documentation to include."""
+    lines = [header, ["---"] * len(header), *([_cell(v) for v in row] for row in rows)]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    (chosen.output / f"{name}.txt").write_text(f"{note}\n\n{text}\n", encoding="utf-8")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.3g}"
+    return str(value)
 
 
 def panels(rows: int = 1, columns: int = 1, *, width: float = 8.0, height: float = 2.9) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -60,6 +62,69 @@ def test_every_script_says_what_it_regenerates() -> None:
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert first.startswith('"""'), path.name
         assert "figure" in first or "table" in first, path.name
+
+
+def test_a_run_that_was_stopped_goes_on(common: ModuleType, tmp_path: Path) -> None:
+    begun: list[tuple[int, int]] = []
+
+    def trial(n: int, seed: int) -> dict[str, float]:
+        begun.append((n, seed))
+        return {"value": float(10 * n + seed)}
+
+    chosen = common.Options(full=False, data=None, output=tmp_path, seed=0)
+    keys = [(2, 0), (2, 1)]
+    assert common.Trials(chosen, "kept", trial).means(keys) == {"value": 20.5, "trials": 2}
+    with (tmp_path / "kept.jsonl").open("a") as file:
+        file.write('{"trial": [3, 0], "num')  # it was stopped here
+    again = common.Trials(chosen, "kept", trial)
+    assert again.means([*keys, (3, 0)]) == {"value": pytest.approx(71 / 3), "trials": 3}
+    assert begun == [*keys, (3, 0)]
+    late = common.Trials(replace(chosen, minutes=-1.0), "kept", trial)
+    assert late.means([*keys, (4, 0)]) == {"value": 20.5, "trials": 2}
+    assert late.means([(4, 0)]) == {}
+
+
+def program(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(os.fspath(FOLDER))
+    return importlib.import_module(name)
+
+
+@pytest.mark.parametrize("n", [5, 12, 22])
+def test_the_instance_of_the_lower_bound(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both supports fit; on a part of the n - 2 each that is left looks better than the two."""
+    A, b = program("arht_lower_bound", monkeypatch).instance(n)
+    assert np.linalg.norm(A, axis=0) == pytest.approx(np.ones(n))
+    for fitting in (A[:, -2:], A[:, :-2]):
+        assert np.linalg.norm(b - fitting @ np.linalg.lstsq(fitting, b, rcond=None)[0]) < 1e-9
+    for used in range(n - 2):
+        rest = np.concatenate([np.zeros(used), b[used:]])
+        gradient = np.abs(A.T @ rest)
+        assert gradient[-2:].max() < gradient[used:-2].min()
+
+
+RECORDED = sorted((Path(__file__).parents[2] / "docs/explanation/papers").glob("*.jsonl"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_sample_of_the_recorded_trials_comes_out_again(
+    common: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty of the trials behind the tables, without times, and without the widest designs."""
+    trials = [
+        (path, key)
+        for path in RECORDED
+        for key in common.recorded(path)
+        if max(part for part in key if not isinstance(part, str)) < 4000
+    ]
+    assert len(trials) >= 100
+    drawn = np.random.default_rng(0).choice(len(trials), 20, replace=False)
+    for path, key in (trials[i] for i in drawn):
+        again = program(path.stem, monkeypatch).trial(*key)
+        for name, value in common.recorded(path)[key].items():
+            if not name.endswith(", s"):
+                assert again[name] == pytest.approx(value, rel=1e-3, abs=1e-12), (path, key, name)
 
 
 @pytest.mark.slow
