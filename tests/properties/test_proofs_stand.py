@@ -102,8 +102,8 @@ def test_bounds_hold_and_certificates_verify(seed, tmp_path):
         best = least(declared.form)
     try:
         solution = declared.solve()
-        certificate = declared.certify(time_limit=1.0)
-        proof = declared.prove(gap=10.0 ** -(seed % 7 + 2), time_limit=1.0)
+        certificate = declared.certify(time_limit=0.3)
+        proof = declared.prove(gap=10.0 ** -(seed % 7 + 2), time_limit=0.3)
     except sm.BoundError:
         raise
     except sm.SparseModelError as error:
@@ -132,7 +132,7 @@ def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first
     certificate = reference.certify()
     tried = declared() if not first else reference
     tried.solve("gp")
-    proof = tried.prove(time_limit=0.01 if first else 3.0)
+    proof = tried.prove(time_limit=0.01 if first else 1.0)
     assert proof.bound >= certificate.bound - (0.0 if first else 1e-4 * abs(certificate.bound))
     verify(proof, tried.form)
 

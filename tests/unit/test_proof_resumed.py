@@ -157,6 +157,11 @@ def test_a_tree_that_promises_too_much_is_not_believed():
     assert verify(second, problem.form).claim is Claim.OPTIMAL
 
 
+@pytest.fixture(scope="module")
+def certified():
+    return make(0).certify()
+
+
 @pytest.mark.parametrize(
     ("value", "claimed", "proved", "expected"),
     [
@@ -167,7 +172,7 @@ def test_a_tree_that_promises_too_much_is_not_believed():
         (2.0, 1.0, 1.0, 2.0),
     ],
 )
-def test_going_on_loses_no_bound_and_believes_none(value, claimed, proved, expected):
-    first = replace(make(0).certify(), bound=claimed)
+def test_going_on_loses_no_bound_and_believes_none(certified, value, claimed, proved, expected):
+    first = replace(certified, bound=claimed)
     assert at_least(value, first, lambda: Bound(proved, 0.0, "")) == expected
     assert at_least(value, None, lambda: Bound(proved, 0.0, "")) == value

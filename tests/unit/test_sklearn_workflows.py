@@ -45,7 +45,7 @@ GIVEN_K = {
 CHOSEN_K = {
     "linear": (SparseLinearRegressionCV([1, 2, 4], cv=3, ridges=0.05), "real"),
     "logistic": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridges=0.05), "two"),
-    "multinomial": (SparseLogisticRegressionCV([1, 2, 4], cv=3, ridges=0.05), "three"),
+    "multinomial": (SparseLogisticRegressionCV([1, 2], cv=3, ridges=0.05), "three"),
     "svc": (SparseSVCCV([1, 2, 4], cv=3, ridges=0.05), "two"),
     "poisson": (SparsePoissonRegressionCV([1, 2, 4], cv=3, ridges=0.05), "counts"),
 }
