@@ -71,7 +71,7 @@ def every_support(form):
             yield point.value + sparsity.price * sparsity.count(point.x)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_proofs_agree_with_brute_force(loss, variant, seed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 
+import cvxpy  # noqa: F401  (it draws from NumPy's generator while it is loaded, once)
 import numpy as np
 import pytest
 

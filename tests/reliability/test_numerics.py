@@ -53,7 +53,7 @@ def test_permuted_flipped_and_scaled_columns(loss, seed, order, signs, exponents
 
 
 @given(loss=st.sampled_from(LOSSES), seed=st.integers(0, 10**6), cut=st.integers(5, 25))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_one_loss_or_the_sum_of_two_sparse_or_dense(loss, seed, cut):
     A, y = data_of(loss, seed)
     if loss in ("logistic", "squared_hinge"):
