@@ -228,10 +228,11 @@ class ExchangeModels:
         index = cast("IntArray", self._index)
         r, left = self._left(search, column)
         groups = cast("IntArray", self._objective.cardinality.groups)[search.members[0]]
+        every = search.q[0]
         for place, unit in enumerate(units):
             slots = np.flatnonzero(groups == unit)
             own = np.linalg.pinv(search.inverse[0][np.ix_(slots, slots)], hermitian=True)
-            w, q = search.w[0][slots], search.q[0][slots]
+            w, q = search.w[0][slots], every[slots]
             cost = float(np.einsum("im,ij,jm->", w, own, w))
             inside = q[:, index] * self._present  # (i, b, g)
             turned = np.einsum("ij,jbg->ibg", own, inside)

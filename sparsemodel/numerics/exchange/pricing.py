@@ -10,8 +10,10 @@ Taking out ``i`` and putting in ``j`` lowers twice the objective by
 
 exactly, because removing ``i`` adds :math:`Q_{i:} w_i / B_{ii}` to ``r`` and
 :math:`Q_{i:}^2 / B_{ii}` to ``s``. So all :math:`k (p - k)` exchanges are priced in
-:math:`O(k p)` once ``Q`` is there, and carrying one out updates everything by outer products of
-rank two, with one row of ``G`` for a column that was never seen before.
+:math:`O(k p)` once ``Q`` is there. It need not be: of most columns ``r``, ``s`` and what they share
+with the support tell that no exchange brings them in, and ``Q`` is made of the others. Carrying an
+exchange out reads the rows of the support once, with one new row of ``G`` for a column that was
+never seen before.
 """
 
 from __future__ import annotations
@@ -27,6 +29,11 @@ _INDEPENDENT = 1e-9
 """Fraction of its curvature that a support must leave of a column that enters."""
 _NOISES = 30.0
 """The same, in units of the rows' own noise."""
+_FIRST = 64
+"""Coordinates whose exchanges are priced before it is asked which others could gain more."""
+_NEARLY, _SLACK, _TINY = 1e-6, 1e-9, 1e-300
+"""Share of a column below which no bound is put on its gains, what a bound is raised by for
+rounding, and what keeps a division from zero."""
 
 
 @final
@@ -51,6 +58,8 @@ class Exchanges:
     ----------
     members
         The supports, ``(R, k)``, in the order of the slots; positions in ``columns``.
+    g
+        The members' rows of the Hessian, ``(R, k, p)``.
     explained
         ``c . w``: twice what each support lowers the objective by.
     """
@@ -71,17 +80,21 @@ class Exchanges:
         self.members = np.empty((1, 0), dtype=np.intp)
         self.w: FloatArray = np.empty((1, 0, m))
         self.inverse: FloatArray = np.empty((1, 0, 0))
-        self.q: FloatArray = np.empty((1, 0, p))
+        self.g: FloatArray = np.empty((1, 0, p))
         self.r: FloatArray = self._c[None].copy()
         self.s: FloatArray = np.where(self._d > 0.0, self._d, np.inf)[None]
         self.explained: FloatArray = np.zeros(1)
-        self._buffers: tuple[FloatArray, FloatArray] | None = None
         self.updates = 0
 
     @property
     def guard(self) -> float:
         """Return what must be left of the curvature of a column that enters."""
         return max(_INDEPENDENT, _NOISES * self.rows.noise)
+
+    @property
+    def q(self) -> FloatArray:
+        """Return ``Q``, ``(R, k, p)``, which costs ``O(k^2 p)``: the rows that leave need not."""
+        return np.asarray(self.inverse @ self.g)
 
     @property
     def size(self) -> int:
@@ -120,10 +133,12 @@ class Exchanges:
         The member itself gains what its removal costs.
         """
         every = np.arange(len(slots))
-        own = self.inverse[every, slots, slots]
-        drop = self.q[every, slots] / own[:, None]
+        inside = self.inverse[every, slots]
+        own = inside[every, slots]
+        leaving = (inside[:, None, :] @ self.g)[:, 0]
+        drop = leaving / own[:, None]
         moved = self.r + self.w[every, slots][:, :, None] * drop[:, None, :]
-        left = self.s + drop * self.q[every, slots]
+        left = self.s + drop * leaving
         left[every, self.members[every, slots]] = 1.0 / own
         gains: FloatArray = np.einsum("rmj,rmj->rj", moved, moved) / np.maximum(left, self.guard)
         gains[left <= self.guard] = 0.0
@@ -132,27 +147,28 @@ class Exchanges:
     def prices(self) -> FloatArray:
         """Return what every exchange gains, ``(R, k, p)``, in units of ``2 f``.
 
-        The array is a buffer, overwritten by the next call. Of members the entries are what the
-        removal costs, negative; of coordinates that the rest of the support makes superfluous,
-        ``-inf``.
+        Of members the entries are what the removal costs, negative; of coordinates that the rest
+        of the support makes superfluous, ``-inf``.
         """
-        if self._buffers is None or self._buffers[0].shape != self.q.shape:
-            self._buffers = np.empty_like(self.q), np.empty_like(self.q)
-        gains, left = self._buffers
+        return self._prices(self.g, self.r, self.s)
+
+    def _prices(self, g: FloatArray, r: FloatArray, s: FloatArray) -> FloatArray:
+        """Return the prices of some coordinates, by the rows' entries there."""
+        q = self.inverse @ g
         own = np.einsum("rii->ri", self.inverse)
-        np.divide(self.q, own[:, :, None], out=left)
+        left = q / own[:, :, None]
         if self.w.shape[2] == 1:
-            np.multiply(left, self.w, out=gains)
-            gains += self.r
+            gains: FloatArray = left * self.w
+            gains += r
             np.square(gains, out=gains)
         else:  # ||r_j + q w_i||^2 without the array of all outputs
-            np.matmul(self.w, self.r, out=gains)
+            gains = self.w @ r
             gains *= 2.0
             gains += left * np.einsum("rim,rim->ri", self.w, self.w)[:, :, None]
             gains *= left
-            gains += np.einsum("rmj,rmj->rj", self.r, self.r)[:, None, :]
-        left *= self.q
-        left += self.s[:, None, :]
+            gains += np.einsum("rmj,rmj->rj", r, r)[:, None, :]
+        left *= q
+        left += s[:, None, :]
         if left.size and left.min() <= self.guard:
             dependent = left <= self.guard
             gains[dependent], left[dependent] = -np.inf, 1.0
@@ -161,15 +177,58 @@ class Exchanges:
         return gains
 
     def best(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return slot, coordinate and gain of the best exchange of each support."""
-        gains = self.prices()
-        flat = gains.reshape(len(gains), -1)
-        if not flat.shape[1]:
-            nothing = np.zeros(len(gains), dtype=np.intp)
-            return nothing, nothing, np.full(len(gains), -np.inf)
-        place = np.argmax(flat, axis=1)
-        slot, into = np.divmod(place, gains.shape[2])
-        return slot, into, flat[np.arange(len(flat)), place]
+        """Return slot, coordinate and gain of the best exchange of each support.
+
+        Of no other where none gains anything: with many coordinates only those are priced whose
+        :meth:`_ceilings` are above what the most promising gain.
+        """
+        many = self._c.shape[1]
+        if not self.size:
+            nothing = np.zeros(len(self.members), dtype=np.intp)
+            return nothing, nothing, np.full(len(nothing), -np.inf)
+        if many <= 4 * _FIRST:
+            return _largest(self.prices())
+        ceilings = self._ceilings()
+        chosen = np.argpartition(-ceilings, _FIRST, axis=1)[:, :_FIRST]
+        every = np.arange(len(chosen))
+        slots, places, gains = _largest(
+            self._prices(
+                np.take_along_axis(self.g, chosen[:, None, :], axis=2),
+                np.take_along_axis(self.r, chosen[:, None, :], axis=2),
+                np.take_along_axis(self.s, chosen, axis=1),
+            )
+        )
+        into = chosen[every, places]
+        ceilings[every[:, None], chosen] = -np.inf
+        above = ceilings > np.maximum(gains, 0.0)[:, None]
+        for a in np.flatnonzero(above.any(axis=1)):
+            rest = np.flatnonzero(above[a])
+            one = self._one(int(a))
+            slot, place, gain = _largest(
+                one._prices(self.g[a : a + 1, :, rest], one.r[:, :, rest], one.s[:, rest])
+            )
+            if gain[0] > gains[a]:
+                slots[a], into[a], gains[a] = slot[0], rest[place[0]], gain[0]
+        return slots, into, gains
+
+    def _ceilings(self) -> FloatArray:
+        r"""Return bounds on what each coordinate gains in place of any member, ``(R, p)``.
+
+        With ``x`` the root of a removal's cost and :math:`y = |Q_{ij}| / \sqrt{B_{ii}}`, which is
+        at most the root of what the support explains of ``j``, the gain is at most
+        :math:`(|r_j| + x y)^2 / (s_j + y^2) - x^2`; that falls in ``x`` and rises in ``y`` up to
+        :math:`x s_j / |r_j|`. ``-inf`` for members.
+        """
+        x = np.sqrt(self.removals().min(axis=1))[:, None]
+        size = np.sqrt(np.einsum("rmj,rmj->rj", self.r, self.r))
+        able = np.isfinite(self.s)
+        s = np.where(able, self.s, 1.0)
+        y = np.minimum(np.sqrt(np.maximum(self._d - s, 0.0)), x * s / np.maximum(size, _TINY))
+        ceilings = np.square(size + x * y) / np.maximum(s + np.square(y), _TINY) - np.square(x)
+        ceilings += _SLACK * np.square(x)
+        ceilings[s <= _NEARLY] = np.inf  # rounding decides there
+        ceilings[~able] = -np.inf
+        return np.asarray(ceilings)
 
     def fetch(self, members: IntArray) -> bool:
         """Read the rows of coordinates that are to enter; True when prices have changed by it."""
@@ -192,7 +251,12 @@ class Exchanges:
         inside = self.inverse[every, slots]
         own = inside[every, slots]
         b = inside / own[:, None]
-        leaving = self.q[every, slots]  # a copy
+        known = row[every[:, None], self.members]
+        known[every, slots] = 0.0
+        # What leaves, and what the others take of what enters, in one reading of the rows.
+        factors = np.stack([inside, (known[:, None, :] @ self.inverse)[:, 0]], axis=1)
+        read = factors @ self.g
+        leaving, taken = read[:, 0], read[:, 1]
         w = self.w[every, slots]
         out = self.members[every, slots]
         # Removal.
@@ -202,11 +266,10 @@ class Exchanges:
         self.s += drop * leaving
         self.s[every, out] = 1.0 / own
         # Insertion, into what is left.
-        q = self.q[every, :, into] - b * leaving[every, into][:, None]
+        q = (self.inverse @ self.g[every, :, into][:, :, None])[:, :, 0]
+        q -= b * leaving[every, into][:, None]
         q[every, slots] = 0.0
-        known = row[every[:, None], self.members]
-        known[every, slots] = 0.0
-        v = row - (known[:, None, :] @ self.q)[:, 0]
+        v = row - taken
         v += np.einsum("rk,rk->r", known, b)[:, None] * leaving
         pivot = np.maximum(v[every, into], self.guard)
         step = self.r[every, :, into] / pivot[:, None]
@@ -215,14 +278,11 @@ class Exchanges:
         self.w -= q[:, :, None] * step[:, None, :]
         self.w[every, slots] = step
         self.r -= step[:, :, None] * v[:, None, :]
-        v_scaled = v / pivot[:, None]
-        self.s -= v * v_scaled
+        v *= v
+        v /= pivot[:, None]
+        self.s -= v
         self.s[every, into] = np.inf
-        left = np.stack([b, q], axis=2)
-        buffer = self._scratch()
-        np.matmul(left, np.stack([leaving, v_scaled], axis=1), out=buffer)
-        self.q -= buffer
-        self.q[every, slots] = v_scaled
+        self.g[every, slots] = row
         q[every, slots] = -1.0
         self.inverse -= b[:, :, None] * inside[:, None, :]
         self.inverse[every, slots] = 0.0
@@ -231,21 +291,16 @@ class Exchanges:
         self.members[every, slots] = into
         self.updates += 1
 
-    def _scratch(self) -> FloatArray:
-        if self._buffers is None or self._buffers[0].shape != self.q.shape:
-            self._buffers = np.empty_like(self.q), np.empty_like(self.q)
-        return self._buffers[0]
-
     def insert(self, into: int) -> None:
         """Add a coordinate to the only support."""
         row = self._row(np.array([into]))[0]
-        q = self.q[0, :, into].copy()
-        v = row - row[self.members[0]] @ self.q[0]
+        taken = row[self.members[0]] @ self.inverse[0]
+        v, q = row - taken @ self.g[0], self.inverse[0] @ self.g[0, :, into]
         pivot = max(float(v[into]), self.guard)
         step = self.r[0, :, into] / pivot
         self.explained += float(step @ step) * pivot
         scaled = v / pivot
-        self.q = np.concatenate([self.q[0] - np.outer(q, scaled), scaled[None]])[None]
+        self.g = np.concatenate([self.g[0], row[None]])[None]
         self.w = np.concatenate([self.w[0] - np.outer(q, step), step[None]])[None]
         self.r -= step[:, None] * v
         self.s -= v * scaled
@@ -261,14 +316,14 @@ class Exchanges:
         """Take a member out of the only support."""
         inside = self.inverse[0, slot].copy()
         own = inside[slot]
-        b, leaving, w = inside / own, self.q[0, slot].copy(), self.w[0, slot].copy()
+        b, leaving, w = inside / own, inside @ self.g[0], self.w[0, slot].copy()
         self.explained -= float(w @ w) / own
         self.r += w[:, None] * (leaving / own)
         self.s += leaving * leaving / own
         self.s[0, self.members[0, slot]] = 1.0 / own
         rest = np.delete(np.arange(self.size), slot)
         self.w = (self.w[0, rest] - np.outer(b[rest], w))[None]
-        self.q = (self.q[0, rest] - np.outer(b[rest], leaving))[None]
+        self.g = self.g[:, rest]
         self.inverse = (self.inverse[0][np.ix_(rest, rest)] - np.outer(b[rest], inside[rest]))[None]
         self.members = self.members[:, rest]
         self.updates += 1
@@ -289,7 +344,7 @@ class Exchanges:
         w = inverse @ c[:, members].T
         q = inverse @ block
         self.members, self.w = members[None].copy(), w[None]
-        self.inverse, self.q = inverse[None], q[None]
+        self.inverse, self.g = inverse[None], block[None]
         self.r = (c - w.T @ block)[None]
         s = self._d - np.einsum("kp,kp->p", block, q)
         s[self._d == 0.0] = np.inf
@@ -301,11 +356,20 @@ class Exchanges:
 
     # ---- several supports --------------------------------------------------------------------
 
+    def _one(self, a: int) -> Exchanges:
+        """Return a view of one support."""
+        view = Exchanges.__new__(Exchanges)
+        view.rows, view.columns, view.linear = self.rows, self.columns, self.linear
+        view._c, view._d, view.updates = self._c, self._d, self.updates
+        for name in _BATCHED:
+            setattr(view, name, getattr(self, name)[a : a + 1])
+        return view
+
     def tiled(self, times: int) -> Exchanges:
         """Return ``times`` copies of the only support, side by side."""
         copy = Exchanges.__new__(Exchanges)
         copy.rows, copy.columns, copy.linear = self.rows, self.columns, self.linear
-        copy._c, copy._d, copy.updates, copy._buffers = self._c, self._d, self.updates, None
+        copy._c, copy._d, copy.updates = self._c, self._d, self.updates
         for name in _BATCHED:
             setattr(copy, name, np.repeat(getattr(self, name), times, axis=0))
         return copy
@@ -321,7 +385,15 @@ class Exchanges:
             setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
 
 
-_BATCHED = ("members", "w", "inverse", "q", "r", "s", "explained")
+_BATCHED = ("members", "w", "inverse", "g", "r", "s", "explained")
+
+
+def _largest(gains: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return where each of several tables is largest, and how large."""
+    flat = gains.reshape(len(gains), -1)
+    place = np.argmax(flat, axis=1)
+    slots, columns = np.divmod(place, gains.shape[2])
+    return slots, columns, flat[np.arange(len(flat)), place]
 
 
 def _inverse(matrix: FloatArray, guard: float) -> FloatArray | None:

@@ -199,7 +199,7 @@ class ExchangeSearch:
     @property
     def abreast(self) -> int:
         """Return how many perturbations are searched side by side."""
-        return int(np.clip(_ENTRIES // max(self._current.q.size, 1), 1, _ABREAST))
+        return int(np.clip(_ENTRIES // max(self._current.g.size, 1), 1, _ABREAST))
 
     def perturb(
         self, rng: np.random.Generator, over: Callable[[], bool]
