@@ -31,10 +31,13 @@ class StackedDesign(Design):
 
     @property
     def access(self) -> Access:
-        cheap, held = Access.PRODUCTS | Access.COLUMNS | Access.ROWS, Access(0)
-        for _, design in self._blocks:
-            cheap &= design.access
-            held |= design.access & Access.DISTRIBUTED
+        every = {design.access for _, design in self._blocks}
+        if every == {Access.MEMORY}:  # most often, and flags are slow to combine
+            return Access.MEMORY
+        cheap, held = Access.MEMORY, Access(0)
+        for access in every:
+            cheap &= access
+            held |= access & Access.DISTRIBUTED
         return cheap | held
 
     @property
@@ -92,11 +95,10 @@ class StackedDesign(Design):
     def restrict(self, support: IntArray) -> Design:
         blocks = []
         for index, design in self._blocks:
-            _, inner, outer = np.intersect1d(
-                index, support, assume_unique=True, return_indices=True
-            )
-            if inner.size:
-                blocks.append((outer, design.restrict(inner)))
+            place = np.searchsorted(index, support)
+            outer = np.flatnonzero(index[np.minimum(place, index.size - 1)] == support)
+            if outer.size:
+                blocks.append((outer, design.restrict(place[outer])))
         return StackedDesign(self._n, int(support.size), tuple(blocks))
 
     def restrict_rows(self, rows: IntArray) -> Design:

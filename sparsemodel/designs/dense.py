@@ -52,7 +52,7 @@ class DenseDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        return Access.MEMORY
 
     @property
     def nbytes(self) -> int | None:

@@ -33,7 +33,7 @@ class SparseDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        return Access.MEMORY
 
     @property
     def entries(self) -> int:

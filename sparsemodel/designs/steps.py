@@ -24,7 +24,7 @@ class OnesDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        return Access.MEMORY
 
     @property
     def nbytes(self) -> int | None:
@@ -84,7 +84,7 @@ class StepsDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        return Access.MEMORY
 
     @property
     def entries(self) -> int:

@@ -31,6 +31,8 @@ class Access(Flag):
     """A block of rows costs a block of rows (stochastic methods need it)."""
     DISTRIBUTED = auto()
     """Some of its rows are held by workers, next to which products are computed."""
+    MEMORY = PRODUCTS | COLUMNS | ROWS
+    """What an array in memory offers."""
 
 
 @final

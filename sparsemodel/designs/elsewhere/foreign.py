@@ -82,7 +82,7 @@ class ForeignDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.COLUMNS | Access.ROWS
+        return Access.MEMORY
 
     @property
     def nbytes(self) -> int | None:

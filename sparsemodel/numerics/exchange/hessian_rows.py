@@ -92,9 +92,13 @@ class HessianRows:
         self.noise = 1e-15
         self.exact = True
         self._free = objective.cardinality.free
-        self._eliminate(self._whole_diagonal(places))
-        if self.exact and places < self.size <= min(_WHOLE, 10 * places + _LIKELY):
-            self._form(np.arange(self.size))
+        if self.size <= min(_WHOLE, 10 * places + _LIKELY) and self._affordable():
+            everything = np.arange(self.size)
+            whole = self._raw(everything)
+            self._eliminate(np.diag(whole).copy(), whole[self._free])
+            self._keep(everything, self._reduced(everything, whole))
+        else:
+            self._eliminate(self._whole_diagonal(), None)
 
     # ---- what is asked for -------------------------------------------------------------------
 
@@ -161,13 +165,21 @@ class HessianRows:
 
     # ---- how it is computed ------------------------------------------------------------------
 
-    def _eliminate(self, diagonal: FloatArray) -> None:
+    def _affordable(self) -> bool:
+        """Return whether the whole matrix may be formed, which costs a reading of the rows."""
+        if self._curvatures is None or cheap_columns(self._objective):
+            return True
+        form = cast("RegressionObjective", self._objective).form
+        designs = [term.design for term in form.terms]
+        return budget().allows(products_cost(designs, 2.0 * self.size))
+
+    def _eliminate(self, diagonal: FloatArray, free_rows: FloatArray | None) -> None:
         free = self._free
         self._taken = np.zeros((free.size, self.size))
         self._free_rows, self._inverse = self._taken, np.zeros((free.size, free.size))
         left = diagonal.copy()
         if free.size:
-            self._free_rows = raw = self._raw(free)
+            self._free_rows = raw = self._raw(free) if free_rows is None else free_rows
             solve = factored(raw[:, free])
             self._inverse = np.column_stack([solve(unit) for unit in np.eye(free.size)])
             self._taken = self._inverse @ raw
@@ -183,13 +195,16 @@ class HessianRows:
         width = max(1, _BLOCK // self.size)
         for first in range(0, coordinates.size, width):
             some = coordinates[first : first + width]
-            block = self._raw(some)
-            if self._free.size:
-                block -= block[:, self._free] @ self._taken
-            block *= self.scale
-            block *= self.scale[some, None]
-            changed |= self._keep(some, block)
+            changed |= self._keep(some, self._reduced(some, self._raw(some)))
         return changed
+
+    def _reduced(self, coordinates: IntArray, block: FloatArray) -> FloatArray:
+        """Return rows without what the free coordinates take up, scaled, in the same memory."""
+        if self._free.size:
+            block -= block[:, self._free] @ self._taken
+        block *= self.scale
+        block *= self.scale[coordinates, None]
+        return block
 
     def _keep(self, coordinates: IntArray, block: FloatArray) -> bool:
         places = np.arange(coordinates.size)
@@ -247,11 +262,10 @@ class HessianRows:
         out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
         return out
 
-    def _whole_diagonal(self, places: int) -> FloatArray:
+    def _whole_diagonal(self) -> FloatArray:
         """Return the diagonal of the Hessian itself, exact where that is cheap, else estimated."""
-        everything = np.arange(self.size)
         if self._curvatures is None:
-            diagonal = self._objective.hessian_diagonal(self._at, everything)
+            diagonal = self._objective.hessian_diagonal(self._at, np.arange(self.size))
             return diagonal if diagonal.ndim == 1 else np.ascontiguousarray(diagonal[:, 0])
         if cheap_columns(self._objective) and all(h is not None for h in self._curvatures):
             form = cast("RegressionObjective", self._objective).form
@@ -263,10 +277,6 @@ class HessianRows:
             return np.asarray(form.ridge + sum(squares))
         form = cast("RegressionObjective", self._objective).form
         designs = [term.design for term in form.terms]
-        if self.size <= min(_WHOLE, 10 * places + _LIKELY) and budget().allows(
-            products_cost(designs, 2.0 * self.size)
-        ):
-            return np.diag(self._raw(everything)).copy()
         self.exact = False
         rng = np.random.default_rng(0)
         estimate, probes = np.zeros(self.size), _PROBES

@@ -56,6 +56,7 @@ class ExchangeModels:
         self._objective = objective
         self._at: Point | None = None
         self._rows: tuple[HessianRows, ...] = ()
+        self._asked: tuple[Point, list[Exchanges]] | None = None  # the last ones, for reading
         sparsity = objective.cardinality
         self._counted = np.flatnonzero(sparsity.counted)
         self._index: IntArray | None = None
@@ -92,7 +93,7 @@ class ExchangeModels:
             )
         if self._index is not None:
             self._blocks = tuple(rows.blocks(self._index, self._present) for rows in self._rows)
-        self._at = point
+        self._at, self._asked = point, None
         return True
 
     def insertions(self, point: Point) -> FloatArray:
@@ -135,10 +136,10 @@ class ExchangeModels:
         """
         if not self.searchable or not self.renewed_one(point):
             return None
-        model = _search(self._rows[0], point, descent_gradient(self._objective, point), None)
+        model = self._searches(point)[0]
         sparsity = self._objective.cardinality
         found = ExchangeSearch(self._rows[0], model.linear, most=most, price=sparsity.price)
-        found.start(model.members[0])
+        found.begin(model.tiled(1))
         return found
 
     def renewed_one(self, point: Point) -> bool:
@@ -150,13 +151,17 @@ class ExchangeModels:
 
     def _searches(self, point: Point) -> list[Exchanges]:
         self.renew(point)
-        gradient = descent_gradient(self._objective, point)
-        if len(self._rows) == 1:
-            return [_search(self._rows[0], point, gradient, None)]
-        return [
-            _search(rows, point, gradient[:, column], column)
-            for column, rows in enumerate(self._rows)
-        ]
+        if self._asked is None or self._asked[0] is not point:
+            gradient = descent_gradient(self._objective, point)
+            if len(self._rows) == 1:
+                found = [_search(self._rows[0], point, gradient, None)]
+            else:
+                found = [
+                    _search(rows, point, gradient[:, column], column)
+                    for column, rows in enumerate(self._rows)
+                ]
+            self._asked = (point, found)
+        return self._asked[1]
 
     def _add_coordinates(
         self,

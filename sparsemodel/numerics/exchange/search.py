@@ -112,6 +112,13 @@ class ExchangeSearch:
         else:
             self._current.reset(useful)
 
+    def begin(self, model: Exchanges) -> None:
+        """Begin at a support that has been priced, with all columns, already."""
+        if self._many:
+            self._look(model.members[0])
+        else:
+            self._current = model
+
     # ---- descent -----------------------------------------------------------------------------
 
     def descend(self, steps: int, over: Callable[[], bool]) -> bool:

@@ -78,6 +78,8 @@ class ExchangeTrials:
         sparsity = objective.cardinality
         alone = sparsity.groups is None and not sparsity.limits and sparsity.price == 0.0
         self._plain = alone and not objective.form.constrained
+        self._free = np.zeros(objective.shape[0], dtype=bool)
+        self._free[sparsity.free] = True
 
     @property
     def searchable(self) -> bool:
@@ -186,7 +188,7 @@ class ExchangeTrials:
         return point
 
     def _counted(self, point: Point) -> IntArray:
-        return np.setdiff1d(point.support, self._objective.cardinality.free)
+        return point.support[~self._free[point.support]]
 
     def _perturbed(self, point: Point, rng: np.random.Generator) -> Point:
         """Return the minimiser over a support with some of the units of ``point`` replaced."""
@@ -322,7 +324,7 @@ class ExchangeTrials:
         return self._restricted(self._objective, support, start, tol=tol)
 
     def _minimised_on(self, counted: IntArray, start: Point, tol: float = _ROUGH) -> Point:
-        support = np.union1d(counted, self._objective.cardinality.free)
+        support = np.sort(np.concatenate([counted, self._objective.cardinality.free]))
         tol *= share_left(self._objective, start)
         return self._restricted(self._objective, support, start, tol=tol)
 

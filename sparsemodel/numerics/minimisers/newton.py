@@ -83,8 +83,8 @@ def minimise_on_support(
     goal = _FULL_ACCURACY if tol is None else tol
     gradient = objective.restricted_gradient(point, support)
     # Tolerances are relative to the gradient at zero, so that warm starts ask for no more.
-    zero = objective.point(support, np.zeros_like(point.x[support]))
-    scale = max(_norm(gradient), _norm(objective.restricted_gradient(zero, support)))
+    zero = objective.restricted_gradient(objective.origin(), support)
+    scale = max(_norm(gradient), _norm(zero))
     solve: Callable[[FloatArray], FloatArray] | None = None
     endless, left = may_fall_forever(objective, support), budget()
     for _ in range(_MAX_NEWTON):

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.designs import DenseDesign, StackedDesign, TransformedDesign
 from sparsemodel.interfaces import (
     Access,
     BoolArray,
@@ -14,6 +15,10 @@ from sparsemodel.interfaces import (
     IntArray,
     Term,
 )
+
+_SMALL = 2**16
+"""Entries up to which columns that are put together from others are written out (0.5 MB): there
+the parts cost calls, not numbers."""
 
 
 @final
@@ -28,6 +33,7 @@ class SupportColumns:
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self._terms = terms
         self._support: IntArray | None = None
+        self._key: bytes | None = None  # bytes compare sooner than short arrays
         self._designs: tuple[Design, ...] = ()
         self._gram: tuple[IntArray, FloatArray] | None = None
 
@@ -38,19 +44,22 @@ class SupportColumns:
 
     def holds(self, support: IntArray) -> bool:
         """Return whether ``support`` is the one whose columns are kept."""
-        return self._support is not None and np.array_equal(self._support, support)
+        return self._key == support.tobytes()
 
     def designs(self, support: IntArray) -> tuple[Design, ...]:
         """Return the designs restricted to ``support`` (sorted)."""
         last = self._support
+        if self.holds(support):
+            return self._designs
         if last is None:
-            self._designs = tuple(term.design.restrict(support) for term in self._terms)
-        elif not np.array_equal(last, support):
-            self._designs = tuple(
+            found = tuple(term.design.restrict(support) for term in self._terms)
+        else:
+            found = tuple(
                 term.design.restrict_again(support, last, before)
                 for term, before in zip(self._terms, self._designs, strict=True)
             )
-        self._support = support.copy()
+        self._designs, self._support = tuple(map(_written_out, found)), support.copy()
+        self._key = support.tobytes()
         return self._designs
 
     def gram(self, support: IntArray, weights: tuple[FloatArray, ...]) -> FloatArray:
@@ -97,6 +106,16 @@ def _gram_rows(
         else:
             out += scalar * design.rmatvec(array).T
     return out
+
+
+def _written_out(design: Design) -> Design:
+    """Return the same columns as one array, where they are few and put together from others."""
+    if not isinstance(design, StackedDesign | TransformedDesign):
+        return design
+    n, p = design.shape
+    if n * p > _SMALL or Access.COLUMNS not in design.access:
+        return design
+    return DenseDesign(np.asfortranarray(design.to_array()))
 
 
 def _uniform(h: FloatArray) -> float | None:
