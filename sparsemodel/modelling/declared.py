@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -29,7 +30,7 @@ _DECIDES = {"k": "k", "limit": "k", "lower": "box", "upper": "box", "radius": "r
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """A declaration in our own terms."""
 
@@ -44,6 +45,12 @@ class Reading:
     """Variables in whose place an expression of others is written."""
     choices: tuple[tuple[Any, Variable], ...] = ()
     """Boolean variables of CVXPY's, each with the variable whose nonzeros it marks."""
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return every parameter once; those inside CVXPY's expressions come first."""
+        inner = collect_parameters(self.goal.objective, self.constraints)
+        return tuple({id(p): p for p in (*self.outer, *inner)}.values())
 
     def fill(self, values: tuple[FloatArray, ...]) -> None:
         """Give all variables their values."""
@@ -96,9 +103,7 @@ class Declared:
         """Return every parameter once; those inside CVXPY's expressions come first."""
         if self.missing:
             return self._outer
-        reading = self.reading
-        inner = collect_parameters(reading.goal.objective, reading.constraints)
-        return tuple({id(p): p for p in (*self._outer, *inner)}.values())
+        return self.reading.parameters
 
     def _read(self) -> Reading:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal

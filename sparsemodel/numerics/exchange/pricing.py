@@ -18,12 +18,16 @@ never seen before.
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
+from sparsemodel.numerics.exchange.support_factor import inverse_above
 
 _INDEPENDENT = 1e-9
 """Fraction of its curvature that a support must leave of a column that enters."""
@@ -50,7 +54,6 @@ class Exchanges:
     linear
         ``c``, scaled as the rows are, shape ``(m, p)`` for ``m`` columns of a matrix variable that
         share the Hessian.
-        Kept under this name.
     columns
         Sorted coordinates that may enter; None for all.
 
@@ -133,9 +136,8 @@ class Exchanges:
         The member itself gains what its removal costs.
         """
         every = np.arange(len(slots))
-        inside = self.inverse[every, slots]
-        own = inside[every, slots]
-        leaving = (inside[:, None, :] @ self.g)[:, 0]
+        own = self.inverse[every, slots, slots]
+        leaving = (self.inverse[every, slots][:, None, :] @ self.g)[:, 0]
         drop = leaving / own[:, None]
         moved = self.r + self.w[every, slots][:, :, None] * drop[:, None, :]
         left = self.s + drop * leaving
@@ -203,10 +205,9 @@ class Exchanges:
         above = ceilings > np.maximum(gains, 0.0)[:, None]
         for a in np.flatnonzero(above.any(axis=1)):
             rest = np.flatnonzero(above[a])
-            one = self._one(int(a))
-            slot, place, gain = _largest(
-                one._prices(self.g[a : a + 1, :, rest], one.r[:, :, rest], one.s[:, rest])
-            )
+            one = self._with(itemgetter(slice(a, a + 1)))
+            priced = one._prices(one.g[:, :, rest], one.r[:, :, rest], one.s[:, rest])
+            slot, place, gain = _largest(priced)
             if gain[0] > gains[a]:
                 slots[a], into[a], gains[a] = slot[0], rest[place[0]], gain[0]
         return slots, into, gains
@@ -332,7 +333,7 @@ class Exchanges:
         """Start again from one support, leaving out members that the others make superfluous."""
         block = self._row(members)
         inside = block[:, members]
-        inverse = _inverse(inside, self.guard) if members.size else np.empty((0, 0))
+        inverse = inverse_above(inside, self.guard) if members.size else np.empty((0, 0))
         if inverse is None:
             self._clear()
             for member in members:
@@ -356,23 +357,18 @@ class Exchanges:
 
     # ---- several supports --------------------------------------------------------------------
 
-    def _one(self, a: int) -> Exchanges:
-        """Return a view of one support."""
-        view = Exchanges.__new__(Exchanges)
-        view.rows, view.columns, view.linear = self.rows, self.columns, self.linear
-        view._c, view._d, view.updates = self._c, self._d, self.updates
+    def _with(self, supports: Callable[[NDArray[Any]], NDArray[Any]]) -> Exchanges:
+        """Return the same search with what ``supports`` makes of every array."""
+        other = Exchanges.__new__(Exchanges)
+        other.rows, other.columns, other.linear = self.rows, self.columns, self.linear
+        other._c, other._d, other.updates = self._c, self._d, self.updates
         for name in _BATCHED:
-            setattr(view, name, getattr(self, name)[a : a + 1])
-        return view
+            setattr(other, name, supports(getattr(self, name)))
+        return other
 
     def tiled(self, times: int) -> Exchanges:
         """Return ``times`` copies of the only support, side by side."""
-        copy = Exchanges.__new__(Exchanges)
-        copy.rows, copy.columns, copy.linear = self.rows, self.columns, self.linear
-        copy._c, copy._d, copy.updates = self._c, self._d, self.updates
-        for name in _BATCHED:
-            setattr(copy, name, np.repeat(getattr(self, name), times, axis=0))
-        return copy
+        return self._with(lambda array: np.repeat(array, times, axis=0))
 
     def keep(self, chosen: IntArray) -> None:
         """Forget all supports but the ``chosen`` ones."""
@@ -394,18 +390,6 @@ def _largest(gains: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     place = np.argmax(flat, axis=1)
     slots, columns = np.divmod(place, gains.shape[2])
     return slots, columns, flat[np.arange(len(flat)), place]
-
-
-def _inverse(matrix: FloatArray, guard: float) -> FloatArray | None:
-    """Return the inverse, or None where it is not positive definite with pivots above ``guard``."""
-    try:
-        factor = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return None
-    if not np.square(np.diag(factor)).min() > guard:
-        return None
-    root = np.linalg.inv(factor)
-    return np.asarray(root.T @ root)
 
 
 __all__ = ["Exchanges"]
