@@ -314,3 +314,33 @@ def test_rows_are_symmetric_whatever_the_storage() -> None:
             np.testing.assert_allclose(matrix[:, :P], matrix[:, :P].T, atol=1e-12)
             expected = matrix if expected is None else expected
             np.testing.assert_allclose(matrix, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("likeness", "outputs"), [(0.0, 0), (0.7, 0), (0.98, 0), (0.7, 3)])
+def test_what_is_left_unpriced_is_never_the_best_exchange(likeness: float, outputs: int) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 400))
+    for j in range(1, 400):
+        A[:, j] = likeness * A[:, j - 1] + np.sqrt(1.0 - likeness**2) * A[:, j]
+    A[:, 399] = A[:, 0]
+    y = rng.standard_normal((60, outputs) if outputs else 60) + A[:, :7].sum(axis=1).T.reshape(
+        (60, 1) if outputs else 60
+    )
+    w = sm.Variable((400, outputs) if outputs else 400, name="w")
+    counted = sm.card(w, axis=1 if outputs else None)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y) + sm.ridge(w, 0.1)), counted <= 9)
+    objective = RegressionObjective(problem.form)
+    search = begun(objective, rng.choice(399, 9, replace=False))
+    for _ in range(30):
+        gains = search.prices()[0].copy()
+        gains[:, search.members[0]] = -np.inf
+        slots, into, gain = search.best()
+        if not gains.max() > 1e-9:
+            break
+        assert gain[0] >= gains.max() * (1.0 - 1e-9)
+        search.exchange(slots, into)
+    else:
+        pytest.fail("the descent has no end")
+    again = begun(objective, search.members[0])
+    np.testing.assert_allclose(search.explained, again.explained, rtol=1e-9)
+    np.testing.assert_allclose(search.w, again.w, rtol=1e-6, atol=1e-9)

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import sparsemodel as sm
 from sparsemodel.interfaces import SeparableDataError, UnboundedError
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
+from sparsemodel.numerics.minimisers import few_columns
 from sparsemodel.numerics.minimisers import newton as module
 from sparsemodel.numerics.minimisers.newton import factored
 from sparsemodel.testing.instances import catalogue
@@ -130,3 +132,26 @@ def test_factored_with_zero_rows_and_in_matrix_shape():
     hessian = np.diag([4.0, 0.0, 2.0, 1.0])
     right = np.array([[4.0, 0.0], [2.0, 3.0]])
     assert np.allclose(factored(hessian)(right), [[1.0, 0.0], [1.0, 3.0]])
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6], ids=["centred", "far from zero"])
+@pytest.mark.parametrize("units", [1e-6, 1.0, 1e6])
+def test_a_few_columns_have_the_minimiser_of_the_general_method(far, units, monkeypatch):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((40, 6))
+    y = (rng.random(40) < 1.0 / (1.0 + np.exp(-A[:, 0]))).astype(float)
+    w, b = sm.Variable(6, name="w"), sm.Variable(name="b")
+    goal = sm.logistic_loss((A + far) * units @ w + b, y) + sm.ridge(w, 1e-3 * units**2)
+    problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 3)
+    support = np.arange(7)
+    _, reduced = problem._compiled().analysis()
+    found = []
+    for entries in (2**16, 0):
+        monkeypatch.setattr(few_columns, "_ENTRIES", entries)
+        objective = RegressionObjective(reduced.form)
+        quick = few_columns.minimise_few(objective, support, objective.origin(), 1e-13)
+        assert (quick is None) == (entries == 0)
+        found.append(minimise_on_support(objective, support, objective.origin()))
+    quick, general = found
+    assert quick.value == pytest.approx(general.value, rel=1e-13)
+    np.testing.assert_allclose(quick.x * units, general.x * units, rtol=1e-6, atol=1e-8)

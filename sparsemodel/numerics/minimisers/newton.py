@@ -8,6 +8,7 @@ refinement, which brings the normal equations to the accuracy of an orthogonal f
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
 )
 from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost, products_cost
+from sparsemodel.numerics.minimisers.few_columns import minimise_few
 from sparsemodel.numerics.support.units import support_units
 from sparsemodel.threads import large_work
 
@@ -70,17 +72,21 @@ def minimise_on_support(
     Returns
     -------
     Point
-        Never worse than the start restricted to ``support``.
+        Never worse than the start restricted to ``support``; of value NaN where products fail.
 
     Notes
     -----
     O(n q^2 + q^3) per Newton step for q unknowns up to ``DIRECT_LIMIT``, O(n q) per conjugate
     gradient step above. A singular Hessian gives the step of minimum norm.
     """
+    goal = _FULL_ACCURACY if tol is None else tol
+    direct = 0 < support.size <= DIRECT_LIMIT
+    quick = minimise_few(objective, support, start, goal) if direct else None
+    if quick is not None:
+        return quick
     point = objective.point(support, start.x[support])
     if not support.size:
         return point
-    goal = _FULL_ACCURACY if tol is None else tol
     gradient = objective.restricted_gradient(point, support)
     # Tolerances are relative to the gradient at zero, so that warm starts ask for no more.
     zero = objective.restricted_gradient(objective.origin(), support)
@@ -109,6 +115,8 @@ def minimise_on_support(
         point, gradient = following, after
         if t < 1e-10 or (endless and _norm(point.x[support]) > FAR):
             break
+    if np.isnan(_norm(gradient)) and np.isfinite(point.value):
+        return replace(point, value=np.nan)  # products have failed: nothing was minimised
     return point
 
 
@@ -157,7 +165,10 @@ def _search(
     step: FloatArray,
     support: IntArray,
 ) -> tuple[Point | None, float]:
-    """Backtrack from the full Newton step until the Armijo condition holds."""
+    """Backtrack from the full Newton step until the Armijo condition holds.
+
+    None where it never does; a point of value NaN where products fail.
+    """
     slope = float(np.vdot(gradient, step))
     if not np.isfinite(slope) or slope >= 0.0:
         return None, 0.0
@@ -169,7 +180,7 @@ def _search(
         if following.value <= point.value + _ARMIJO * t * slope + rounding:
             return following, t
         t *= 0.5
-    return None, 0.0
+    return (following if np.isnan(following.value) else None), 0.0
 
 
 def newton_solver(

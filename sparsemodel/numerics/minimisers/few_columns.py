@@ -1,0 +1,121 @@
+"""Newton's method on a few columns in memory, without the calls that only large problems need."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
+from sparsemodel.numerics.objectives.regression import (
+    RegressionObjective,
+    curvatures_of,
+    margins,
+)
+
+_COLUMNS, _ENTRIES = 64, 2**16
+"""Unknowns and entries up to which the time goes into calls, not into numbers."""
+_NEWTON_STEPS = 50
+_PIVOT = 1e-7
+"""Least pivot of the scaled Hessian; below it the general method looks for a null space."""
+_ARMIJO = 1e-4
+_BLIND = 1e-14
+"""Promise of a step, as a share of what is above the infimum, that is none."""
+
+
+def minimise_few(
+    objective: Objective, support: IntArray, start: Point, goal: float
+) -> Point | None:
+    """Return the minimiser on ``support``, to a gradient of ``goal`` times the size of its terms.
+
+    None where the objective is not a smooth regression on a few columns that are held in memory,
+    or is not clearly convex along the way: the general method says what is to be done then.
+    """
+    arrays = _columns(objective, support)
+    if arrays is None or not isinstance(objective, RegressionObjective):
+        return None
+    form = objective.form
+    ridge, floor = form.ridge[support], objective.infimum()
+    x = start.x[support]
+
+    def predicted(x: FloatArray) -> tuple[tuple[FloatArray, ...], float]:
+        states = tuple(x @ rows for rows in arrays)
+        value = form.constant + 0.5 * float(np.dot(ridge * x, x))
+        for term, z in zip(form.terms, states, strict=True):
+            value += term.loss.total(margins(term, z), term.target, term.weights)
+        return states, value
+
+    def slopes(x: FloatArray, states: tuple[FloatArray, ...]) -> FloatArray:
+        out: FloatArray = ridge * x
+        for term, z, rows in zip(form.terms, states, arrays, strict=True):
+            out += rows @ term.loss.gradient(margins(term, z), term.target, term.weights)
+        return out
+
+    states, value = predicted(x)
+    gradient = slopes(x, states)
+    size = _norm(gradient)
+    scale = max(size, _norm(objective.restricted_gradient(objective.origin(), support)))
+    for _ in range(_NEWTON_STEPS):
+        if size <= goal * scale:
+            break
+        hessian = np.diag(ridge)
+        for term, z, rows in zip(form.terms, states, arrays, strict=True):
+            hessian += (rows * curvatures_of(term, z)) @ rows.T
+        objective.work.factorizations += 1
+        step = _newton_step(hessian, gradient)
+        slope = np.nan if step is None else float(np.dot(gradient, step))
+        if step is None or not -slope > _BLIND * (value - floor) * (size > 1e-4 * scale):
+            return None
+        t, limit = 1.0, value + 1e-15 * abs(value)
+        following, after = predicted(x + step)
+        while not after <= limit + _ARMIJO * t * slope:
+            t *= 0.5
+            if t < 1e-10:
+                return None
+            following, after = predicted(x + t * step)
+        moved = x + t * step
+        left = slopes(moved, following)
+        progress = _norm(left)
+        if after >= value and progress >= 0.5 * size:  # rounding has taken over
+            if progress < size and after <= value:
+                x = moved
+            break
+        x, states, value, gradient, size = moved, following, after, left, progress
+    return objective.point(support, x)
+
+
+def _columns(objective: Objective, support: IntArray) -> list[FloatArray] | None:
+    """Return the columns of each term as rows of an array, None where they are not at hand."""
+    if not isinstance(objective, RegressionObjective) or support.size > _COLUMNS:
+        return None
+    form = objective.form
+    plain = form.traits.curved and not objective.quadratic and len(objective.shape) == 1
+    if not plain or not np.isfinite(objective.infimum()):
+        return None
+    if sum(term.design.shape[0] for term in form.terms) * support.size > _ENTRIES:
+        return None
+    designs = objective.columns(support)
+    held = [design.array.T for design in designs if isinstance(design, DenseDesign)]
+    return held if len(held) == len(designs) else None
+
+
+def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None:
+    """Return ``-H^{-1} g``; None unless the Hessian is safely positive definite."""
+    diagonal = np.diag(hessian)
+    if not diagonal.min() > 0.0:
+        return None
+    d = np.sqrt(diagonal)
+    try:
+        factor = np.linalg.cholesky(hessian / d / d[:, None])
+    except np.linalg.LinAlgError:
+        return None
+    if not np.diag(factor).min() > _PIVOT:
+        return None
+    inverse = np.linalg.inv(factor)
+    return np.asarray(inverse.T @ (inverse @ (-gradient / d)) / d)
+
+
+def _norm(v: FloatArray) -> float:
+    return float(np.sqrt(np.dot(v, v)))
+
+
+__all__ = ["minimise_few"]
