@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from sparsemodel.interfaces import (
@@ -69,7 +70,10 @@ class Plugins(Generic[T]):
                 # Where two distributions use one name the built-in one keeps it, and otherwise
                 # the same one wins whatever the order of the search path.
                 found = entry_points(group=self._group)
-                named = [(e, "" if e.dist is None else e.dist.name) for e in found]
+                # A distribution parses its metadata when asked: once for all that it registers.
+                owners = {id(e.dist): e.dist for e in found if e.dist is not None}
+                names = {key: owner.name for key, owner in owners.items()}
+                named = [(e, names.get(id(e.dist), "")) for e in found]
                 named.sort(key=_precedence, reverse=True)
                 self._distributions.update((e.name, distribution) for e, distribution in named)
                 self._entries = dict(sorted({e.name: e for e, _ in named}.items()))
@@ -191,6 +195,7 @@ def entries() -> Mapping[str, EntryPoint]:
 def refresh() -> None:
     """Forget what was found, for packages installed while the process runs."""
     _backends.refresh()
+    usable_backends.cache_clear()
     _losses.refresh()
 
 
@@ -210,6 +215,7 @@ def available_backends() -> tuple[PluginInfo, ...]:
     return _backends.available()
 
 
+@cache
 def usable_backends() -> tuple[tuple[str, type[Backend]], ...]:
     """Return the names and classes of the backends that can be loaded."""
     loaded = [(name, _backends.load(name)) for name in entries()]

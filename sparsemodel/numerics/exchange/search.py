@@ -25,8 +25,10 @@ _SHORT_LIST = 2048
 searches of 60 x 2500 random columns were three times faster and ended up to 77 % higher."""
 _PROMISING = 50
 """Coordinates that a perturbation draws from."""
-_ABREAST, _ENTRIES = 24, 2**17
-"""Perturbations that are searched side by side at most, and numbers of a table of prices then."""
+_ABREAST, _ENTRIES = 24, 2**18
+"""Perturbations that are searched side by side at most, and numbers of a table of prices then. Of
+40 problems with 600 to 5000 columns 38 end within 0.1 % of the best known point; 36 with half of
+it, in a sixth more time."""
 _REPLACED = 2.0 / 3.0
 """Share of a support that a perturbation replaces at most. With a third, searches as long missed
 the best known point of 16 of 169 problems with coherent columns, with two thirds of one."""
