@@ -18,7 +18,7 @@ from sparsemodel._version import __version__
 
 if TYPE_CHECKING:
     from sparsemodel import backends, datasets
-    from sparsemodel.designs import as_design
+    from sparsemodel.designs import as_design, encode
     from sparsemodel.interfaces import (
         BackendContractError,
         BackendUnavailableError,
@@ -107,6 +107,7 @@ __all__ = [
     "custom_loss",
     "datasets",
     "diff",
+    "encode",
     "epsilon_insensitive_loss",
     "forbidden_edges",
     "gamma_loss",

@@ -30,6 +30,8 @@ class Declared:
     """Of a classification, in the order of their codes; the last of two is the modelled one."""
     target: Any
     """Numbers, or the codes of the classes."""
+    loss: str
+    """As it is called on the command line."""
 
 
 def declare(table: Table, options: ModelOptions, k: int) -> Declared:
@@ -38,8 +40,9 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
         raise UsageError("Name the column to predict with --target.")
     p = table.X.shape[1]
     names = table.names or tuple(f"column_{j}" for j in range(1, p + 1))
-    loss = _loss(options)
-    target, classes = _target(table.target, loss, options.loss)
+    named = options.loss or _usual_loss(table.target)
+    loss = _loss(options, named)
+    target, classes = _target(table.target, loss, named)
     several = loss.target_kind is TargetKind.CLASSES
     shown = distinct(names)
     w = Variable((p, len(classes)) if several else p, name="w", names=shown)
@@ -52,28 +55,35 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
         plain, centred = options.plain_ridge, not options.no_intercept
         scales = 1.0 if plain else squared_scales(table.X, centred=centred)
         objective = objective + ridge(w, options.ridge * scales)
-    constraints: list[Any] = [_cardinality(w, names, options, k)]
+    constraints: list[Any] = [_cardinality(w, table.features or names, options, k)]
     if options.lower is not None:
         constraints.append(w >= options.lower)
     if options.upper is not None:
         constraints.append(w <= options.upper)
-    return Declared(Problem(minimize(objective), constraints), shown, classes, target)
+    return Declared(Problem(minimize(objective), constraints), shown, classes, target, named)
 
 
-def _loss(options: ModelOptions) -> DataFit:
+def _usual_loss(target: Any) -> str:
+    """Return the loss for a target of which nothing is said: text is classes."""
+    if target.dtype.kind in "biuf":
+        return "squared"
+    return "logistic" if np.unique(target).size <= 2 else "multinomial"
+
+
+def _loss(options: ModelOptions, named: str) -> DataFit:
     given: dict[str, float] = {}
     for name, loss, value in (("tau", "quantile", options.tau), ("delta", "huber", options.delta)):
-        if value is not None and options.loss != loss:
+        if value is not None and named != loss:
             raise UsageError(f"--{name} belongs to --loss {loss}.")
         if value is not None:
             given[name] = value
     try:
-        made = loss_class(options.loss)(**given)
+        made = loss_class(named)(**given)
     except ModelError as error:  # no such loss, or a broken plug-in
-        raise UsageError(f"--loss {options.loss}: {error}") from error
+        raise UsageError(f"--loss {named}: {error}") from error
     if made.target_kind is TargetKind.TIMES:
         raise UsageError(
-            f"--loss {options.loss} needs two columns as a target, times and events, and the "
+            f"--loss {named} needs two columns as a target, times and events, and the "
             "command line reads one; use it from Python."
         )
     return made
@@ -115,6 +125,7 @@ def _some(values: Any) -> str:
 
 
 def _cardinality(w: Variable, names: tuple[str, ...], options: ModelOptions, k: int) -> Any:
+    """Return the limit; columns of one name are the categories of one column of the file."""
     counted: Any = w
     kept = np.arange(len(names))
     if options.always:
@@ -125,9 +136,11 @@ def _cardinality(w: Variable, names: tuple[str, ...], options: ModelOptions, k: 
         if not kept.size:
             raise UsageError("--always names every feature; nothing is left to choose from.")
         counted = w[kept]
-    if options.group_prefix is None:
+    labels = [names[j] for j in kept]
+    if options.group_prefix is not None:
+        labels = [label.partition(options.group_prefix)[0] for label in labels]
+    elif len(set(names)) == len(names):
         return card(counted, axis=1 if len(w.shape) == 2 else None) <= k
-    labels = [names[j].partition(options.group_prefix)[0] for j in kept]
     return card(counted, groups=labels) <= k
 
 

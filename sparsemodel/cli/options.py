@@ -14,6 +14,7 @@ from sparsemodel.cli.exits import UsageError
 from sparsemodel.cli.files import check_free
 from sparsemodel.cli.reading import FORMATS, Columns, Table, read_table
 from sparsemodel.compiler.choice.effort import Effort
+from sparsemodel.designs.tables.encoding import Encoding
 
 DATA = "the file of data; - is standard input (CSV)"
 
@@ -111,8 +112,8 @@ class TargetOptions:
     """Which column is predicted, and how much each row counts."""
 
     target: str | None = option(
-        "the column to predict, by name or number (from 1; -1 is the last); text is "
-        "read as classes, for the losses of classification",
+        "the column to predict, by name or number (from 1; -1 is the last); text is read as "
+        "classes",
         metavar="COLUMN",
     )
     weights: str | None = option("nonnegative weights of the observations", metavar="COLUMN")
@@ -137,8 +138,9 @@ class FileOptions:
         "columns to leave out", metavar="COLUMNS", kind=_listed, default=()
     )
     missing: str = option(
-        "what to do with rows that have missing values (default: error)",
-        choices=("error", "drop"),
+        "of values: error, drop the rows, or mean (of numbers; of text the most frequent) "
+        "(default: error)",
+        choices=("error", "drop", "mean"),
         default="error",
     )
     delimiter: str | None = option("CSV: between fields", metavar="CHAR", kind=_character)
@@ -150,7 +152,9 @@ class FileOptions:
         default=8.0,
     )
 
-    def read(self, path: str, target: TargetOptions | None = None) -> Table:
+    def read(
+        self, path: str, target: TargetOptions | None = None, encoding: Encoding | None = None
+    ) -> Table:
         """Read the table; ``target`` is None where every column is a feature."""
         columns = Columns(
             target=None if target is None else target.target,
@@ -159,7 +163,8 @@ class FileOptions:
             drop=self.drop,
             keep=self.features,
             matrix=self.matrix,
-            drop_missing=self.missing == "drop",
+            missing=self.missing,
+            encoding=encoding,
             delimiter=self.delimiter,
             max_bytes=int(self.max_gigabytes * 1e9),
         )
@@ -171,12 +176,11 @@ class FileOptions:
 class ModelOptions:
     """The loss, the ridge and the constraints of a regression, but for k."""
 
-    loss: str = option(
+    loss: str | None = option(
         "how errors count: squared, huber, absolute, quantile, epsilon-insensitive, logistic, "
         "multinomial, hinge, smoothed-hinge, squared-hinge, poisson, gamma, or the loss of a "
-        "plug-in (default: squared)",
+        "plug-in (default: squared; of text logistic for two classes, multinomial for more)",
         metavar="LOSS",
-        default="squared",
     )
     tau: float | None = option(
         "the quantile of --loss quantile (default: 0.5)", metavar="T", kind=float
@@ -198,7 +202,8 @@ class ModelOptions:
         default=(),
     )
     group_prefix: str | None = option(
-        "columns whose names agree up to SEP (colour=red, colour=blue) count as one",
+        "columns whose names agree up to SEP (colour=red, colour=blue) count as one; the "
+        "categories of a column of text always do",
         metavar="SEP",
     )
     lower: float | None = option("no coefficient below this", metavar="L", kind=float)

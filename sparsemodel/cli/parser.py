@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 from sparsemodel._version import __version__
-from sparsemodel.cli.commands import backends, demo, explain, path, precision, solve, verify
+from sparsemodel.cli.commands import (
+    backends,
+    demo,
+    explain,
+    path,
+    precision,
+    predict,
+    solve,
+    verify,
+)
 from sparsemodel.cli.declaring import add_options, flag, from_namespace
 from sparsemodel.cli.printing import message as plain
 from sparsemodel.cli.printing import table
 
-COMMANDS = (demo, solve, path, precision, explain, verify, backends)
+COMMANDS = (demo, solve, predict, path, precision, explain, verify, backends)
 
 _DESCRIPTION = """\
 Sparse models with a certificate: fit a model with at most k nonzero coefficients, and learn how

@@ -6,12 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.cli.model import Declared
 from sparsemodel.cli.printing import cell
+from sparsemodel.cli.reading import Table
 
 
 def solution_record(solution: Any) -> dict[str, Any]:
@@ -63,15 +65,44 @@ def coefficient_csv(declared: Declared, solution: Any) -> str:
     return text.getvalue()
 
 
+MODEL_FORMAT = "sparsemodel model 1"
+"""What files of models say first."""
+
+
+def model_record(declared: Declared, table: Table, solution: Any) -> dict[str, Any]:
+    """Return what predicts: the nonzero coefficients, and the columns of the file they need."""
+    w = np.asarray(solution.values["w"])
+    used = np.flatnonzero(w if w.ndim == 1 else np.any(w != 0.0, axis=1))
+    columns = None
+    if table.encoding is not None:
+        features = np.array(table.encoding.features)
+        wanted = set(features[used].tolist()) or {features[0]}  # one column tells the rows
+        used = np.flatnonzero([name in wanted for name in features.tolist()])
+        columns = [asdict(column) for column in table.encoding.columns if column.name in wanted]
+    constant = np.asarray(solution.values.get("intercept", 0.0))
+    return {
+        "format": MODEL_FORMAT,
+        "loss": declared.loss,
+        "classes": list(declared.classes),
+        "columns": columns,
+        "width": int(w.shape[0]),
+        "indices": used.tolist(),
+        "coefficients": w[used].tolist(),
+        "constant": constant.tolist(),
+    }
+
+
 def finite(value: float) -> float | None:
     """Return a number that JSON knows, or None."""
     return float(value) if math.isfinite(value) else None
 
 
 __all__ = [
+    "MODEL_FORMAT",
     "certificate_record",
     "coefficient_csv",
     "finite",
+    "model_record",
     "plain_coefficients",
     "solution_record",
 ]

@@ -1,7 +1,7 @@
 """Designs: what owns the storage of ``A`` and multiplies by it."""
 
 from sparsemodel.designs.chunked import ChunkedDesign
-from sparsemodel.designs.coerce import as_design, column_names
+from sparsemodel.designs.coerce import as_design, column_names, encode
 from sparsemodel.designs.composed import StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign
@@ -23,4 +23,5 @@ __all__ = [
     "TransformedDesign",
     "as_design",
     "column_names",
+    "encode",
 ]

@@ -11,9 +11,10 @@ import numpy as np
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
-from sparsemodel.designs.frames import frame_array, frame_of_dask
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
+from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
+from sparsemodel.designs.tables.frames import frame_array, frame_of_dask
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
 
 _REAL = "biuf"
@@ -74,6 +75,48 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     if hasattr(matrix, "matvec") and hasattr(matrix, "rmatvec") and hasattr(matrix, "shape"):
         return _operator(matrix, where)
     return _dense(matrix, where)
+
+
+def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tuple[str, ...]]:
+    """Return a DataFrame as a design, categories as dummies, and what belongs to which column.
+
+    Numbers and truth values stay one column. Text and categories become a column of zeros and ones
+    for each category but the first (in the declared order, or sorted), named ``colour[red]``.
+    ``solution.predict`` encodes new data frames in the same way.
+
+    Parameters
+    ----------
+    frame
+        A DataFrame of pandas', or what else has ``columns`` and gives columns with ``to_numpy()``.
+    missing
+        ``"refuse"``, or ``"mean"``: means of the numbers there are, and of categories the most
+        frequent one; the same numbers in new data.
+
+    Returns
+    -------
+    design, features : DenseDesign of shape (n, p), tuple of p texts
+        With ``sm.card(w, groups=features)`` a category counts once.
+
+    Raises
+    ------
+    DataError, DataTypeError
+        When values are missing, when a column is neither numbers nor text, or has nearly as many
+        texts as rows; the message names the column.
+
+    Examples
+    --------
+    >>> import pandas as pd, sparsemodel as sm
+    >>> A, features = sm.encode(pd.DataFrame({"age": [3, 5, 4], "colour": ["red", "blue", "red"]}))
+    >>> A.names, features, A.array.tolist()
+    (('age', 'colour[red]'), ('age', 'colour'), [[3.0, 1.0], [5.0, 0.0], [4.0, 1.0]])
+    """
+    if column_names(frame) is None or isinstance(frame, Design):
+        raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
+    fields = fields_of(frame, "The data frame")
+    encoding = Encoding.of(fields, missing, "The data frame")
+    array = encoding.apply({field.name: field.values for field in fields}, "The data frame")
+    _check_shape(array.shape, "The encoded data frame")
+    return DenseDesign(array, encoding.names, encoding=encoding), encoding.features
 
 
 def column_names(matrix: Any) -> tuple[str, ...] | None:
@@ -217,4 +260,4 @@ def _check_kind(dtype: Any, where: str) -> None:
         )
 
 
-__all__ = ["as_design", "column_names"]
+__all__ = ["as_design", "column_names", "encode"]

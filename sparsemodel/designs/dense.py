@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsemodel.designs.tables.encoding import Encoding
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, NormBound
 from sparsemodel.threads import large_work
 
@@ -34,9 +35,15 @@ class DenseDesign(Design):
     """
 
     def __init__(
-        self, array: NDArray[Any], names: tuple[str, ...] | None = None, sums: int | None = None
+        self,
+        array: NDArray[Any],
+        names: tuple[str, ...] | None = None,
+        sums: int | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         self._a = array
+        self.encoding = encoding
+        """How a table became the array, where one did."""
         self._names = names
         self._sums = sums
         self._whole = False  # whether every entry has been in a product

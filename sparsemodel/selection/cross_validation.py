@@ -56,7 +56,7 @@ def cross_validate(
 
     Everything is done anew in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
-    ``k = 0`` unless the best mean is better by more than a standard error of the difference.
+    ``k = 0`` unless the best mean is better in a paired t test over the folds, at 5 %.
 
     Parameters
     ----------

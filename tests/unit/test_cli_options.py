@@ -21,7 +21,8 @@ from sparsemodel.cli.parser import COMMANDS, Common
 
 LINES = (
     "solve d.csv --target y --k 2 --certificate c.json --report r.html",
-    "solve d.csv --target y --k 2 --no-certificate --json",
+    "solve d.csv --target y --k 2 --no-certificate --json --model m.json",
+    "predict m.json d.csv --output p.csv",
     "path d.csv --target y --ks 0:3 --select cv --table t.csv",
     "explain d.csv --target y --k 2",
     "verify c.json --data d.csv",

@@ -78,7 +78,7 @@ def test_a_target_may_be_text(order: str) -> None:
 
 
 def test_numbers_that_look_like_text_are_numbers() -> None:
-    table = table_of("x,y\n1,0\n?,1\n3,1\n", target="y", drop_missing=True)
+    table = table_of("x,y\n1,0\n?,1\n3,1\n", target="y", missing="drop")
     assert table.target.dtype == np.float64
     np.testing.assert_array_equal(table.X, [[1], [3]])
     assert table.notes == ("1 row(s) with missing values were left out.",)
@@ -104,7 +104,7 @@ def test_a_pipe_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("", {}, "is empty"),
         ("x,y\n", {}, "no rows"),
-        ("x,y\n?,1\n", {"drop_missing": True}, "no rows left"),
+        ("x,y\n?,1\n", {"missing": "drop"}, "no rows left"),
         ("x,x\n1,2\n", {}, "two columns named 'x'"),
         ("x,y\n1,2\n1,2,3\n", {}, "line 3: 3 fields, and the first line has 2"),
         ("x,y\n1,2\n\n1,red\n", {}, "line 4, column 'y': 'red' is not a number"),
@@ -290,14 +290,15 @@ def test_parquet_like_csv(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     frame = pd.DataFrame({"a": [1.0, 2.0, None], "kind": ["x", "y", "x"], "b": [1, 2, 3]})
     frame.to_parquet(path)
-    table = read_table(str(path), Columns(target="kind", drop_missing=True))
+    table = read_table(str(path), Columns(target="kind", missing="drop"))
     assert table.names == ("a", "b")
     np.testing.assert_array_equal(table.X, [[1, 1], [2, 2]])
     assert table.target.tolist() == ["x", "y"]
     with pytest.raises(DataError, match="row 3, column 'a'"):
         read_table(str(path), Columns(target="kind"))
-    with pytest.raises(DataError, match="'kind' is not numeric"):
-        read_table(str(path), Columns(target="b", drop_missing=True))
+    table = read_table(str(path), Columns(target="b", missing="mean"))
+    assert table.names == ("a", "kind[y]")
+    np.testing.assert_array_equal(table.X, [[1, 0], [2, 1], [1.5, 0]])
 
 
 def test_parquet_without_pyarrow_says_what_to_install(

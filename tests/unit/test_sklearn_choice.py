@@ -72,6 +72,12 @@ def test_pure_noise_chooses_nothing() -> None:
     cells = losses[:, :, np.newaxis]
     assert chosen_cell(cells, one_standard_error=False) == (1, 0)
     assert chosen_cell(cells, one_standard_error=False, null=True) == (0, 0)
+    for folds, least in ((3, 2.920), (5, 2.132), (10, 1.833)):  # t of a table, at 5 %
+        away = np.linspace(-1.0, 1.0, folds)
+        away *= np.sqrt(folds) / away.std(ddof=1)  # a standard error of one
+        for mean, place in ((0.999 * least, 0), (1.001 * least, 1)):
+            pair = np.stack([np.zeros(folds), away - mean], axis=1)[:, :, np.newaxis]
+            assert chosen_cell(pair, one_standard_error=False, null=True) == (place, 0)
     chosen = []
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -138,6 +138,13 @@ def declare_graph(table: Table, model: GraphModel, edges: int) -> Any:
 
 
 def _columns_of(table: Table) -> tuple[FloatArray, tuple[str, ...]]:
+    if table.features != table.names:
+        pairs = zip(table.names or (), table.features or (), strict=True)
+        text = next(name for name, feature in pairs if name != feature)
+        raise DataError(
+            f"A covariance is of numbers, and {text!r} is a category; leave its column out with "
+            "--drop."
+        )
     X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
     return X, distinct(table.names or [f"column_{j}" for j in range(1, X.shape[1] + 1)])
 

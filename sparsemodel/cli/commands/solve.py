@@ -20,7 +20,12 @@ from sparsemodel.cli.options import (
     output_file,
 )
 from sparsemodel.cli.recording import save
-from sparsemodel.cli.records import certificate_record, coefficient_csv, solution_record
+from sparsemodel.cli.records import (
+    certificate_record,
+    coefficient_csv,
+    model_record,
+    solution_record,
+)
 from sparsemodel.documents import Document, Facts, Section, as_text
 
 NAME = "solve"
@@ -36,6 +41,8 @@ examples:
   sparsemodel solve genes.csv --target type --loss logistic --k 10 --report report.html
   sparsemodel solve houses.csv --target price --k 8 --certificate proof.json
   sparsemodel verify proof.json --data houses.csv
+  sparsemodel solve houses.csv --target price --k 8 --model model.json
+  sparsemodel predict model.json new.csv
   sparsemodel solve news.svm --loss logistic --k 50 --json | jq .support
 
 which loss, by what the target is:
@@ -47,6 +54,9 @@ which loss, by what the target is:
   a positive amount        gamma
 
 which k: `sparsemodel path` compares models of several sizes and names one.
+
+Text that is no target is a category: a column for each but the first (colour[red]), which count
+as one. The target is a number, or text, which is classes.
 
 An intercept is in the model and not counted, unless --no-intercept. The status says whether the
 run came to its end; how good the answer is, only the certificate says: no model with at most K
@@ -60,11 +70,17 @@ class Output(OutputOptions):
     """What is written and printed."""
 
     coefficients: Path | None = option("the nonzero ones: .csv", metavar="FILE", kind=output_file)
+    model: Path | None = option(
+        "for `sparsemodel predict`: .json", metavar="FILE", kind=output_file
+    )
 
     def files(self) -> tuple[OutputFile, ...]:
         """Return the files that may be asked for."""
-        own = OutputFile("--coefficients", self.coefficients, (".csv",))
-        return (*OutputOptions.files(self), own)
+        return (
+            *OutputOptions.files(self),
+            OutputFile("--coefficients", self.coefficients, (".csv",)),
+            OutputFile("--model", self.model, (".json",)),
+        )
 
 
 @final
@@ -97,6 +113,9 @@ def run(options: Options) -> int:
     if output.coefficients is not None:
         text = coefficient_csv(declared, solution)
         write_text(output.coefficients, text, overwrite=output.overwrite)
+    if output.model is not None:
+        text = to_json(model_record(declared, table, solution)) + "\n"
+        write_text(output.model, text, overwrite=output.overwrite)
     about = _about(options, declared, table, solution)
     if certificate is not None:
         save(
@@ -120,7 +139,6 @@ def run(options: Options) -> int:
 def _about(options: Options, declared: Declared, table: Any, solution: Any) -> dict[str, str]:
     """Return what the model is made from and how it fits, for people."""
     rows, features = table.X.shape
-    model = options.problem.model
     found = {"data": f"{Path(options.data).name}, {rows} rows, {features} features"}
     if options.problem.columns.target:
         found["target"] = str(options.problem.columns.target)
@@ -128,7 +146,7 @@ def _about(options: Options, declared: Declared, table: Any, solution: Any) -> d
         found["classes"] = f"{declared.classes[0]} (0), {declared.classes[1]} (1)"
     elif declared.classes:
         found["classes"] = ", ".join(declared.classes)
-    found["loss"] = model.loss
+    found["loss"] = declared.loss
     fit = solution.summary().measures()
     return found | {f"{name} on these rows": value for name, value in fit.items()}
 

@@ -16,17 +16,20 @@ from sparsemodel.cli.reading.table import (
     Selection,
     Table,
     as_numbers_or_text,
+    encoded,
 )
+from sparsemodel.designs.tables.encoding import Column, Encoding, Field
 from sparsemodel.interfaces import DataError
 
 _DELIMITERS = ",;\t|"
 
 
 def read_delimited(handle: TextIO, columns: Columns, *, where: str) -> Table:
-    """Read a table of numbers whose target may be text.
+    """Read a table of numbers and text.
 
-    The numbers are parsed by NumPy in one go. Where that fails the rows are gone through one by
-    one, to name the line and the column, or to leave out rows with missing values.
+    Numbers alone are parsed by NumPy in one go. Where that fails the rows are gone through one by
+    one, to name the line and the column, or to leave out rows with missing values. A column of
+    text is a category, unless it says true and false, which are 1 and 0.
     """
     if not handle.seekable():
         handle = io.StringIO(handle.read(), newline="")
@@ -62,22 +65,29 @@ def _read(handle: TextIO, columns: Columns, where: str) -> Table:
     body = handle.tell()
     notes: tuple[str, ...] = ()
     numbers = _all_numbers(handle, delimiter, (*chosen.features, *chosen.others), len(names))
+    width, shown = len(chosen.features), tuple(names[j] for j in chosen.features)
     if numbers is not None:
-        width = len(chosen.features)
         X = np.ascontiguousarray(numbers[:, :width])
         others = [numbers[:, j].copy() for j in range(width, numbers.shape[1])]
+        fields = [Field(name, X[:, j]) for j, name in enumerate(shown)]
+        encoding = Encoding(tuple(Column(name) for name in shown))
+        if columns.encoding is not None or columns.missing == "mean":
+            X, encoding = encoded(fields, columns, where)
     else:
         handle.seek(body)
         lines = csv.reader(handle, delimiter=delimiter)
-        X, others, dropped = _row_by_row(lines, header_lines, names, chosen, columns, where)
+        fields, others, dropped = _row_by_row(lines, header_lines, names, chosen, columns, where)
+        X, encoding = encoded(fields, columns, where)
         if dropped:
             notes = (f"{dropped} row(s) with missing values were left out.",)
+    named = header or any(column.levels is not None for column in encoding.columns)
     return Table(
         X=X,
-        names=tuple(names[j] for j in chosen.features) if header else None,
+        names=encoding.names if named else None,
         target=others.pop(0) if chosen.target is not None else None,
         weights=others.pop(0) if chosen.weights is not None else None,
         notes=notes,
+        encoding=encoding if named else None,
     )
 
 
@@ -107,11 +117,12 @@ def _row_by_row(
     chosen: Selection,
     columns: Columns,
     where: str,
-) -> tuple[Any, list[Any], int]:
-    """Return features, target and weights, and how many rows were left out."""
-    features: list[list[float]] = []
-    targets: list[str] = []
-    weights: list[float] = []
+) -> tuple[list[Field], list[Any], int]:
+    """Return the features, target and weights, and how many rows were left out."""
+    order = (*chosen.features, *chosen.others)
+    filled = set(chosen.features) if columns.fills else set()
+    texts: list[list[str]] = [[] for _ in order]
+    numbers: list[int] = []
     dropped = 0
     for row in lines:
         if not row:
@@ -121,47 +132,59 @@ def _row_by_row(
             raise DataError(
                 f"{where}, line {line}: {len(row)} fields, and the first line has {len(names)}."
             )
-        fields = [row[j].strip() for j in chosen.features]
-        needed = fields + [row[j].strip() for j in chosen.others]
-        if any(field.lower() in MISSING for field in needed):
-            if columns.drop_missing:
-                dropped += 1
-                continue
-            order = (*chosen.features, *chosen.others)
-            name = names[next(j for j in order if row[j].strip().lower() in MISSING)]
+        fields = [row[j].strip() for j in order]
+        gone = [j for j, field in zip(order, fields, strict=True) if field.lower() in MISSING]
+        if columns.missing == "drop" and gone:
+            dropped += 1
+            continue
+        refused = [j for j in gone if j not in filled]
+        if refused:
             raise DataError(
-                f"{where}, line {line}, column {name!r}: the value is missing. Impute it, or "
-                "leave such rows out with --missing drop."
+                f"{where}, line {line}, column {names[refused[0]]!r}: the value is missing. Leave "
+                "such rows out with --missing drop, or fill features with --missing mean."
             )
-        features.append(_numbers(fields, [names[j] for j in chosen.features], line, where))
-        if chosen.target is not None:
-            targets.append(row[chosen.target].strip())
-        if chosen.weights is not None:
-            name = names[chosen.weights]
-            weights += _numbers([row[chosen.weights].strip()], [name], line, where)
-    if not features:
+        numbers.append(line)
+        for column, field in zip(texts, fields, strict=True):
+            column.append(field)
+    if not numbers:
         raise DataError(f"{where} has a header but no rows" + (" left." if dropped else "."))
+    features = [
+        _field(names[j], column, numbers, where)
+        for j, column in zip(chosen.features, texts, strict=False)
+    ]
+    rest = texts[len(features) :]
     others: list[Any] = []
     if chosen.target is not None:
-        others.append(as_numbers_or_text(targets))
+        others.append(as_numbers_or_text(rest[0]))
     if chosen.weights is not None:
-        others.append(np.array(weights))
-    return np.array(features), others, dropped
+        weights = _field(names[chosen.weights], rest[-1], numbers, where)
+        if weights.values.dtype.kind != "f":
+            raise DataError(f"{where}: the weights, column {weights.name!r}, are text.")
+        others.append(weights.values)
+    return features, others, dropped
 
 
-def _numbers(fields: list[str], names: list[str], line: int, where: str) -> list[float]:
+def _field(name: str, texts: list[str], lines: list[int], where: str) -> Field:
+    """Return a column as numbers, or as text where none of it is a number."""
+    known = [None if text.lower() in MISSING else text for text in texts]
+    if {text.lower() for text in known if text is not None} <= {"true", "false"}:
+        known = [None if text is None else str(int(text.lower() == "true")) for text in known]
     try:
-        values = list(map(float, fields))
+        values = np.array([np.nan if text is None else float(text) for text in known])
     except ValueError:
-        name, field = next((n, f) for n, f in zip(names, fields, strict=True) if not _is_number(f))
+        bad, text = next((i, t) for i, t in enumerate(known) if t and not _is_number(t))
+        if any(text is not None and _is_number(text) for text in known):
+            raise DataError(
+                f"{where}, line {lines[bad]}, column {name!r}: {text!r} is not a number, and "
+                "others are. Correct it, or leave the column out with --drop."
+            ) from None
+        return Field(name, np.array(known, dtype=object))
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
         raise DataError(
-            f"{where}, line {line}, column {name!r}: {field!r} is not a number. Encode text as "
-            "numbers, or leave the column out with --drop."
-        ) from None
-    if not np.isfinite(values).all():
-        name = names[int(np.flatnonzero(~np.isfinite(values))[0])]
-        raise DataError(f"{where}, line {line}, column {name!r}: the value is infinite.")
-    return values
+            f"{where}, line {lines[infinite[0]]}, column {name!r}: the value is infinite."
+        )
+    return Field(name, values)
 
 
 def _is_number(field: str) -> bool:

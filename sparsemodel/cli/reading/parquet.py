@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsemodel.cli.reading.table import Columns, Table
+from sparsemodel.cli.reading.table import Columns, Table, encoded
+from sparsemodel.designs.tables.encoding import fields_of
 from sparsemodel.interfaces import DataError, MissingDependencyError
 
 
 def read_parquet(file: Path, columns: Columns) -> Table:
-    """Read a table of numbers whose target may be text or categories."""
+    """Read a table of numbers, text and categories."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -32,25 +33,21 @@ def read_parquet(file: Path, columns: Columns) -> Table:
     chosen = columns.select(names, str(file))
     frame = frame.iloc[:, [*chosen.features, *chosen.others]]
     notes: tuple[str, ...] = ()
+    width = len(chosen.features)
     missing = frame.isna()
+    if columns.fills:
+        missing.iloc[:, :width] = False
     if missing.to_numpy().any():
-        if not columns.drop_missing:
+        if columns.missing != "drop":
             row, column = (int(i) for i in np.argwhere(missing.to_numpy())[0])
             raise DataError(
                 f"{file}, row {row + 1}, column {frame.columns[column]!r}: the value is missing. "
-                "Impute it, or leave such rows out with --missing drop."
+                "Leave such rows out with --missing drop, or fill features with --missing mean."
             )
         kept = ~missing.any(axis=1)
         frame = frame[kept]
         notes = (f"{int((~kept).sum())} row(s) with missing values were left out.",)
-    width = len(chosen.features)
-    features = frame.iloc[:, :width]
-    bad = [str(n) for n, dtype in features.dtypes.items() if dtype.kind not in "biuf"]
-    if bad:
-        raise DataError(
-            f"{file}: the column {bad[0]!r} is not numeric. Encode it as numbers, or leave it out "
-            "with --drop."
-        )
+    X, encoding = encoded(fields_of(frame.iloc[:, :width], str(file)), columns, str(file))
     others = [frame.iloc[:, j] for j in range(width, frame.shape[1])]
     target = None
     if chosen.target is not None:
@@ -58,11 +55,12 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         numeric = series.dtype.kind in "biuf"
         target = series.to_numpy(np.float64) if numeric else series.astype(str).to_numpy(str)
     return Table(
-        X=features.to_numpy(np.float64),
-        names=tuple(names[j] for j in chosen.features),
+        X=X,
+        names=encoding.names,
         target=target,
         weights=others.pop(0).to_numpy(np.float64) if chosen.weights is not None else None,
         notes=notes,
+        encoding=encoding,
     )
 
 

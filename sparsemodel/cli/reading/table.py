@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.cli.exits import UsageError
+from sparsemodel.designs.tables.encoding import Encoding, Field, Missing
 from sparsemodel.interfaces import DataError
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
@@ -29,9 +30,17 @@ class Columns:
     """The only features; None takes every column with no other part."""
     matrix: str | None = None
     """NumPy archives: the array of features."""
-    drop_missing: bool = False
+    missing: str = "error"
+    """``"error"``, ``"drop"`` the rows, or ``"mean"``."""
+    encoding: Encoding | None = None
+    """How the features are encoded, where a model says so."""
     delimiter: str | None = None
     max_bytes: int = 8_000_000_000
+
+    @property
+    def fills(self) -> bool:
+        """Return whether missing values of features are left to the encoding."""
+        return self.missing == "mean" or (self.encoding is not None and self.missing != "drop")
 
     def select(self, names: Sequence[str], where: str) -> Selection:
         """Return the positions of the features, the target and the weights among ``names``."""
@@ -83,6 +92,20 @@ class Table:
     weights: Any = None
     notes: tuple[str, ...] = ()
     """What was done to the data on the way, for example dropped rows."""
+    encoding: Encoding | None = None
+    """How columns of text became numbers; None where the file has no names."""
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """Return the column of the file that each column of ``X`` comes from."""
+        return self.names if self.encoding is None else self.encoding.features
+
+
+def encoded(fields: Sequence[Field], columns: Columns, where: str) -> tuple[Any, Encoding]:
+    """Return the features as a matrix, and how they became it."""
+    missing: Missing = "mean" if columns.missing == "mean" else "refuse"
+    encoding = columns.encoding or Encoding.of(fields, missing, where)
+    return encoding.apply({field.name: field.values for field in fields}, where), encoding
 
 
 def as_numbers_or_text(values: Any) -> Any:
@@ -114,4 +137,4 @@ def _shown(names: Sequence[str]) -> str:
     return shown if len(names) <= 6 else f"{shown}, ... ({len(names)} columns)"
 
 
-__all__ = ["MISSING", "Columns", "Selection", "Table", "as_numbers_or_text"]
+__all__ = ["MISSING", "Columns", "Selection", "Table", "as_numbers_or_text", "encoded"]

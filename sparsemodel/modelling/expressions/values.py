@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
-from sparsemodel.designs.frames import frame_array, series_array
+from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
 from sparsemodel.interfaces.numeric import real_number, whole_number
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from math import comb
 from typing import Any, final
 
@@ -150,7 +151,27 @@ class Variable(AffineLike):
             raise ModelError(f"{self.label} is a single number and has no entries.")
         if isinstance(key, tuple) and len(self._shape) == 2:
             return Slice(self.entries, self._places(key))
+        if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
+            key = self._named([key] if isinstance(key, str) else key)
         return Slice(self, _indices(key, self._shape[0], self.label))
+
+    def _named(self, keys: list[str]) -> list[int]:
+        """Return the places of entries by name; that of a category has all of its dummies."""
+        if self._names is None:
+            raise ModelError(
+                f"The entries of {self.label} have no names: write names=df.columns where it is "
+                "declared, or `sm.as_design(df) @ w` before."
+            )
+        found: set[int] = set()
+        for key in keys:
+            own = [j for j, name in enumerate(self._names) if name == key]
+            own = own or [j for j, name in enumerate(self._names) if name.startswith(f"{key}[")]
+            if not own:
+                close = get_close_matches(str(key), self._names, n=1)
+                hint = f"; is {close[0]!r} meant?" if close else "."
+                raise ModelError(f"{self.label} has no entry named {key!r}{hint}")
+            found.update(own)
+        return sorted(found)
 
     def _places(self, key: tuple[Any, ...]) -> IntArray:
         """Return the places of some entries of a matrix among all of them, row by row."""

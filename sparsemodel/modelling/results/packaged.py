@@ -68,8 +68,14 @@ def packaged(
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
         counts=compiled.counts,
+        chosen=_chosen(compiled, outcome),
         units=compiled.form.cardinality.units + compiled.form.cardinality.forced_units,
     )
+
+
+def _chosen(compiled: CompiledProblem, outcome: Outcome) -> int:
+    sparsity = compiled.form.cardinality
+    return sparsity.count(outcome.x) + sparsity.forced_units
 
 
 def _status(outcome: Outcome) -> str:
@@ -92,6 +98,7 @@ def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound:
     return replace(
         last,
         **compiled.answer(outcome.x)._asdict(),
+        chosen=_chosen(compiled, outcome),
         value=outcome.value,
         backend=f"{last.backend} + branch and bound",
         bound=bound,

@@ -10,6 +10,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from sparsemodel.designs import as_design, column_names
+from sparsemodel.designs.tables.encoding import Encoding, fields_of
 from sparsemodel.interfaces import (
     DataError,
     DataFit,
@@ -41,13 +42,18 @@ class Predictor:
     """A number, or one for each output."""
     names: tuple[str, ...] | None
     """Those of the columns."""
+    encoding: Encoding | None = None
+    """How they are made from the columns of a table, where they are."""
 
     def __call__(self, new: Any, kind: Kind = "response") -> Any:
         """Return predictions for the rows of ``new``."""
         if kind not in ("response", "probability", "linear"):
             raise ModelError(f"kind must be 'response', 'probability' or 'linear', not {kind!r}.")
         u = as_design(self._columns(new), where="The new data").matvec(self.coefficients)
-        u = u + self.constant
+        return self.of_linear(u + self.constant, kind)
+
+    def of_linear(self, u: FloatArray, kind: Kind) -> Any:
+        """Return predictions where ``A @ w + c`` is ``u``."""
         of_classes = self.loss.target_kind in (TargetKind.TWO_CLASSES, TargetKind.CLASSES)
         if kind == "linear":
             return u
@@ -65,20 +71,13 @@ class Predictor:
 
     def _columns(self, new: Any) -> Any:
         """Return the columns that the model was declared on, in their order."""
-        wanted, given = self.names, column_names(new)
-        if given is not None and wanted is not None and not isinstance(new, Design):
-            missing = [name for name in wanted if name not in given]
-            if missing:
-                close = get_close_matches(missing[0], given, n=1)
-                hint = f" Is {close[0]!r} meant?" if close else ""
-                more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-                raise DataError(
-                    f"The new data lack the column {missing[0]!r}{more}, which the model was "
-                    f"declared on.{hint}"
-                )
-            if given != wanted:
-                by_name = {str(column): column for column in new.columns}
-                new = new[[by_name[name] for name in wanted]]
+        given = column_names(new)
+        if self.encoding is not None and given is not None and not isinstance(new, Design):
+            new = self._chosen(new, given, tuple(column.name for column in self.encoding.columns))
+            fields = fields_of(new, "The new data")
+            return self.encoding.apply({f.name: f.values for f in fields}, "The new data")
+        if given is not None and self.names is not None and not isinstance(new, Design):
+            new = self._chosen(new, given, self.names)
         shape = np.shape(new) if getattr(new, "shape", None) is None else new.shape
         p = self.coefficients.shape[0]
         if len(shape) != 2 or shape[1] != p:
@@ -87,6 +86,23 @@ class Predictor:
                 "order of those it was declared on, and a row for each prediction."
             )
         return new
+
+    @staticmethod
+    def _chosen(new: Any, given: tuple[str, ...], wanted: tuple[str, ...]) -> Any:
+        """Return the wanted columns of a data frame."""
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            close = get_close_matches(missing[0], given, n=1)
+            hint = f" Is {close[0]!r} meant?" if close else ""
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise DataError(
+                f"The new data lack the column {missing[0]!r}{more}, which the model was "
+                f"declared on.{hint}"
+            )
+        if given == wanted:
+            return new
+        by_name = {str(column): column for column in new.columns}
+        return new[[by_name[name] for name in wanted]]
 
 
 def predictor_of(reading: Reading, values: Sequence[FloatArray]) -> Predictor | ModelError:
@@ -150,6 +166,7 @@ def _of_term(
         _value(main, known),
         constant,
         None if names is None else tuple(str(name) for name in names),
+        getattr(main.design, "encoding", None) if main.rows is None else None,
     )
 
 

@@ -55,6 +55,8 @@ class Solution(Fitted):
     """Names of the variables behind a precision matrix, if they have any."""
     counts: str = "nonzero"
     """What the support has, behind their number."""
+    chosen: int = 0
+    """How many entries (rows, groups, edges) are nonzero."""
     units: int = 0
     """How many entries (rows, groups, edges) there were to choose from."""
     use: Use | None = field(default=None, repr=False)
@@ -84,8 +86,7 @@ class Solution(Fitted):
     def document(self) -> Document:
         """Return what was found, and how, in words."""
         graph = self.indices.ndim == 2
-        found = self.indices.shape[0]
-        chosen = f"{found} of {self.units}" if self.units else f"{found}"
+        chosen = f"{self.chosen} of {self.units}" if self.units else f"{self.chosen}"
         work = f"{self.iterations} iterations, {self.passes:.3g} passes over the data"
         rows = [
             ("lower bound", self._bound_in_words()),
@@ -135,7 +136,7 @@ class Solution(Fitted):
         return Bars(rows, ("edge", "partial correlation"), "There are no edges.", scale=1.0)
 
     def __repr__(self) -> str:
-        found = f"{self.indices.shape[0]} of {self.units}" if self.units else self.indices.shape[0]
+        found = f"{self.chosen} of {self.units}" if self.units else self.chosen
         return f"<Solution: {found} nonzero, objective {self.value:.6g}, {self.status}>"
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ class Summary:
     rmse: float | None = None
     r""":math:`(\sum c_i (y_i - \mu_i)^2)^{1/2}`, in the units of the target."""
     deviance_explained: float | None = None
-    r""":math:`(F_0 - F) / (F_0 - F_s)` (Cameron and Windmeijer, Journal of Econometrics 1997; of
+    r"""D2, :math:`(F_0 - F) / (F_0 - F_s)` (Cameron and Windmeijer, J. of Econometrics 1997; of
     quantiles Koenker and Machado, JASA 1999); R2 for the squared loss."""
     accuracy: float | None = None
     """The weighted share of observations whose class is predicted."""
@@ -88,7 +88,7 @@ class Summary:
             if value is not None:
                 found[name] = number(value, 3)
         if self.deviance_explained is not None and self.loss != "squared_loss":
-            found["deviance explained"] = percent(self.deviance_explained)
+            found["D2"] = number(self.deviance_explained, 3)
         return found
 
     def document(self) -> Document:

@@ -60,7 +60,7 @@ def _check_numeric(frame: Any, where: str) -> None:
         listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
         raise DataTypeError(
             f"{where} has columns that are not numeric: {listed}. "
-            "Drop them or encode them as numbers (one-hot, for example)."
+            "Drop them, or write `A, features = sm.encode(df)`, which makes dummies of categories."
         )
 
 
@@ -91,7 +91,7 @@ def _check_present(column: Any, where: str) -> None:
     shown = f"row {row}" if label == row else f"row {row} (index {str(label)!r})"
     raise DataError(
         f"{where}: {int(missing.sum())} value(s) are missing, the first in {shown}. "
-        "Impute them, or drop such rows."
+        "Drop such rows, or write `A, features = sm.encode(df, missing='mean')`."
     )
 
 

@@ -1,0 +1,1 @@
+"""Tables of named columns as arrays of numbers."""
