@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
+from textwrap import dedent
 from typing import TypeVar
 
 T = TypeVar("T", bound=type)
@@ -136,9 +138,9 @@ def filled(**parts: str) -> Callable[[T], T]:
     """Return a decorator that puts ``parts`` in the place of ``<name>`` lines of a docstring."""
 
     def fill(cls: T) -> T:
-        text = cls.__doc__ or ""  # None when Python runs without docstrings
+        text = cleandoc(cls.__doc__ or "")  # None when Python runs without docstrings
         for name, part in parts.items():
-            text = text.replace(f"    <{name}>\n", part)
+            text = text.replace(f"<{name}>\n", dedent(part))
         cls.__doc__ = text
         return cls
 
@@ -153,24 +155,24 @@ def cross_validated(given: type) -> Callable[[T], T]:
     """
 
     def write(cls: T) -> T:
-        title, _, rest = (cls.__doc__ or "").partition("\n")
-        remarks, examples, code = rest.partition("    Examples\n")
+        title, _, rest = cleandoc(cls.__doc__ or "").partition("\n")
+        remarks, examples, code = rest.partition("Examples\n")
         remarks = f"{remarks.rstrip()}\n" if remarks.strip() else ""
-        own = (
-            (given.__doc__ or "").partition("    ----------\n")[2].partition("\n    Attributes")[0]
-        )
-        parameters = own.replace(_K, _CHOICE).replace(_GIVEN, _CHOSEN)
+        own = cleandoc(given.__doc__ or "").partition("----------\n")[2]
+        parameters = own.partition("\nAttributes")[0]
+        for part, chosen in ((_K, _CHOICE), (_GIVEN, _CHOSEN)):
+            parameters = parameters.replace(dedent(part), dedent(chosen))
         cls.__doc__ = f"""{title}
 
-    It minimises what :class:`{given.__name__}` does. Every fold solves for the
-    candidates along ``k``, and each ridge from the solutions with the one before.
+It minimises what :class:`{given.__name__}` does. Every fold solves for the
+candidates along ``k``, and each ridge from the solutions with the one before.
 {remarks}
-    Parameters
-    ----------
+Parameters
+----------
 {parameters}
-    Attributes
-    ----------
-{_FOUND}
+Attributes
+----------
+{dedent(_FOUND)}
 {examples}{code}""".rstrip()
         return cls
 

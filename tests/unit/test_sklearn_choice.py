@@ -9,7 +9,7 @@ import pytest
 import sklearn
 from joblib import parallel_config
 from sklearn.metrics import make_scorer, mean_squared_error
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
 
 from sparsemodel.selection import chosen_cell
@@ -20,6 +20,7 @@ from sparsemodel.sklearn import (
     SparsePrecisionCV,
 )
 from sparsemodel.sklearn._chosen import between, usual_ks
+from sparsemodel.sklearn._docs import PARAMETERS, REGRESSOR, cross_validated, filled
 
 N, P = 60, 6
 RNG = np.random.default_rng(3)
@@ -182,3 +183,35 @@ def test_graphs_are_scored_in_parallel_alike() -> None:
     with parallel_config(backend="threading"):
         two = SparsePrecisionCV([0, 2], cv=2, n_jobs=2).fit(X)
     np.testing.assert_array_equal(one.scores_, two.scores_)
+
+
+def test_docstrings_are_completed_however_they_are_indented() -> None:
+    """From 3.13 on Python takes the indentation out when it compiles."""
+    parts = {"parameters": PARAMETERS, "attributes": REGRESSOR}
+    flat = (
+        "Fit.\n\nParameters\n----------\n<parameters>\n\nAttributes\n----------\n<attributes>\n"
+        "\nExamples\n--------\n>>> 1\n1"
+    )
+    texts = []
+    for text in (flat, flat.replace("\n", "\n    ")):
+        given = filled(**parts)(type("Given", (), {"__doc__": text}))
+        chosen = cross_validated(given)(type("GivenCV", (), {"__doc__": "Fit too.\n\nExamples\n"}))
+        texts.append((given.__doc__, chosen.__doc__))
+    assert texts[0] == texts[1]
+    assert "\nk : int" in (texts[0][0] or "")
+    assert "\ncoef_ : ndarray" in (texts[0][0] or "")
+    assert "\nks : array-like" in (texts[0][1] or "")
+    assert "\nk : int" not in (texts[0][1] or "")
+
+
+def test_a_validation_set_is_a_predefined_split() -> None:
+    rng = np.random.default_rng(2)
+    Z = rng.standard_normal((60, 8))
+    y = Z[:, 3] - Z[:, 7] + 0.3 * rng.standard_normal(60)
+    fold = np.where(np.arange(60) < 40, -1, 0)  # the last twenty are for validation
+    model = SparseLinearRegressionCV([0, 1, 2, 5], cv=PredefinedSplit(fold)).fit(Z, y)
+    assert model.scores_.shape == (1, 4)
+    one = SparseLinearRegression(model.k_, ridge=model.ridge_).fit(Z[:40], y[:40])
+    error = 0.5 * np.mean((y[40:] - one.predict(Z[40:])) ** 2)
+    assert model.best_score_ == pytest.approx(-error)
+    assert model.k_ in (2, 5)
