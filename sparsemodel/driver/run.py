@@ -58,7 +58,7 @@ def run(
             first = sampled_start(reduced, partial(run, options=RunOptions(seed=options.seed)))
             if first is not None:
                 options = replace(options, start=reduced.restore(first))
-                plan = _from_sample(plan)
+                plan = plan.from_near()
         current = _Run(form, reduced, plan, options, left.deadline)
         current.run_stages()
         if current.diverged_from_start():
@@ -247,15 +247,6 @@ class _Run:
             bound=-np.inf if proof is None else min(proof.bound, value),
             optimal=proof is not None and proof.closed and value <= _up(proof.upper),
         )
-
-
-def _from_sample(plan: Plan) -> Plan:
-    """Return what is left of a plan once a sample of the rows is solved: its last stage.
-
-    The stages before it only bring it near a solution, and so did the sample.
-    """
-    last = plan.stages[-1]
-    return plan if last.start == "zero" else replace(plan, stages=(last,))
 
 
 def _up(value: float) -> float:

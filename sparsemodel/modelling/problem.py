@@ -310,7 +310,8 @@ class Problem:
         sweeps
             How often improvements are carried down and up again.
         effort
-            How long each ``k`` is searched on its own; ``"low"`` for not at all.
+            How long each ``k`` is searched on its own; ``"low"`` for not at all. With kinks in the
+            loss, or constraints beside bounds, that takes long, and only ``"high"`` does it.
         backend
             What solves each ``k``, from its neighbours and from its own start; None for the
             algorithm that grows paths.

@@ -10,7 +10,7 @@ from sparsemodel.selection.criteria import CRITERIA
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import solve_path
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged
+from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
 from sparsemodel.selection.precision_matrices import (
     PrecisionObservations,
     precision_criterion_values,
@@ -49,4 +49,5 @@ __all__ = [
     "solve_path",
     "solve_precision_path",
     "valued",
+    "with_fewer",
 ]

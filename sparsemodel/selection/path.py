@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 from sparsemodel.compiler import Effort
-from sparsemodel.interfaces import Backend, Cardinality, FloatArray, Stop
+from sparsemodel.interfaces import Backend, Cardinality, FloatArray, Form, Stop
 
 
 @final
@@ -52,8 +52,17 @@ class Followed(NamedTuple):
         return self.points
 
 
-def charged(path: Followed, sparsity: Cardinality) -> Followed:
-    """Return the path with the price of every unit in the objective, as it was declared.
+def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
+    """Return the limits to follow for those in ``ks``: with a price, fewer units may be best."""
+    sparsity = form.cardinality
+    if sparsity.price == 0.0:
+        return ks
+    least = min(ks) if form.constrained else min(sparsity.forced_units, min(ks))
+    return range(least, max(ks) + 1)
+
+
+def charged(path: Followed, sparsity: Cardinality, ks: Sequence[int]) -> Followed:
+    """Return the points at ``ks`` with the price of every unit in the objective, as declared.
 
     What a unit more is worth may be less than its price: then the point with fewer stays, so that
     the objective never rises with ``k``.
@@ -67,7 +76,8 @@ def charged(path: Followed, sparsity: Cardinality) -> Followed:
             points.append(PathPoint(point.k, points[-1].x, points[-1].value))
         else:
             points.append(PathPoint(point.k, point.x, worth))
-    return Followed(points, path.passes, path.stop)
+    reached = [point for point in points if point.k in ks]
+    return path._replace(points=reached or [replace(points[-1], k=ks[0])])
 
 
-__all__ = ["Followed", "PathPoint", "Search", "charged"]
+__all__ = ["Followed", "PathPoint", "Search", "charged", "with_fewer"]

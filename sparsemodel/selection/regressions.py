@@ -23,7 +23,7 @@ from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.criteria import carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import solve_path
-from sparsemodel.selection.path import PathPoint, Search
+from sparsemodel.selection.path import PathPoint, Search, charged, with_fewer
 from sparsemodel.selection.searched_path import limited_path
 
 _ROUNDING = 1e-8
@@ -74,7 +74,8 @@ class RegressionObservations(Observed):
         if self._along is not None or part.sparsity.limits:
             return limited_path(part, ks, self._along, how, known).uninterrupted()
         facts = Facts(part, known)
-        return solve_path(part, reduce_form(part, facts), facts, ks, how).uninterrupted()
+        found = solve_path(part, reduce_form(part, facts), facts, with_fewer(ks, part), how)
+        return charged(found, part.sparsity, ks).uninterrupted()
 
     def held_out_losses(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]

@@ -8,11 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from sparsemodel.compiler import Facts, Reduced, backend_for, make_plan
+from sparsemodel.compiler import Effort, Facts, Reduced, backend_for, make_plan
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import (
-    Backend,
     Cardinality,
     FloatArray,
     Form,
@@ -28,6 +27,10 @@ F = TypeVar("F", bound=Form)
 Thinning = Callable[[F, FloatArray], FloatArray]
 """Takes a point with too many units for a form to one that the form allows."""
 
+_LEVEL: dict[Effort, Effort] = {"low": "low", "medium": "low", "high": "medium"}
+"""How long to search from a neighbour, which is a good start."""
+_LITTLE = 10_000
+"""Prices of exchanges at a time (``k p``) up to which each ``k`` is also solved for alone."""
 _PROGRESS = 1e-9
 """Relative decrease from which on a point replaces another."""
 
@@ -48,6 +51,8 @@ def searched_path(
     *,
     thinned: Thinning[F] = largest_units,
     limited: Callable[[int], F] | None = None,
+    grown: Followed | None = None,
+    gradient: FloatArray | None = None,
 ) -> Followed:
     """Return a solution for every ``k``, and the passes over the data that they cost.
 
@@ -63,17 +68,39 @@ def searched_path(
     facts
         What is known of the form with a limit.
     how
-        Without a backend the roles decide what searches.
+        Without a backend the roles decide what searches; where none compares candidates, each
+        ``k`` is searched as a solve for it is.
     thinned
         What is left of a solution for more units.
     limited
         The form at each ``k``; by default ``form`` with that limit on all that is counted.
+    grown
+        A path that was found otherwise: upwards there is one search for each of its points, from
+        that or from the solution for fewer units, and points that time does not allow for stay.
+    gradient
+        That of ``form`` at zero, where it is known.
 
     Notes
     -----
-    Two searches for each ``k``, and one or two more for each sweep.
+    Two searches for each ``k`` (one where the path is ``grown``), and one or two more for each
+    sweep, which are left out where a search has begun at the same support.
     """
-    search = _Searches(form, facts, thinned, limited or form.with_limit, how.backend)
+    search = _Searches(form, facts, thinned, limited or form.with_limit, how, gradient)
+    if grown is None:
+        points = _fresh(search, ks, how.near)
+    else:
+        search.passes, search.stop = grown.passes, grown.stop
+        points = search.onwards(grown.points)
+    carried = grown is None or search.carries(max(ks))
+    for _ in range(how.sweeps if carried else 0):
+        below = search.downwards(points)
+        if not (below and search.upwards(points)):
+            break
+    return Followed(points, search.passes, search.stop)
+
+
+def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint]) -> list[PathPoint]:
+    """Return what is found for each ``k`` from nothing, from fewer units and from ``near``."""
     points: list[PathPoint] = []
     for place, k in enumerate(ks):
         if points and search.ended:
@@ -81,17 +108,13 @@ def searched_path(
         tried = [search.found(k, None)]
         if points and not search.ended:
             tried.append(search.found(k, points[-1].x))
-        if place < len(how.near) and not search.ended:
-            tried.append(search.found(k, how.near[place].x))
-        best = min(tried, key=lambda point: point.value)
+        if place < len(near) and not search.ended:
+            tried.append(search.found(k, near[place].x))
+        best = min(tried, key=_value)
         if points and search.ended and points[-1].value < best.value:
             break  # a search cut short, and worse than fewer units
         points.append(best)
-    for _ in range(how.sweeps):
-        below = search.downwards(points)
-        if not (below and search.upwards(points)):
-            break
-    return Followed(points, search.passes, search.stop)
+    return points
 
 
 def limited_path(
@@ -142,11 +165,14 @@ class _Searches(Generic[F]):
         facts: Callable[[F], FactSheet],
         thinned: Thinning[F],
         limited: Callable[[int], F],
-        backend: str | Backend | None,
+        how: Search,
+        gradient: FloatArray | None,
     ) -> None:
         self._limited, self._facts, self._thinned = limited, facts, thinned
+        self._gradient, self._effort = gradient, how.effort
         # One start for each k is enough: neighbours along the path are others.
-        self._backend = backend_for(Role.COMPARISON, form) if backend is None else backend
+        self._backend = backend_for(Role.COMPARISON, form) if how.backend is None else how.backend
+        self._begun: set[tuple[int, bytes]] = set()
         self.passes = 0.0
         self.stop = Stop.CONVERGED
 
@@ -157,17 +183,51 @@ class _Searches(Generic[F]):
             self.stop = Stop.TIME_LIMIT
         return self.stop.requested
 
-    def found(self, k: int, start: FloatArray | None) -> PathPoint:
+    def found(self, k: int, start: FloatArray | None, effort: Effort | None = None) -> PathPoint:
         """Return what a search finds with ``k`` units from ``start``."""
         form = self._limited(k)
-        reduced = Reduced(form, ())
-        plan = make_plan(form, reduced, self._facts(form), self._backend)
+        reduced = Reduced(form, (), self._gradient)
+        effort = self._effort if effort is None else effort
+        plan = make_plan(form, reduced, self._facts(form), self._backend, effort=effort)
+        if start is not None:
+            self._begun.add((k, _support(start)))
+            plan = plan.from_near() if self._backend is None else plan
         limit = budget().limit
         outcome = run(form, reduced, plan, RunOptions(start=start, time_limit=limit))
+        self._begun.add((k, _support(outcome.x)))
         self.passes += outcome.passes
         if outcome.stop.requested:
             self.stop = outcome.stop
         return PathPoint(k, outcome.x, outcome.value)
+
+    def onwards(self, points: Sequence[PathPoint]) -> list[PathPoint]:
+        """Return the points, each searched further from itself or from the one before it.
+
+        Where searches take little, each ``k`` is also searched alone, as a solve does it.
+        """
+        out: list[PathPoint] = []
+        for point in points:
+            best = point
+            if out and out[-1].value < point.value:
+                best = replace(out[-1], k=point.k)
+            tried = [best]
+            if self._alone(point.k) and not self.ended:
+                tried.append(self.found(point.k, None))
+            if best is min(tried, key=_value) and point.k > 0 and not self.ended:
+                tried.append(self.found(point.k, best.x, _LEVEL[self._effort]))
+            out.append(min(tried, key=_value))
+        return out
+
+    def _alone(self, k: int) -> bool:
+        """Return whether a solve for ``k`` takes little."""
+        form = self._limited(k)
+        return 0 < k * form.cardinality.units <= _LITTLE
+
+    def carries(self, k: int) -> bool:
+        """Return whether a grown path gains more by sweeps than they cost."""
+        form = self._limited(k)
+        quadratic = isinstance(form, SparseRegression) and form.traits.quadratic
+        return quadratic or self._alone(k)
 
     def downwards(self, points: list[PathPoint]) -> bool:
         """Search from the solutions for more units; return whether that helped anywhere."""
@@ -176,9 +236,8 @@ class _Searches(Generic[F]):
             if self.ended:
                 break
             above, here = points[place + 1], points[place]
-            trial = self.found(here.k, self._thinned(self._limited(here.k), above.x))
-            if _improves(trial, here):
-                points[place], better = trial, True
+            start = self._thinned(self._limited(here.k), above.x)
+            better |= self._retried(points, place, start)
         return better
 
     def upwards(self, points: list[PathPoint]) -> bool:
@@ -187,14 +246,31 @@ class _Searches(Generic[F]):
         for place in range(1, len(points)):
             if self.ended:
                 break
-            trial = self.found(points[place].k, points[place - 1].x)
-            if _improves(trial, points[place]):
-                points[place], better = trial, True
+            better |= self._retried(points, place, points[place - 1].x)
         return better
+
+    def _retried(self, points: list[PathPoint], place: int, start: FloatArray) -> bool:
+        """Search again from ``start``, keep what is better, and return whether it is."""
+        here = points[place]
+        if (here.k, _support(start)) in self._begun:
+            return False
+        trial = self.found(here.k, start, "low")
+        if not _improves(trial, here):
+            return False
+        points[place] = trial
+        return True
 
 
 def _improves(trial: PathPoint, on: PathPoint) -> bool:
     return trial.value < on.value - _PROGRESS * (1.0 + abs(on.value))
+
+
+def _value(point: PathPoint) -> float:
+    return point.value
+
+
+def _support(x: FloatArray) -> bytes:
+    return np.flatnonzero(x).tobytes()
 
 
 __all__ = ["Thinning", "largest_units", "limited_path", "searched_path"]

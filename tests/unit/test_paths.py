@@ -48,6 +48,29 @@ def test_paths_are_as_good_as_the_best_supports(name: str) -> None:
     assert all(len(support) <= k for k, support in zip(path.k, path.support, strict=True))
 
 
+def _wide(seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = np.cumsum(rng.standard_normal((30, 20)), axis=1)  # neighbours look alike
+    X /= X.std(axis=0)
+    return X, X[:, [2, 9, 15]] @ [1.0, -1.5, 1.0] + rng.standard_normal(30)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["squared", "huber", "groups", "price", "two limits", "bounds"])
+def test_a_path_is_as_good_as_a_solve_for_each_k(kind: str, seed: int) -> None:
+    X, y = _wide(seed)
+    w = sm.Variable(20, name="w")
+    loss = sm.huber_loss(X @ w, y) if kind == "huber" else sm.squared_loss(X @ w, y)
+    price = 0.05 if kind == "price" else 0.0
+    goal = sm.minimize(loss + price * sm.card(w) if price else loss)
+    card = sm.card(w, groups=np.arange(20) // 2) if kind == "groups" else sm.card(w)
+    beside = {"two limits": [sm.card(w[:10]) <= 2], "bounds": [w >= -0.8, w <= 0.8]}.get(kind, [])
+    ks = (2, 6)
+    path = sm.Problem(goal, card <= 6, beside).path(ks)
+    for k, value in zip(ks, path.objective, strict=True):
+        assert value <= (1.0 + 1e-3) * sm.Problem(goal, card <= k, beside).solve().value
+
+
 RIDGES = [0.0, 0.05, 1.0]
 
 

@@ -25,7 +25,10 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import as_sequence
 
 SMALL = 2000
-"""Supports up to which all are tried; a tenth of them where a minimisation takes long."""
+"""Supports up to which all are tried with a squared loss."""
+_LOSS, _ROWS = 10.0, 2**16
+"""How many times as long another loss takes to minimise on a support, and entries of a Hessian's
+sum over the rows from which on it takes twice that."""
 
 INCOHERENT, EXPLAINED = 0.5, 0.25
 """A recovery is likely where promising columns are correlated by no more, and a first guess of the
@@ -70,7 +73,7 @@ def _(
         if name is not None:
             why = "the best steps of a sequence are found by dynamic programming"
             return Choice((candidates.stage(name, why),))
-    limit = SMALL // 10 if _slow(form) else SMALL
+    limit = _affordable(form)
     supports = _enumerated(sparsity, limit)
     if supports <= limit and not (candidates.quick and supports > sparsity.units):
         name = candidates.best(Role.ENUMERATION)
@@ -147,6 +150,15 @@ def _slow(form: SparseRegression) -> bool:
     """Return whether a minimisation on a support takes long."""
     several = form.outputs > 1 and not form.traits.quadratic
     return form.region is not None or not form.traits.has_hessian or several
+
+
+def _affordable(form: SparseRegression) -> int:
+    """Return how many supports are tried at most: as many as take about as long as a search."""
+    if form.traits.quadratic and not _slow(form):
+        return SMALL
+    k = min(form.sparsity.budget, form.sparsity.units)
+    entries = sum(term.target.shape[0] for term in form.terms) * k * k
+    return int(SMALL / (_LOSS * (1.0 + entries / _ROWS)))
 
 
 def _forecast(form: SparseRegression) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from sparsemodel.compiler.deferred import Deferred
@@ -46,6 +46,14 @@ class Plan:
     """Whether fresh starts end when two of them have come to the same objective."""
     until_clear: bool = False
     """Whether stages end when the support stands out, as ``sparsemodel.driver`` judges it."""
+
+    def from_near(self) -> Plan:
+        """Return what is left of the plan from a start near a solution: its last stage.
+
+        The stages before it only bring it near a solution. A plan of several fresh starts stays.
+        """
+        last = self.stages[-1]
+        return self if last.start == "zero" else replace(self, stages=(last,))
 
     @property
     def facts(self) -> tuple[Fact, ...]:

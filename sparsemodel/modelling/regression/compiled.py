@@ -49,6 +49,7 @@ from sparsemodel.selection import (
     regression_criterion_values,
     solve_path,
     valued,
+    with_fewer,
 )
 
 if TYPE_CHECKING:
@@ -235,10 +236,10 @@ class Compiled(CompiledProblem):
         if self.along is not None or self.form.sparsity.limits:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()
-        found = solve_path(self.form, reduced, facts, ks, how)
+        found = solve_path(self.form, reduced, facts, with_fewer(ks, self.form), how)
         if how.backend is None:  # else the points are of the unreduced form
             found = valued(self.form, reduced, found)
-        return charged(found, self.form.sparsity)
+        return charged(found, self.form.sparsity, ks)
 
     def scores(
         self,
