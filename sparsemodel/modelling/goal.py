@@ -19,6 +19,11 @@ class Minimize:
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
 
+    @property
+    def value(self) -> float | None:
+        """Return the objective at the values of the variables; None before they have any."""
+        return self.objective.value
+
     def __repr__(self) -> str:
         return f"minimize({self.objective!r})"
 

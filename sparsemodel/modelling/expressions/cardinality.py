@@ -65,6 +65,19 @@ class card(Symbolic):
             )
         self._counted = tuple(_counted(part, groups, axis) for part in parts)
 
+    @property
+    def value(self) -> int | None:
+        """Return how many are not zero; None before the variable has a value."""
+        if self._edges is not None:
+            matrix = self._edges.expression.value
+            return (
+                None
+                if matrix is None
+                else int(np.sum(matrix != 0.0) - np.sum(np.diag(matrix) != 0.0))
+            )
+        counts = [part.value for part in self._counted]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
     def __le__(self, k: Any) -> CardinalityConstraint | EdgeCount:
         limit = at_most(self._counted, k)
         return limit if self._edges is None else EdgeCount(self._edges.expression, limit.k)

@@ -74,6 +74,25 @@ class Counted:
         pieces, offset = self.expression.pieces, self.expression.offset
         return len(pieces) == 1 and pieces[0].bare and offset is None
 
+    @property
+    def value(self) -> int | None:
+        """Return how many are not zero; None before the variables have values.
+
+        An entry of an expression that is zero up to rounding counts as zero.
+        """
+        v, pieces = self.expression.value, self.expression.pieces
+        if v is None:
+            return None
+        sizes = [
+            np.abs(piece.value).max(initial=0.0) for piece in pieces if piece.value is not None
+        ]
+        largest = max(sizes, default=0.0)
+        nonzero = v != 0.0 if self.plain else np.abs(v) > 1e-12 * largest
+        if nonzero.ndim > 1 and (self.groups is None or self.groups.size == nonzero.shape[0]):
+            nonzero = nonzero.any(axis=1)
+        groups = np.arange(nonzero.size) if self.groups is None else self.groups
+        return int(np.unique(groups[nonzero.ravel()]).size)
+
     def __repr__(self) -> str:
         rows = len(self.expression.value_shape()) == 2 and self.groups is None
         groups = ", groups" if self.groups is not None else ", axis=1" if rows else ""

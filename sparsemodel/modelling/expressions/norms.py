@@ -79,6 +79,12 @@ class norm(Symbolic):
         self.expression = affine
         self.order = order
 
+    @property
+    def value(self) -> float | None:
+        """Return the norm at the values of the variables; None before they have any."""
+        v = self.expression.value
+        return None if v is None else float(np.linalg.norm(v.ravel(), self.order))
+
     def __le__(self, radius: Any) -> Constraint | tuple[Constraint, ...]:
         radius = taken(radius)
         if not isinstance(radius, Quantity):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn, TypeAlias, final
@@ -17,7 +18,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     at_most,
 )
 from sparsemodel.modelling.expressions.foreign import objective_as_ours, taken
-from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.parameters import Quantity, resolve
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.values import real_number
 
@@ -32,6 +33,14 @@ class ObjectiveLike(Symbolic, ABC):
     @abstractmethod
     def as_terms(self) -> Objective:
         """Return the expression as a sum of terms."""
+
+    @property
+    def value(self) -> float | None:
+        """Return the term at the values of its variables; None before they have any."""
+        here = self.as_terms()
+        values = [term.value for term in here.terms]
+        known = [value for value in values if value is not None]
+        return math.fsum([here.constant, *known]) if len(known) == len(values) else None
 
     def __add__(self, other: Any) -> Objective:
         other = objective_as_ours(taken(other))
@@ -124,6 +133,10 @@ class FormTerm(ObjectiveLike):
     def as_terms(self) -> Objective:
         return Objective((self,))
 
+    @property
+    def value(self) -> float | None:
+        self._refuse("The value")
+
     @abstractmethod
     def scaled(self, factor: float | Quantity) -> FormTerm:
         """Return the term times ``factor``."""
@@ -172,6 +185,19 @@ class LossTerm(ObjectiveLike):
     def as_terms(self) -> Objective:
         return Objective((self,))
 
+    @property
+    def value(self) -> float | None:
+        if not isinstance(self.prediction, Affine) or isinstance(self.target, Quantity):
+            self._refuse("The value")
+        u = self.prediction.value
+        if u is None:
+            return None
+        u = np.array(np.broadcast_to(u, self.prediction.value_shape()))
+        y = np.zeros(u.shape) if self.target is None else self.target
+        weights = np.ones(u.shape[0]) if self.weights is None else _now(self.weights)
+        share = _now(self.scale) / (u.shape[0] if self.reduction == "mean" else 1.0)
+        return float(self.loss.total(u, y, np.asarray(share * weights)))
+
     def scaled(self, factor: float | Quantity) -> LossTerm:
         """Return the term times ``factor``."""
         return replace(self, scale=_times(factor, self.scale))
@@ -192,6 +218,16 @@ class Ridge(ObjectiveLike):
 
     def as_terms(self) -> Objective:
         return Objective((self,))
+
+    @property
+    def value(self) -> float | None:
+        if self.expression is None:
+            self._refuse("The value")
+        v = self.expression.value
+        if v is None:
+            return None
+        rows = np.square(v).reshape(v.shape[0] if v.ndim else 1, -1).sum(axis=1)
+        return 0.5 * float(np.sum(_now(self.weight) * rows))
 
     def scaled(self, factor: float | Quantity) -> Ridge:
         """Return the term times ``factor``."""
@@ -219,6 +255,11 @@ class Price(ObjectiveLike):
 
     def as_terms(self) -> Objective:
         return Objective((self,))
+
+    @property
+    def value(self) -> float | None:
+        count = self.counted.value
+        return None if count is None else float(_now(self.gamma)) * count
 
     def scaled(self, factor: float | Quantity) -> Price:
         """Return the term times ``factor``."""
@@ -256,6 +297,11 @@ def linear_term(expression: AffineLike) -> LossTerm:
 
 def _times(factor: Any, scale: Any) -> Any:
     return factor if isinstance(scale, float) and scale == 1.0 else factor * scale
+
+
+def _now(number: Any) -> Any:
+    """Return a number or array; of a parameter its value."""
+    return resolve(number, "A factor")
 
 
 def _factor(scale: Any) -> str:

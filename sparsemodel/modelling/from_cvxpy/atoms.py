@@ -341,7 +341,14 @@ def _concave() -> Any:
 
 
 _HINTS = {
-    "Pnorm": " For least squares write sum_squares.",
+    "Pnorm": (
+        " For least squares write sum_squares; for a total variation in two dimensions, the "
+        "differences along rows and columns, `cp.norm1(D @ x)` of a vector x."
+    ),
+    "sum_largest": (
+        " Of the k largest of u it is the least of `cp.sum(cp.pos(u - t)) + k * t` over a further "
+        "variable t = cp.Variable(): write that."
+    ),
     "norm_inf": (
         " For the largest residual, minimise sum_squares under bounds on every residual, "
         "`A @ w - b <= t` and `A @ w - b >= -t`, for smaller and smaller t."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -122,6 +122,12 @@ class Path:
 
     def __len__(self) -> int:
         return len(self._points)
+
+    def __iter__(self) -> Iterator[PathSolution]:
+        """Yield the solution for each k, and for each ridge where there are several."""
+        for k in self.k.tolist():
+            for ridge in [None] if self.ridges is None else self.ridges.tolist():
+                yield self.at(k, ridge)
 
     def __repr__(self) -> str:
         early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
