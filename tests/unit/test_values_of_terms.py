@@ -75,13 +75,21 @@ def test_what_cannot_be_evaluated_says_so():
         _ = sm.squared_loss(A, B).value
 
 
-@pytest.mark.parametrize(("atom", "words"), [("sum_largest", "cp.pos"), ("tv", "norm1")])
+@pytest.mark.parametrize(
+    ("atom", "words"), [("sum_largest", "cp.pos"), ("tv", "norm1"), ("max", "u <= t")]
+)
 def test_atoms_of_cvxpy_come_with_what_to_write(atom, words):
     cp = pytest.importorskip("cvxpy")
     X = cp.Variable((3, 4))
-    term = cp.sum_largest(X, 2) if atom == "sum_largest" else cp.tv(X)
+    term = cp.sum_largest(X, 2) if atom == "sum_largest" else getattr(cp, atom)(X)
     with pytest.raises(sm.ModelError, match=words):
         sm.Problem(cp.Minimize(cp.sum_squares(X) + term), [sm.card(X) <= 3])
+
+
+def test_sums_of_columns_are_written_one_by_one():
+    W = sm.Variable((3, 2), name="W")
+    with pytest.raises(sm.ModelError, match=r"W\[:, j\]\.sum\(\)"):
+        W.sum(axis=0)
 
 
 def test_the_largest_residuals_as_the_message_says():

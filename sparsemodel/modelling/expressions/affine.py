@@ -150,7 +150,7 @@ class AffineLike(Symbolic, ABC):
         ``np.sum(w)`` comes here too; ``axis`` and ``out`` are NumPy's and must be None.
         """
         if axis is not None or out is not None:
-            raise ModelError(f"{self}.sum() adds up all entries; it takes no axis.")
+            raise ModelError(f"{self}.sum() takes no axis; for a column write `W[:, j].sum()`.")
         return self.__rmatmul__(np.ones((1, self.shape[0] if self.shape else 1)))
 
     def __rmatmul__(self, matrix: Any) -> Affine:

@@ -345,6 +345,10 @@ _HINTS = {
         " For least squares write sum_squares; for a total variation in two dimensions, the "
         "differences along rows and columns, `cp.norm1(D @ x)` of a vector x."
     ),
+    "max": (
+        " For the largest entry of u, minimise another loss under the bounds `u <= t`, for smaller "
+        "and smaller t."
+    ),
     "sum_largest": (
         " Of the k largest of u it is the least of `cp.sum(cp.pos(u - t)) + k * t` over a further "
         "variable t = cp.Variable(): write that."
