@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
+from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.checker.__main__ import main
 
 HELD = ("dense", "sparse", "mapped", "dask")
@@ -85,3 +86,16 @@ def test_a_certificate_holds_on_the_same_data(seed: int, tmp_path) -> None:
 def test_hundreds_of_certificates_hold_on_the_same_data(tmp_path) -> None:
     found = [complaints(seed, tmp_path) for seed in range(100, 400)]
     assert list(itertools.chain(*found)) == []
+
+
+def test_entries_that_are_stored_in_parts_have_room_for_their_sum() -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((5, 6))
+    parts = np.repeat(dense.ravel() / 64.0, 64)
+    places = np.repeat(np.tile(np.arange(6), 5), 64)
+    pieces = sp.csr_array((parts, places, np.arange(6) * 6 * 64), shape=(5, 6))
+    x, support = np.array([0.0, 2.0, 0.0, -1.0, 0.0, 0.0]), np.array([1, 3])
+    _, once = predictions(sm.as_design(sp.csr_array(dense)), x, support)
+    _, often = predictions(sm.as_design(pieces), x, support)
+    np.testing.assert_allclose(once, 20 * 2.0**-53 * np.abs(dense) @ np.abs(x))  # 2 products
+    np.testing.assert_allclose(often, 272 * 2.0**-53 * np.abs(dense) @ np.abs(x))  # 128 products

@@ -95,12 +95,25 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
         # No entries to read: the assumption about matrix-free products, per observation.
         rows = np.full(n, _coarseness(design) * _norm(design))
         return u, spread(rows, gamma(2 * max(design.shape) + 16) * norm_up(values, axis=0))
-    if Access.COLUMNS in design.access:
-        restricted = design.restrict(support)
-        u = np.asarray(restricted.matvec(values), dtype=np.float64)
-    else:
-        u = np.asarray(design.matvec(x), dtype=np.float64)
-    return u, _product_error(_magnitudes(design, np.abs(values), support), support.size)
+    restricted = design.restrict(support) if Access.COLUMNS in design.access else None
+    read = design.matvec(x) if restricted is None else restricted.matvec(values)
+    count = max(int(support.size), 0 if restricted is None else _stored_in_parts(restricted))
+    sizes = _magnitudes(design, np.abs(values), support)
+    return np.asarray(read, dtype=np.float64), _product_error(sizes, count)
+
+
+def _stored_in_parts(design: Design) -> int:
+    """Return the stored entries of the longest row where some are parts of one; 0 elsewhere."""
+    if isinstance(design, StackedDesign):
+        return sum(_stored_in_parts(block) for _, block in design.blocks)
+    if not isinstance(design, SparseDesign):
+        return 0
+    array: Any = design.array
+    if array.has_canonical_format:
+        return 0
+    whole = array.copy()
+    whole.sum_duplicates()
+    return 0 if whole.nnz == array.nnz else int(np.diff(array.tocsr().indptr).max(initial=0))
 
 
 def _product_error(sizes: FloatArray, count: int) -> FloatArray:
