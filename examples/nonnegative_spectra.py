@@ -1,5 +1,5 @@
 """What is in the sample?
-=====================
+======================
 
 Light that passes through a mixture loses at each wavelength what its substances absorb, each in
 proportion to its amount. With a library of the spectra of pure substances, the amounts are
