@@ -119,10 +119,14 @@ CLASSIFIER = f"""\
 {_FITTED}"""
 
 _FOUND = """\
-    k_, ridge_ : int, float
-        The chosen candidates; the model itself is then fitted on all samples.
-    ks_, ridges_ : ndarray
+    k_ : int
+        The chosen candidate; the model itself is then fitted on all samples.
+    ridge_ : float
+        The same of the ridge.
+    ks_ : ndarray
         The candidates, increasing.
+    ridges_ : ndarray
+        The same of the ridge.
     scores_ : ndarray of shape (n_folds, n_ks)
         Scores on the held-out folds with the chosen ridge; greater is better.
     all_scores_ : ndarray of shape (n_folds, n_ks, n_ridges)
