@@ -249,3 +249,18 @@ def test_offsets_that_nothing_takes_back_overflow_and_are_not_unbounded(offset: 
     problem = sm.Problem(sm.minimize(sm.poisson_loss(X @ w + offset, y)), sm.card(w) <= 2)
     with pytest.raises(sm.DataError, match="overflows"):
         problem.solve()
+
+
+@pytest.mark.parametrize("offset", [100.0, 1000.0, 2000.0, 4e11])
+def test_targets_far_from_zero_are_reached_by_an_intercept(offset: float) -> None:
+    """A Huber loss is linear at zero then: it has a minimiser, the same as without the offset."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((25, 7))
+    b = 2.0 * a[:, 0] - a[:, 3] + 0.5 * rng.standard_normal(25)
+
+    def value(target: Any) -> float:
+        w, c = sm.Variable(7), sm.Variable()
+        goal = sm.huber_loss(a @ w + c, target) + sm.ridge(w, 0.1)
+        return sm.Problem(sm.minimize(goal), sm.card(w) <= 3).solve().value
+
+    assert value(b + offset) == pytest.approx(value(b), rel=1e-9 + 1e-15 * offset)
