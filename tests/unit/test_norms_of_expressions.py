@@ -50,7 +50,8 @@ def test_the_most_return_within_a_risk_limit(order, backend):
     assert best - 1e-6 <= solution.value <= best + 1e-5
     assert np.linalg.norm(F @ w.value - SHIFT, order) <= radius * (1.0 + 1e-8)
     assert not judge(problem, solution).faults
-    assert problem.certify(time_limit=2.0).bound <= best
+    # The reference is a conic solver's, and its accuracy that of the lines above.
+    assert problem.certify(time_limit=2.0).bound <= min(best + 1e-6, solution.value)
     assert "the norm of an expression" in problem.explain()
 
 
