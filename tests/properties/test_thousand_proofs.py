@@ -155,7 +155,10 @@ def mismatch(seed):
     return ""
 
 
-@pytest.mark.parametrize("seed", range(20))
+SLOW = {0, 2, 8, 17, 19, 29, 32, 33}
+
+
+@pytest.mark.parametrize("seed", sorted(set(range(40)) - SLOW))
 def test_some_proofs(seed):
     assert mismatch(seed) == ""
 
