@@ -32,6 +32,7 @@ class Ball:
     def __init__(self, mid: Any, rad: Any = 0.0) -> None:
         self.mid = np.asarray(mid, dtype=np.float64)
         self.rad = np.broadcast_to(np.asarray(rad, dtype=np.float64), self.mid.shape)
+        self.shape = self.mid.shape
 
     def __add__(self, other: Any) -> Ball:
         b = lift(other)
@@ -53,14 +54,14 @@ class Ball:
 
     def __matmul__(self, other: Any) -> Ball:
         b = lift(other)
-        one, two, n = np.abs(self.mid), np.abs(b.mid), self.mid.shape[-1]
-        rad = gamma(n + 2) * (one @ two)
+        one, two = np.abs(self.mid), np.abs(b.mid)
+        mid, rad = _product(self.mid, b.mid)
         if b.rad.any():
             rad = rad + one @ b.rad
         if self.rad.any():
             rad = rad + self.rad @ (two + b.rad)
         touched = ((one + self.rad) > 0.0).astype(float) @ ((two + b.rad) > 0.0).astype(float)
-        return Ball(self.mid @ b.mid, up(rad * (1.0 + 2.0 * gamma(n + 2))) + TINY * touched)
+        return Ball(mid, up(rad * (1.0 + 2.0 * gamma(one.shape[-1] + 2))) + TINY * touched)
 
     def __rmatmul__(self, other: Any) -> Ball:
         return lift(other) @ self
@@ -87,10 +88,40 @@ class Ball:
         """Return the transpose."""
         return Ball(self.mid.T, self.rad.T)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape."""
-        return self.mid.shape
+
+def _product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return ``a @ b`` rounded hardly more than once, and a bound on the error.
+
+    Both are cut into slices of so few digits that products of slices are exact in floats (K. Ozaki,
+    T. Ogita, S. Oishi and S. M. Rump, *Numerical Algorithms* 59, 2012); these are added up together
+    with what their sums round. Where sums cancel, digits are left that a plain product loses.
+    """
+    n = a.shape[-1]
+    digits = (53 - math.ceil(math.log2(n + 1))) // 2
+    one, two = _slices(a, -1, digits), _slices(b, -min(b.ndim, 2), digits)
+    mid, rest = one[0] @ two[0], one[2] @ b + (a - one[2]) @ two[2]
+    small = np.abs(rest)
+    for part in (one[0] @ two[1], one[1] @ two[0], one[1] @ two[1]):
+        total = mid + part
+        back = total - mid
+        error = (mid - (total - back)) + (part - back)  # exact (Knuth)
+        mid, rest, small = total, rest + error, small + np.abs(error)
+    rad = gamma(n + 4) * (np.abs(one[2]) @ np.abs(b) + np.abs(a) @ np.abs(two[2]))
+    mid, rad = mid + rest, UNIT * np.abs(mid + rest) + gamma(16) * small + rad
+    if np.all(np.isfinite(mid)):
+        return mid, rad
+    return a @ b, gamma(n + 2) * (np.abs(a) @ np.abs(b))  # slices overflow
+
+
+def _slices(x: Any, axis: int, digits: int) -> list[Any]:
+    """Return two slices of ``x`` with so many digits below the largest entry, and the rest."""
+    out, left = [], x
+    for _ in range(2):
+        largest = np.abs(left).max(axis=axis, keepdims=True, initial=0.0)
+        shift = np.ldexp(np.where(largest > 0.0, 1.0, 0.0), np.frexp(largest)[1] + 53 - digits)
+        out.append((left + shift) - shift)
+        left = left - out[-1]
+    return [*out, left]
 
 
 def up(rad: Any) -> Any:
@@ -122,7 +153,7 @@ def low(x: Number) -> Any:
     """Return the lower end: floats rounded down, or the exact number itself."""
     if not isinstance(x, Ball):
         return x
-    return np.where(x.rad == 0.0, x.mid, np.nextafter(x.mid - x.rad, -np.inf))
+    return np.where(x.rad == 0.0, x.mid, np.nextafter(x.mid - x.rad, -np.inf))[()]
 
 
 def high(x: Number) -> Any:
@@ -137,34 +168,32 @@ def middle(x: Number) -> Any:
 
 def total(x: Number) -> Number:
     """Return the sum of all entries."""
-    if isinstance(x, Ball):
-        if not np.all(np.isfinite(x.mid) & np.isfinite(x.rad)):
-            return Ball(np.nan, np.nan)
-        mid = math.fsum(x.mid.ravel())
-        return Ball(mid, up(math.fsum(x.rad.ravel()) + UNIT * abs(mid)))
-    entries = np.asarray(x, dtype=object).ravel().tolist()
-    if not all(isinstance(v, (Fraction, int)) for v in entries):
-        raise TypeError("a float among exact numbers")
-    return sum(entries, Fraction(0))
+    if not isinstance(x, Ball):
+        return sum(np.asarray(x, dtype=object).ravel().tolist(), Fraction(0))
+    if not np.all(np.isfinite(x.mid) & np.isfinite(x.rad)):
+        return Ball(np.nan, np.nan)
+    mid = math.fsum(x.mid.ravel())
+    return Ball(mid, up(math.fsum(x.rad.ravel()) + UNIT * abs(mid)))
 
 
 def put(x: Number, index: Any, value: float) -> Number:
     """Return a copy of ``x`` whose entries at ``index`` are exactly ``value``."""
     if isinstance(x, Ball):
-        mid, rad = x.mid.copy(), x.rad.copy()
-        mid[index], rad[index] = value, 0.0
-        return Ball(mid, rad)
+        return Ball(put(x.mid, index, value), put(x.rad, index, 0.0))
     out = x.copy()
-    out[index] = Fraction(value)
+    out[index] = Fraction(value) if x.dtype == object else value
     return out
 
 
-def add_up(values: Any) -> Any:
-    """Return an upper bound on the sum of floats, or the exact sum of Fractions."""
-    entries = list(values)
-    if all(isinstance(v, (Fraction, int)) for v in entries):
-        return sum(entries, Fraction(0))
-    return math.nextafter(math.fsum(entries), math.inf) if any(entries) else 0.0
+def less(base: Any, gains: Any) -> Any:
+    """Return ``base`` less the sum of ``gains``, rounded down unless all are exact."""
+    entries = list(gains)
+    if isinstance(base, Fraction):
+        return base - sum(entries, Fraction(0))
+    entries = [v for v in entries if v != 0]
+    if not entries or not math.isfinite(base) or not all(map(math.isfinite, entries)):
+        return -math.inf if entries else base
+    return math.nextafter(math.fsum([base, *(-v for v in entries)]), -math.inf)
 
 
 __all__ = [
@@ -172,9 +201,9 @@ __all__ = [
     "UNIT",
     "Ball",
     "Number",
-    "add_up",
     "gamma",
     "high",
+    "less",
     "lift",
     "low",
     "middle",

@@ -16,7 +16,6 @@ losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D 
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,17 +25,18 @@ from sparsemodel.checker.arithmetic import (
     UNIT,
     Ball,
     Number,
-    add_up,
     gamma,
     high,
+    less,
     low,
     middle,
+    number,
     put,
     total,
     up,
 )
 from sparsemodel.checker.losses import widened
-from sparsemodel.checker.problem import Problem, Term
+from sparsemodel.checker.problem import Problem, Term, rows_of
 
 Dual = tuple[Any, Any]
 """A bound before the counted units gain anything, and upper bounds on what each can gain."""
@@ -44,7 +44,7 @@ Dual = tuple[Any, Any]
 
 def predictions(problem: Problem, term: Term, x: Any) -> Number:
     """Return ``A x + o`` from the columns where ``x`` is not zero."""
-    on = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    on = np.flatnonzero(rows_of(x))
     return term.A[:, on] @ problem.number(x[on]) + term.o
 
 
@@ -59,9 +59,7 @@ def objective(problem: Problem, x: Any) -> Number:
     out = total(ridge * at * at) / 2 + problem.constant
     for term in problem.terms:
         out = out + total(weighted(term, term.loss.value(predictions(problem, term, x), term.y)))
-    nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
-    count = np.unique(problem.unit[nonzero & (problem.unit >= 0)]).size
-    return _scalar(out + problem.price * count)
+    return out + problem.price * problem.units_of(x).size
 
 
 def dual(problem: Problem, points: list[Any] | None, at: Any = None, taken: Any = None) -> Dual:
@@ -82,7 +80,7 @@ def dual(problem: Problem, points: list[Any] | None, at: Any = None, taken: Any 
     if taken is not None:
         ridge, point = ridge + problem.number(taken), problem.number(at)
         rows = problem.number(taken if at.ndim == 1 else taken[:, None])
-    zero = _unbounded(problem, ridge)
+    zero = unbounded(problem, ridge)
     if zero.size:
         balanced = _balanced(problem, duals, zero)
         if balanced is None:
@@ -100,26 +98,21 @@ def dual(problem: Problem, points: list[Any] | None, at: Any = None, taken: Any 
     v = put(v, zero, 0.0)
     gains = _gains(problem, v, ridge)
     free = gains[problem.free]
-    return _down(low(_scalar(base)), add_up(free.ravel().tolist())), problem.per_unit(gains)
+    return less(low(base), free.ravel().tolist()), problem.per_unit(gains)
 
 
 def region_bound(problem: Problem, found: Dual, inside: Any, out: Any) -> Any:
     """Return the bound where some units are in for good and some are zero."""
     base, gains = found
-    away = (problem.lower > 0.0) | (problem.upper < 0.0)
-    away = away if away.ndim == 1 else away.any(axis=1)
     must = inside.copy()
-    must[problem.unit[away & (problem.unit >= 0)]] = True
-    if np.any(must & out) or must.sum() > problem.budget:
+    must[problem.unit[rows_of((problem.lower > 0.0) | (problem.upper < 0.0)) & problem.counted]] = 1
+    crowded = any(must[among].sum() > most for among, most in problem.limits)
+    if np.any(must & out) or must.sum() > problem.budget or crowded:
         return np.inf  # nothing is feasible there
-    price = high(problem.price)
-    price = price.item() if isinstance(price, np.ndarray) else price
-    profits = gains - price
+    profits = gains - high(problem.price)
     if not problem.exact:
-        profits = profits + 2.0 * UNIT * (np.abs(gains) + price)
-    if any(must[among].sum() > most for among, most in problem.limits):
-        return np.inf
-    return _down(base, add_up([*profits[must], *_best(problem, profits, must, ~must & ~out)]))
+        profits = profits + 2.0 * UNIT * (np.abs(gains) + high(problem.price))
+    return less(base, [*profits[must], *_best(problem, profits, must, ~must & ~out)])
 
 
 def _best(problem: Problem, profits: Any, must: Any, left: Any) -> list[Any]:
@@ -128,22 +121,16 @@ def _best(problem: Problem, profits: Any, must: Any, left: Any) -> list[Any]:
     One after the other, the largest first, where limits leave room: the best choice, as their sets
     are disjoint or one within the other.
     """
-    rooms = [most - int(must[among].sum()) for among, most in problem.limits]
-    holders: dict[int, list[int]] = {}
-    for number, (among, _) in enumerate(problem.limits):
-        for unit in among.tolist():
-            holders.setdefault(unit, []).append(number)
-    chosen: list[Any] = []
-    candidates = np.flatnonzero(left)
+    rooms = [(among, most - int(must[among].sum())) for among, most in problem.limits]
+    chosen, candidates = list[int](), np.flatnonzero(left & (profits > 0))
     for unit in candidates[np.argsort(-profits[candidates], kind="stable")].tolist():
-        holding = holders.get(unit, [])
-        if len(chosen) == problem.budget - int(must.sum()) or not profits[unit] > 0:
+        if len(chosen) == problem.budget - int(must.sum()):
             break
-        if all(rooms[i] > 0 for i in holding):
-            chosen.append(profits[unit])
-            for i in holding:
-                rooms[i] -= 1
-    return chosen
+        if all(
+            np.isin([*chosen, unit], among).sum() <= room for among, room in rooms if unit in among
+        ):
+            chosen.append(unit)
+    return [profits[unit] for unit in chosen]
 
 
 def bound(problem: Problem, found: Dual) -> Any:
@@ -155,7 +142,7 @@ def bound(problem: Problem, found: Dual) -> Any:
 def _gains(problem: Problem, v: Number, ridge: Number) -> Any:
     """Return upper bounds on ``h``, in the shape of ``x``; convex in ``v``."""
     ridge = ridge if len(v.shape) == 1 else ridge[:, None]
-    if not isinstance(v, Ball):
+    if problem.exact:
         return _gain_at(problem, v, ridge + 0 * v)
     curvature = np.maximum(low(ridge), 0.0) + np.zeros(v.shape)
     return np.maximum(*(_gain_at(problem, end, curvature) for end in (low(v), high(v))))
@@ -166,14 +153,11 @@ def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
     some = d > 0
     peak = np.where(some, -v / np.where(some, d, 1), np.where(v > 0, -np.inf, np.inf))
     peak = np.where(~some & (v == 0), 0, peak)
-    if v.dtype == object:
-        lower, upper = problem.number(problem.lower), problem.number(problem.upper)
-    else:
-        lower, upper = problem.lower, problem.upper
-    x = np.minimum(np.maximum(peak, lower), upper)
+    ends = [number(end, True) if problem.exact else end for end in (problem.lower, problem.upper)]
+    x = np.minimum(np.maximum(peak, ends[0]), ends[1])
     endless = np.abs(x) == np.inf
     x = np.where(endless, 0, x)
-    if v.dtype == object:
+    if problem.exact:
         gain = -v * x - d * x * x / 2
     else:  # the peak is rounded itself, which changes the gain by far less than one rounding
         gain = high(-(Ball(v) * x) - Ball(d) * x * Ball(x) / 2) + 2.0 * UNIT * np.abs(v * x)
@@ -181,10 +165,9 @@ def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
     return np.where(endless, np.inf, gain)
 
 
-def _unbounded(problem: Problem, ridge: Number) -> Any:
+def unbounded(problem: Problem, ridge: Number) -> Any:
     """Return the free coordinates with neither curvature nor bounds, where ``v`` must vanish."""
-    endless = np.isinf(problem.lower) & np.isinf(problem.upper)
-    endless = endless if endless.ndim == 1 else endless.any(axis=1)
+    endless = rows_of(np.isinf(problem.lower) & np.isinf(problem.upper))
     return problem.free[(middle(ridge)[problem.free] == 0.0) & endless[problem.free]]
 
 
@@ -199,19 +182,17 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     norms = np.sqrt(sum((b**2).sum(axis=0) for b in columns))
     scale = np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))  # exact powers of two
     columns = [b / scale for b in columns]
-    sums: Any = sum(
-        problem.number(b).T @ weighted(t, a)
-        for b, t, a in zip(columns, problem.terms, duals, strict=True)
-    )
+    sums: Any = 0
+    for b, term, a in zip(columns, problem.terms, duals, strict=True):
+        sums = problem.number(b).T @ weighted(term, a) + sums
     if np.all(high(abs(sums)) == 0):
         return duals
     rooms = [_room(t, a) for t, a in zip(problem.terms, duals, strict=True)]
     most = min(max((float(r.max(initial=0.0)) for r in rooms), default=0.0), 1e300)
+    move = _moved_exactly if problem.exact else _moved
     for share in (0.1, 1e-3, 1e-6, 1e-9):
         moving = [r >= share * most if most > 0.0 else r > 0.0 for r in rooms]
-        found = (_moved_exactly if problem.exact else _moved)(
-            problem, duals, columns, sums, moving, rooms
-        )
+        found = move(problem, duals, columns, sums, moving, rooms)
         if found is not None:
             return found
     return None
@@ -229,21 +210,32 @@ def _room(term: Term, a: Number) -> Any:
 
 
 def _moved(
-    problem: Problem, duals: list[Number], columns: list[Any], sums: Ball, moving: Any, rooms: Any
+    problem: Problem, duals: list[Number], columns: list[Any], sums: Any, moving: Any, rooms: Any
 ) -> list[Number] | None:
-    size = columns[0].shape[1]
-    gram, rows = np.zeros((size, size)), 0
-    for term, b, on in zip(problem.terms, columns, moving, strict=True):
-        gram += b[on].T @ (term.c.mid[on][:, None] * b[on])
-        rows += int(on.sum())
-    error = (gamma(rows + 16) + 64.0 * size * size * UNIT) * float(np.trace(gram)) + TINY
+    terms, size = problem.terms, columns[0].shape[1]
+    roots = [on * np.sqrt(t.c.mid) for t, on in zip(terms, moving, strict=True)]
+    R: Any = np.linalg.qr(
+        np.concatenate([r[:, None] * b for r, b in zip(roots, columns, strict=True)]), mode="r"
+    )
+    if R.shape[0] < size or not np.all(np.diag(R) != 0.0):
+        return None
+    inverse = np.linalg.inv(R)  # the columns as good as orthonormal: as good, if it is regular
+    bases = [Ball(b) @ inverse for b in columns]
+    gram, sums, error = np.zeros((size, size)), 0, TINY
+    for t, q, root, a in zip(terms, bases, roots, duals, strict=True):
+        scaled = root[:, None] * q.mid
+        gram, sums = gram + scaled.T @ scaled, q.T @ weighted(t, a) + sums
+        off = (root[:, None] * q.rad).sum(axis=1)
+        error += 2.0 * float(off @ (np.abs(scaled).sum(axis=1) + off))
+        error += (gamma(root.size + 16) + 64.0 * size**2 * UNIT) * float(np.square(scaled).sum())
     least = float(np.linalg.eigvalsh(gram)[0]) - 2.0 * error
     if not least > 0.0:
         return None
-    reach = float(np.sqrt(np.sum(np.square(high(abs(sums)))))) / least * (1.0 + gamma(100))
+    reach = float(np.sqrt(np.square(high(abs(sums))).sum())) / least * (1.0 + gamma(100))
     out = []
-    for a, b, on, room in zip(duals, columns, moving, rooms, strict=True):
-        rad = on * np.sqrt(np.square(b).sum(axis=1)) * reach * (1.0 + gamma(size + 100))
+    for a, q, on, room in zip(duals, bases, moving, rooms, strict=True):
+        length = np.sqrt(np.square(high(abs(q))).sum(axis=1))
+        rad = on * length * reach * (1.0 + gamma(size + 100))
         before = a.rad if a.rad.ndim == 1 else a.rad.max(axis=1)
         if not np.all((rad + before)[on] <= room[on]):
             return None
@@ -259,7 +251,7 @@ def _moved_exactly(
     for term, b, on in zip(problem.terms, columns, moving, strict=True):
         exact = problem.number(b[on])
         gram = gram + exact.T @ (term.c[on][:, None] * exact)
-    y = solve(gram, sums)
+    y = _solution(gram, sums)
     if y is None:
         return None
     out = []
@@ -270,7 +262,7 @@ def _moved_exactly(
     return out
 
 
-def solve(matrix: Any, right: Any) -> Any:
+def _solution(matrix: Any, right: Any) -> Any:
     """Return the solution of equations in Fractions by elimination; None where there is none."""
     m, r = matrix.copy(), right.copy()
     for i in range(m.shape[0]):
@@ -285,18 +277,13 @@ def solve(matrix: Any, right: Any) -> Any:
     return r
 
 
-def _scalar(x: Number) -> Number:
-    return x.item() if isinstance(x, np.ndarray) else x
-
-
-def _down(base: Any, gain: Any) -> Any:
-    """Return ``base - gain``, rounded down unless both are exact."""
-    if isinstance(base, Fraction) and isinstance(gain, (Fraction, int)):
-        return base - gain
-    found = float(base) - float(gain)
-    if gain == 0:
-        return float(base)
-    return float(np.nextafter(found, -np.inf)) if np.isfinite(found) else -np.inf
-
-
-__all__ = ["Dual", "bound", "dual", "objective", "predictions", "region_bound", "solve", "weighted"]
+__all__ = [
+    "Dual",
+    "bound",
+    "dual",
+    "objective",
+    "predictions",
+    "region_bound",
+    "unbounded",
+    "weighted",
+]

@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import middle
-from sparsemodel.checker.bound import predictions, weighted
+from sparsemodel.checker.arithmetic import UNIT, gamma, middle
+from sparsemodel.checker.bound import predictions, unbounded, weighted
 from sparsemodel.checker.files import Refuted
-from sparsemodel.checker.problem import Problem
+from sparsemodel.checker.problem import Problem, rows_of
 
-OPTIMAL_GAP = 1e-6
 FEASIBLE = 1e-9
 """Violation of declared bounds, relative to their size, that counts as rounding."""
 
 _OF_RESIDUALS = ("squared_loss", "huber_loss", "absolute_loss", "quantile_loss")
 
 
-def gap_of(upper: float, bound: float) -> float:
-    """Return ``upper - bound`` rounded up, not below zero; infinite without a bound."""
-    if not (math.isfinite(upper) and math.isfinite(bound)):
-        return math.inf
-    return math.nextafter(upper - bound, math.inf) if upper > bound else 0.0
-
-
-def relative_gap_of(upper: float, bound: float, constant: float) -> float:
-    """Return the gap over the larger of both sizes, without the constant where that is smaller."""
-    gap = gap_of(upper, bound)
-    if not math.isfinite(gap) or gap == 0.0:
-        return gap
-    scale = max(abs(upper), abs(bound))
-    if constant != 0.0:
-        scale = min(scale, max(abs(upper - constant), abs(bound - constant)))
-    return gap / scale if scale > 0.0 else math.inf
-
-
-def claim_of(feasible: bool, share: float, zero: bool, stationary: bool) -> str:
-    """Return the strongest claim."""
-    if not feasible:
-        return "none"
-    if math.isfinite(share):
-        if share <= OPTIMAL_GAP:
-            return "globally optimal"
-        return "zero up to rounding" if zero else "within gap"
-    return "stationary" if stationary else "none"
-
-
 def violations(problem: Problem, x: Any) -> list[str]:
     """Return what keeps a point from being feasible, in words."""
-    out = []
-    nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
-    units = np.unique(problem.unit[nonzero & (problem.unit >= 0)]).size
-    if units > problem.budget:
-        out.append(f"{units} counted units are nonzero, of at most {problem.budget}")
-    chosen = np.unique(problem.unit[nonzero & (problem.unit >= 0)])
+    out, chosen = [], problem.units_of(x)
+    if chosen.size > problem.budget:
+        out.append(f"{chosen.size} counted units are nonzero, of at most {problem.budget}")
     for among, most in problem.limits:
         if np.isin(chosen, among).sum() > most:
             out.append(f"more than {most} of a set of units are nonzero")
@@ -92,31 +60,21 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     of those the sums of the slopes count, relative to their size.
     """
     if not all(t.loss.smooth for t in problem.terms):
-        nan = math.nan
-        return {
-            "smooth": False,
-            "residual": nan,
-            "smallest": nan,
-            "largest": nan,
-            "step": nan,
-            "threshold": math.inf,
-        }
+        nan = dict.fromkeys(("residual", "smallest", "largest"), math.nan)
+        return {"smooth": False, **nan, "threshold": math.inf}
     reference = np.zeros(problem.shape)
     reference[problem.free] = x[problem.free]
-    loose = _loose(problem)
-    g, left, noise = _gradient(problem, x, loose)
-    squares = all(t.loss.name in ("squared_loss", "linear_term") for t in problem.terms)
-    places = [reference] if squares else [reference, np.zeros(problem.shape)]
+    loose = unbounded(problem, problem.ridge)
+    g, left, off, noise = _gradient(problem, x, loose)
+    places = [reference] if problem.squares else [reference, np.zeros(problem.shape)]
     others = [_gradient(problem, v, loose) for v in places]
-    lengths = [(math.sqrt(_squares(v).max(initial=0.0)), error) for v, _, error in others]
+    lengths = [(math.sqrt(_squares(v).max(initial=0.0)), error) for v, *_, error in others]
     size = min((one for one, error in lengths if one > error), default=0.0)
-    if squares:
+    if problem.squares:
         size = max(size, float(np.abs(g - others[0][0]).max(initial=0.0)))
     known = 0.0 < size < math.inf
-    size = size if known else 0.0
     active = np.zeros(problem.units + 1, dtype=bool)
-    active[problem.unit[np.flatnonzero(_nonzero(x))]] = True
-    active[-1] = True
+    active[[*problem.units_of(x), -1]] = True
     held = ((x <= problem.lower) & (g > 0.0)) | ((x >= problem.upper) & (g < 0.0))
     on = float(np.abs(np.where(held, 0.0, g)[active[problem.unit]]).max(initial=0.0)) - noise
     sums = [np.bincount(problem.unit + 1, _squares(v), problem.units + 1)[1:] for v in (g, x)]
@@ -124,50 +82,47 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     largest = float(slopes[~active[:-1]].max(initial=0.0))
     full = int(active[:-1].sum()) >= problem.budget
     smallest = float(sizes[active[:-1]].min(initial=np.inf)) if full else 0.0
-    if not full and largest <= OPTIMAL_GAP * size:
+    if not full and largest <= 1e-6 * (size if known else 0.0):
         smallest = math.inf
     curvature = middle(problem.ridge) + (0.0 if taken is None else taken)
-    lowest = float(curvature[problem.unit >= 0].min(initial=np.inf))
+    lowest = float(curvature[problem.counted].min(initial=np.inf))
     without = lowest <= 0.0 or problem.bounded or middle(problem.price) > 0.0
     return {
         "smooth": True,
         "residual": max(on / size if known else math.inf if on > 0.0 else 0.0, left, 0.0),
         "smallest": smallest,
         "largest": largest,
-        "step": smallest / largest if largest > 0.0 else math.inf,
         "threshold": math.inf if without else 1.0 / lowest,
         "noise": {
-            "residual": 1e-9 + (2.0 * noise / size if known else 0.0),
-            "largest": 1e-9 * size + 2.0 * noise,
+            "residual": 1e-9 + 2.0 * max(noise / size if known else 0.0, off),
+            "largest": 1e-9 * (size if known else 0.0) + 2.0 * noise,
         },
+        "doubtful": not known or any(one <= 16.0 * error for one, error in lengths),
     }
 
 
-def _loose(problem: Problem) -> Any:
-    """Return the free coordinates with neither ridge nor bounds."""
-    open_ends = np.isneginf(problem.lower) & np.isposinf(problem.upper)
-    open_ends = open_ends if open_ends.ndim == 1 else open_ends.any(axis=1)
-    ridge = np.broadcast_to(middle(problem.ridge), problem.shape[:1])
-    return np.array([j for j in problem.free if open_ends[j] and ridge[j] == 0.0], dtype=int)
-
-
-def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float]:
-    """Return the gradient with the ``loose`` fitted, what is left of theirs, and its rounding."""
-    ridge = middle(problem.ridge)
-    out = (ridge if x.ndim == 1 else ridge[:, None]) * x
-    slopes, weights, columns = [], [], []
+def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, float]:
+    """Return the gradient with the ``loose`` fitted, what is left of theirs, and both roundings."""
+    out = (middle(problem.ridge) * x.T).T
+    slopes, errors, weights, columns = [], [], [], []
     for t in problem.terms:
-        c = np.broadcast_to(middle(t.c), t.y.shape[:1])
-        slopes.append((c * t.loss.slope(middle(predictions(problem, t, x)), t.y).T).T)
-        weights.append(np.sqrt(c))
+        c, on = middle(t.c if x.ndim == 1 else t.c[:, None]), rows_of(x)
+        u = middle(predictions(problem, t, x))
+        sizes = gamma(2 * int(on.sum()) + 16) * (np.abs(t.matrix[:, on]) @ np.abs(x[on]))
+        sizes = sizes + 4.0 * UNIT * np.abs(u)  # what a plain product may round
+        ends = [c * t.loss.slope(u + side * sizes, t.y) for side in (-1.0, 0.0, 1.0)]
+        slopes.append(ends[1])
+        errors.append(np.abs(ends[2] - ends[0]))
+        weights.append(np.sqrt(middle(t.c)))
         columns.append(np.asarray(t.matrix[:, loose], dtype=float))
-    left = 0.0
+    left, off = 0.0, 0.0
     if loose.size:
         F, r, w = np.concatenate(columns), np.concatenate(slopes), np.concatenate(weights)
         sizes = np.linalg.norm(F, axis=0)
         F = F / np.where(sizes > 0.0, sizes, 1.0)
         whole = float(np.linalg.norm(r))
         left = float(np.abs(F.T @ r).max(initial=0.0)) / whole if whole > 0.0 else 0.0
+        off = float(np.linalg.norm(np.concatenate(errors))) / whole if whole > 0.0 else 0.0
         Q, spread, _ = np.linalg.svd(w[:, None] * F, full_matrices=False)
         Q = Q[:, spread > 1e-13 * spread.max(initial=0.0)]
         rest = (r.T / np.where(w > 0.0, w, 1.0)).T
@@ -175,20 +130,17 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float]:
         r = (w * (rest - Q @ (Q.T @ rest)).T).T
         slopes = np.split(r, np.cumsum([s.shape[0] for s in slopes])[:-1])
     noise = np.zeros(out.shape)
-    for t, r in zip(problem.terms, slopes, strict=True):
+    for t, r, error in zip(problem.terms, slopes, errors, strict=True):
         out = out + t.matrix.T @ r
         reach = np.sqrt(_squares(np.asarray(t.matrix, dtype=float).T))
-        noise += np.multiply.outer(reach, 1.2e-16 * (r.shape[0] + 16) * np.linalg.norm(r, axis=0))
+        sizes = 1.2e-16 * (r.shape[0] + 16) * np.linalg.norm(r, axis=0)
+        noise += np.multiply.outer(reach, sizes + np.linalg.norm(error, axis=0))
     out[loose] = noise[loose] = 0.0
-    return out, left, float(noise.max(initial=0.0))
+    return out, left, off, float(noise.max(initial=0.0))
 
 
 def _squares(v: Any) -> Any:
     return v**2 if v.ndim == 1 else (v**2).sum(axis=1)
-
-
-def _nonzero(x: Any) -> Any:
-    return x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
 
 
 def exact_fit(problem: Problem, x: Any, value: float) -> bool:
@@ -240,20 +192,16 @@ _RELATIVE = 1e-9
 
 
 class Report:
-    """Lines of what the file says and what was found."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.lines: list[tuple[str, str, str]] = []
-        self.unchecked: list[str] = []
+    """Lines of what the file says and what was found, printed as they come."""
 
     def problem(self, words: list[str]) -> None:
         """Say what the problem is."""
-        self.words = words
+        _write("the problem, as the file declares it (is it what you meant?):", *words)
+        _write("recomputed from your data:")
 
     def line(self, name: str, stated: Any, found: Any) -> None:
         """Note something that holds."""
-        self.lines.append((name, str(stated), str(found)))
+        _write(f"  {name}: stated {stated}, found {found}")
 
     def exactly(self, name: str, stated: Any, found: Any) -> None:
         """Compare two values that must be the same."""
@@ -262,35 +210,55 @@ class Report:
             raise Refuted(f"line '{name}' says {stated!r}, and from the rest it is {found!r}.")
         self.line(name, stated, found)
 
-    def same(self, name: str, stated: float, found: float) -> None:
+    def same(self, name: str, stated: float, found: float, size: float = 0.0) -> None:
         """Compare two numbers that may be rounded otherwise; nothing is proved by them."""
-        if not near(stated, found, abs(found)):
+        if not near(stated, found, max(size, abs(found))):
             raise Refuted(f"line '{name}' says {stated!r}, and it is {found!r}.")
-        self.line(name, repr(stated), repr(found))
+        self.line(name, stated, found)
 
     def unknown(self, words: str) -> None:
         """Note what was not compared."""
-        self.unchecked.append(words)
+        _write(f"  not compared: {words}")
 
-    def text(self) -> str:
-        """Return the report."""
-        width = max(len(name) for name, _, _ in self.lines) if self.lines else 0
-        half = max((len(stated) for _, stated, _ in self.lines), default=0)
-        out = ["the problem, as the file declares it (is it what you meant?):"]
-        out += ["  " + line for line in self.words]
-        out += ["recomputed from your data:"]
-        out += [f"  {n:<{width}}  stated {s:<{half}}  found {f}" for n, s, f in self.lines]
-        out += ["not compared, as no data decide it or nothing rests on it:"]
-        return "\n".join(out + ["  " + words for words in self.unchecked])
+
+def _write(*lines: str) -> None:
+    sys.stdout.write("".join(line + "\n" for line in lines))
 
 
 def near(one: float, two: float, scale: float) -> bool:
     """Return whether two numbers are the same up to rounding."""
     if one == two or (math.isnan(one) and math.isnan(two)):
         return True
-    if not (math.isfinite(one) and math.isfinite(two)):
-        return False
-    return abs(one - two) <= _RELATIVE * max(scale, 1e-300)
+    return abs(one - two) <= _RELATIVE * max(scale, 1e-300) < math.inf
+
+
+def gap_of(upper: float, bound: float) -> float:
+    """Return ``upper - bound`` rounded up, not below zero; infinite without a bound."""
+    if not (math.isfinite(upper) and math.isfinite(bound)):
+        return math.inf
+    return math.nextafter(upper - bound, math.inf) if upper > bound else 0.0
+
+
+def relative_gap_of(upper: float, bound: float, constant: float) -> float:
+    """Return the gap over the larger of both sizes, without the constant where that is smaller."""
+    gap = gap_of(upper, bound)
+    if not math.isfinite(gap) or gap == 0.0:
+        return gap
+    scale = max(abs(upper), abs(bound))
+    if constant != 0.0:
+        scale = min(scale, max(abs(upper - constant), abs(bound - constant)))
+    return gap / scale if scale > 0.0 else math.inf
+
+
+def claim_of(feasible: bool, share: float, zero: bool, stationary: bool) -> str:
+    """Return the strongest claim."""
+    if not feasible:
+        return "none"
+    if math.isfinite(share):
+        if share <= 1e-6:
+            return "globally optimal"
+        return "zero up to rounding" if zero else "within gap"
+    return "stationary" if stationary else "none"
 
 
 __all__ = [

@@ -23,30 +23,55 @@ from sparsemodel.checker.arithmetic import TINY, UNIT, Ball, Number, high, lift,
 _LIBRARY = 32.0 * UNIT
 """Relative error of a few operations and library functions (exp, log: a few units each)."""
 
-FORMULAS = {
-    "squared_loss": "1/2 (u - y)^2",
-    "huber_loss": "Huber(u - y): 1/2 r^2 up to |r| = delta, then delta |r| - delta^2/2",
-    "absolute_loss": "|u - y|",
-    "quantile_loss": "tau max(y - u, 0) + (1 - tau) max(u - y, 0)",
-    "epsilon_insensitive_loss": "max(|u - y| - epsilon, 0)",
-    "smoothed_pinball_loss": "max a r - epsilon |a| - mu a^2/2, -below <= a <= above, r = u - y",
-    "linear_term": "y u",
-    "hinge_loss": "max(0, 1 - y u)",
-    "smoothed_hinge_loss": "max(0, 1 - y u) with a parabola of width gamma at the kink",
-    "squared_hinge_loss": "1/2 max(0, 1 - y u)^2",
-    "logistic_loss": "log(1 + exp(-y u))",
-    "poisson_loss": "exp(u) - y u",
-    "gamma_loss": "y exp(-u) + u",
-    "multinomial_loss": "log sum_j exp(u_j) - u_y",
+_SIGNS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
+_CURVED = ("logistic_loss", "poisson_loss", "gamma_loss", "multinomial_loss")
+_INF = np.inf
+
+LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] = {
+    "squared_loss": ("1/2 (u - y)^2", (), lambda y: (-_INF, _INF, y, 0, 1)),
+    "huber_loss": (
+        "Huber(u - y): 1/2 r^2 up to |r| = delta, then delta |r| - delta^2/2",
+        ("delta",),
+        lambda y, delta: (-delta, delta, y, 0, 1),
+    ),
+    "absolute_loss": ("|u - y|", (), lambda y: (-1, 1, y, 0, 0)),
+    "quantile_loss": (
+        "tau max(y - u, 0) + (1 - tau) max(u - y, 0)",
+        ("tau",),
+        lambda y, tau: (-tau, 1.0 - tau, y, 0, 0),
+    ),
+    "epsilon_insensitive_loss": (
+        "max(|u - y| - epsilon, 0)",
+        ("epsilon",),
+        lambda y, epsilon: (-1, 1, y, epsilon, 0),
+    ),
+    "smoothed_pinball_loss": (
+        "max a r - epsilon |a| - mu a^2/2, -below <= a <= above, r = u - y",
+        ("below", "above", "epsilon", "mu"),
+        lambda y, below, above, epsilon, mu: (-below, above, y, epsilon, mu),
+    ),
+    "linear_term": ("y u", (), lambda y: (y, y, 0, 0, 0)),
+    "hinge_loss": ("max(0, 1 - y u)", (), lambda y: (*_toward(y), y, 0, 0)),
+    "smoothed_hinge_loss": (
+        "max(0, 1 - y u) with a parabola of width gamma at the kink",
+        ("gamma",),
+        lambda y, gamma: (*_toward(y), y, 0, gamma),
+    ),
+    "squared_hinge_loss": (
+        "1/2 max(0, 1 - y u)^2",
+        (),
+        lambda y: (np.where(y > 0, -_INF, 0), np.where(y > 0, 0, _INF), y, 0, 1),
+    ),
+    "logistic_loss": ("log(1 + exp(-y u))", (), lambda y: (*_toward(y), y, 0, 0)),
+    "poisson_loss": ("exp(u) - y u", (), lambda y: (-y, _INF, y, 0, 0)),
+    "gamma_loss": ("y exp(-u) + u", (), lambda y: (-_INF, 1, y, 0, 0)),
+    "multinomial_loss": ("log sum_j exp(u_j) - u_y", (), lambda y: (-_INF, _INF, y, 0, 1)),
 }
-PARAMETERS = {
-    "huber_loss": ("delta",),
-    "quantile_loss": ("tau",),
-    "epsilon_insensitive_loss": ("epsilon",),
-    "smoothed_pinball_loss": ("below", "above", "epsilon", "mu"),
-    "smoothed_hinge_loss": ("gamma",),
-}
-SIGNS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
+"""Formula, parameters, and from targets the ends, centre, dead zone and curvature of the dual."""
+
+
+def _toward(y: Any) -> tuple[Any, Any]:
+    return np.minimum(-y, 0.0), np.maximum(-y, 0.0)  # -1 <= a y <= 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +82,13 @@ class Family:
     lower: Any
     upper: Any
     centre: Any
-    dead: float = 0.0
-    mu: float = 0.0
+    dead: float
+    mu: float
 
     @property
     def piecewise(self) -> bool:
         """Return whether the formulas of the family are those of the loss."""
-        return self.name not in ("logistic_loss", "poisson_loss", "gamma_loss", "multinomial_loss")
+        return self.name not in _CURVED
 
     @property
     def smooth(self) -> bool:
@@ -85,15 +110,12 @@ class Family:
 
     def _best(self, r: Any) -> Any:
         """Return the ``a`` that attains the maximum at ``r = u - t``, of floats or Fractions."""
+        ends = [_like(end, r) for end in (self.lower, self.upper)]
         if self.mu > 0.0:
             dead, mu = _like(self.dead, r), _like(self.mu, r)
             a = (np.maximum(r - dead, 0) + np.minimum(r + dead, 0)) / mu
-            return np.minimum(np.maximum(a, self._ends(r)[0]), self._ends(r)[1])
-        low_end, high_end = self._ends(r)
-        return np.where(r > self.dead, high_end, np.where(r < -self.dead, low_end, 0 * r))
-
-    def _ends(self, r: Any) -> tuple[Any, Any]:
-        return _like(self.lower, r), _like(self.upper, r)
+            return np.minimum(np.maximum(a, ends[0]), ends[1])
+        return np.where(r > self.dead, ends[1], np.where(r < -self.dead, ends[0], 0 * r))
 
     def value(self, u: Number, y: Any) -> Number:
         """Return the losses, an entry each (a row each for several classes)."""
@@ -107,7 +129,7 @@ class Family:
 
     def _family_value(self, r: Any) -> Number:
         a = self._best(r)
-        if isinstance(r, np.ndarray) and r.dtype == object:
+        if r.dtype == object:
             return a * r - _like(self.dead, r) * abs(a) - _like(self.mu, r) * a * a / 2
         value = Ball(a) * r - lift(self.dead) * np.abs(a) - lift(0.5 * self.mu) * a * lift(a)
         return Ball(value.mid, up(value.rad + UNIT * self.mu * a * a))  # a is rounded itself
@@ -117,21 +139,18 @@ class Family:
         if self.name == "multinomial_loss":
             return _entropy(a, y)
         if not isinstance(a, Ball):
-            inside = (a >= self.lower) & (a <= self.upper)
             value = a * _like(self.centre, a) + _like(self.dead, a) * abs(a)
-            return np.where(inside, value + _like(self.mu, a) * a * a / 2, np.inf)
+            value = value + _like(self.mu, a) * a * a / 2
+            return np.where((a >= self.lower) & (a <= self.upper), value, np.inf)
         inside = (a.mid >= self.lower) & (a.mid <= self.upper)
-        ends = [low(a), high(a)] if a.rad.any() else [a.mid]
-        found = [self._conjugate_at(np.clip(end, self.lower, self.upper), y) for end in ends]
-        return np.where(inside, np.maximum(found[0], found[-1]), np.inf)
+        ends = [np.clip(end, self.lower, self.upper) for end in (low(a), high(a))]
+        found = [self._conjugate_at(end, y) for end in ends]
+        return np.where(inside, np.maximum(*found), np.inf)
 
     def _conjugate_at(self, a: Any, y: Any) -> Any:
         if self.piecewise:
-            return high(
-                lift(a) * self.centre
-                + lift(self.dead) * np.abs(a)
-                + lift(0.5 * self.mu) * a * lift(a)
-            )
+            flat = lift(a) * self.centre + lift(self.dead) * np.abs(a)
+            return high(flat + lift(0.5 * self.mu) * a * lift(a))
         if self.name == "logistic_loss":
             s = -a * y
             value, size = -entr(s) - entr(1.0 - s), 1.0 * ((s > 0.0) & (s < 1.0))
@@ -146,57 +165,33 @@ class Family:
 
 def loss_of(name: str, parameters: dict[str, Any], y: Any) -> Family | str:
     """Return the loss with that name for the targets ``y``, or what is wrong with them."""
-    if name not in FORMULAS:
+    if name not in LOSSES:
         raise NotImplementedError(f"the loss {name!r} is not one of those that this checker knows")
-    values: list[Any] = [parameters.get(key) for key in PARAMETERS.get(name, ())]
+    _, keys, made = LOSSES[name]
+    values: list[Any] = [parameters.get(key) for key in keys]
     if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
         return "a parameter of the loss is missing"
-    low_ends = [0.0 if key == "epsilon" else 1e-300 for key in PARAMETERS.get(name, ())]
-    if any(not lowest <= v < np.inf for v, lowest in zip(values, low_ends, strict=True)):
+    lowest = [0.0 if key == "epsilon" else 1e-300 for key in keys]
+    if any(not least <= v < np.inf for v, least in zip(values, lowest, strict=True)):
         return "a parameter of the loss is not positive"
     if name == "quantile_loss" and not values[0] < 1.0:
         return "tau must be below 1"
     if not np.all(np.isfinite(y)):
         return "the target holds NaN or infinite entries"
-    if name in SIGNS and not np.all(np.abs(y) == 1.0):
+    if name in _SIGNS and not np.all(np.abs(y) == 1.0):
         return "labels must be -1 and +1"
     if (name == "poisson_loss" and np.any(y < 0.0)) or (name == "gamma_loss" and np.any(y <= 0.0)):
         return "the target must hold positive numbers"
-    every = np.full(y.shape, 1.0)
-    toward = (np.minimum(-y, 0.0), np.maximum(-y, 0.0))  # -1 <= a y <= 0
-    wide = (-np.inf * every, np.inf * every)
-    if name in ("squared_loss", "multinomial_loss"):
-        return Family(name, *wide, y, 0.0, 1.0)
-    if name == "huber_loss":
-        return Family(name, -values[0] * every, values[0] * every, y, 0.0, 1.0)
-    if name == "absolute_loss":
-        return Family(name, -every, every, y)
-    if name == "quantile_loss":
-        return Family(name, -values[0] * every, (1.0 - values[0]) * every, y)
-    if name == "epsilon_insensitive_loss":
-        return Family(name, -every, every, y, values[0])
-    if name == "smoothed_pinball_loss":
-        below, above, dead, mu = values
-        return Family(name, -below * every, above * every, y, dead, mu)
-    if name == "linear_term":
-        return Family(name, y, y, 0.0 * y)
-    if name == "squared_hinge_loss":
-        ends = (np.where(y > 0.0, -np.inf, 0.0), np.where(y > 0.0, 0.0, np.inf))
-        return Family(name, *ends, y, 0.0, 1.0)
-    if name == "poisson_loss":
-        return Family(name, -y, np.inf * every, y)
-    if name == "gamma_loss":
-        return Family(name, -np.inf * every, every, y)
-    mu = values[0] if name == "smoothed_hinge_loss" else 0.0
-    return Family(name, *toward, y, 0.0, mu)
+    lower, upper, centre, dead, mu = made(y, *values)
+    every = np.ones(y.shape)
+    return Family(name, lower * every, upper * every, centre * every, float(dead), float(mu))
 
 
 def _like(values: Any, other: Any) -> Any:
     """Return floats as the kind of number that ``other`` holds."""
     if not (isinstance(other, np.ndarray) and other.dtype == object):
         return values
-    out = number(values, True)
-    return out if out.shape else out.item()
+    return number(values, True)[()]
 
 
 def _enclosed(f: Callable[[Any], Number], r: Number) -> Number:
@@ -217,9 +212,7 @@ def _smooth_value(name: str, u: Any, y: Any) -> Ball:
 
 
 def _chosen(u: Any, y: Any) -> Any:
-    out = np.zeros(u.shape)
-    out[np.arange(u.shape[0]), y.astype(int)] = 1.0
-    return out
+    return 1.0 * (np.arange(u.shape[1]) == y[:, None])
 
 
 def _log_sum(u: Ball, y: Any) -> Ball:
@@ -231,15 +224,21 @@ def _log_sum(u: Ball, y: Any) -> Ball:
     return Ball(value, up(2.0 * u.rad.max(axis=1) + (2 * m + 32) * UNIT * 4.0 * size))
 
 
+def _simplex(a: Ball, y: Any) -> tuple[Any, Any, Any]:
+    """Return ``s = a + e_y``, by how much each row misses the sum one, and its largest entry."""
+    s, m = a.mid + _chosen(a.mid, y), a.mid.shape[1]
+    missing = np.abs(a.mid.sum(axis=1)) + 2 * m * UNIT * np.abs(a.mid).sum(axis=1)
+    return s, missing, (np.arange(s.shape[0]), s.argmax(axis=1))
+
+
 def _entropy(a: Ball, y: Any) -> Any:
     """Return the multinomial conjugate, ``sum s log s`` for ``s = a + e_y`` in the unit simplex.
 
     Rows of floats do not sum to one exactly; the largest entry of each takes up what is missing.
     """
-    s, m = a.mid + _chosen(a.mid, y), a.mid.shape[1]
-    missing = np.abs(a.mid.sum(axis=1)) + 2 * m * UNIT * np.abs(a.mid).sum(axis=1)
+    (s, missing, largest), m = _simplex(a, y), a.mid.shape[1]
     reach = a.rad + 2.0 * UNIT
-    reach[np.arange(s.shape[0]), s.argmax(axis=1)] += 2.0 * missing
+    reach[largest] += 2.0 * missing
     ends = (np.clip(s - reach, 0.0, 1.0), np.clip(s + reach, 0.0, 1.0))
     value = np.maximum(-entr(ends[0]), -entr(ends[1])).sum(axis=1)
     inside = np.all(s >= 0.0, axis=1) & (missing <= 1e-12 * m)
@@ -252,11 +251,9 @@ def widened(loss: Family, a: Ball, y: Any) -> Ball:
     """Return a dual point with what a multinomial one is known to miss its plane by."""
     if loss.name != "multinomial_loss":
         return a
-    s, m = a.mid + _chosen(a.mid, y), a.mid.shape[1]
-    more = np.zeros(s.shape)
-    sums = np.abs(a.mid.sum(axis=1)) + 2 * m * UNIT * np.abs(a.mid).sum(axis=1)
-    more[np.arange(s.shape[0]), s.argmax(axis=1)] = 2.0 * sums
+    (_, missing, largest), more = _simplex(a, y), np.zeros(a.shape)
+    more[largest] = 2.0 * missing
     return Ball(a.mid, up(a.rad + more))
 
 
-__all__ = ["FORMULAS", "PARAMETERS", "SIGNS", "Family", "loss_of", "widened"]
+__all__ = ["LOSSES", "Family", "loss_of", "widened"]

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.checker.arithmetic import UNIT, Number, number
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
-from sparsemodel.checker.losses import FORMULAS, Family, loss_of
+from sparsemodel.checker.losses import LOSSES, Family, loss_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +41,29 @@ class Problem:
     terms: list[Term]
     shape: tuple[int, ...]
     ridge: Number
+    price: Number
+    constant: Number
     free: Any
     """Coordinates that are always in."""
     unit: Any
     """The counted unit of each coordinate, -1 for the free ones."""
     budget: int
-    price: Number
-    constant: Number
     lower: Any
     """Bounds, as floats (infinite where there are none), in the shape of ``x``."""
     upper: Any
     exact: bool
     squares: bool
     """Whether all losses are squares or linear."""
-    words: list[str] = field(default_factory=list)
-    limits: list[tuple[Any, int]] = field(default_factory=list)
+    words: list[str]
+    limits: list[tuple[Any, int]]
     """Sets of units with the number of them that may be nonzero, beside ``budget``."""
-    columns: dict[int, str] = field(default_factory=dict)
+    columns: dict[int, str]
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
     """``C``, ``l`` and ``u`` of linear constraints, as floats."""
+
+    def __post_init__(self) -> None:
+        self.counted = self.unit >= 0
 
     @property
     def units(self) -> int:
@@ -73,17 +76,32 @@ class Problem:
         ends = np.concatenate([self.lower, self.upper])
         return self.rows is not None or bool(np.any(np.isfinite(ends)))
 
+    @property
+    def single(self) -> bool:
+        """Return whether losses are squares and units single coordinates."""
+        alone = len(self.shape) == 1 and self.units == self.counted.sum()
+        return self.squares and bool(alone)
+
+    def units_of(self, x: Any) -> Any:
+        """Return the counted units that are not zero."""
+        return np.unique(self.unit[rows_of(x) & self.counted])
+
     def per_unit(self, values: Any) -> Any:
         """Return upper bounds on the sums of coordinates' upper bounds over each unit."""
         values = values if values.ndim == 1 else _up_sum(values)
         out = np.zeros(self.units, dtype=values.dtype)
-        np.add.at(out, self.unit[self.unit >= 0], values[self.unit >= 0])
-        size = np.bincount(self.unit[self.unit >= 0], minlength=self.units).max(initial=1)
+        np.add.at(out, self.unit[self.counted], values[self.counted])
+        size = np.bincount(self.unit[self.counted], minlength=self.units).max(initial=1)
         return out if self.exact or size == 1 else out + 2.0**-52 * size * np.abs(out)
 
     def number(self, values: Any) -> Number:
         """Return floats as numbers of the kind that is computed with."""
         return number(values, self.exact)
+
+
+def rows_of(x: Any) -> Any:
+    """Return the coordinates with anything in them."""
+    return x != 0 if x.ndim == 1 else np.any(x != 0, axis=1)
 
 
 def _up_sum(values: Any) -> Any:
@@ -93,55 +111,54 @@ def _up_sum(values: Any) -> Any:
 
 def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     """Return the problem, everything in the file compared with the data and with itself."""
-    held = facts["numbers"]
-    shape = tuple(int(s) for s in facts["shape"])
-    p, words = shape[0], list[str]()
-    columns: dict[int, str] = {}
+    held, shape = facts["numbers"], tuple(int(s) for s in facts["shape"])
+    p, columns, terms, words = shape[0], dict[int, str](), list[Term](), list[str]()
     rows = _rows(held, facts["region"], p)
-    terms = []
     for one, more in zip(facts["terms"], held["terms"], strict=True):
         term, said = _term(one, more, shape, data, exact, columns)
         terms.append(term)
         words += said
     ridge, free = _vector(array(held["ridge"]), (p,), "ridge"), index(held["free"], p)
-    if np.any(ridge < 0.0):
-        raise Refuted("a ridge is negative.")
     unit = _units(held, p, free)
-    low, high, boxed = _box(held, shape)
-    groups = None if held["groups"] is None else unit.astype(np.float64)
+    low, high, box = _box(held, shape)
     limits = _limits(held, int(unit.max(initial=-1)) + 1)
-    box = array_hash(low) + ":" + array_hash(high) if boxed else "none"
-    _compare(facts, ridge, free, unit, groups, box, limits)
-    forced = int(facts["forced"])
-    k, price = int(facts["k"]), real(facts["price"])
-    constant = real(facts["constant"])
-    away: Any = (low > 0.0) | (high < 0.0)
-    kept = int((away if away.ndim == 1 else away.any(axis=1))[free].sum())
-    if not (0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf):
-        raise Refuted("one of 'problem.k', 'forced', 'price', 'constant' makes no sense.")
-    words += _said(ridge, free, unit, low, high, k, forced, price, constant, groups is not None)
+    _compare(facts, held, ridge, free, unit, box, limits)
+    k, forced = int(facts["k"]), int(facts["forced"])
+    price, constant = real(facts["price"]), real(facts["constant"])
+    kept = int(rows_of((low > 0.0) | (high < 0.0))[free].sum())
+    sound = 0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf
+    if not sound or np.any(ridge < 0.0):
+        raise Refuted("one of 'problem.k', 'forced', 'price', 'constant', 'ridge' makes no sense.")
+    words += [
+        f"plus 1/2 ridge_j x_j^2, ridge on the counted: {_values(ridge[unit >= 0])}",
+        f"  ridge on those always in: {_values(ridge[free])}",
+        f"plus {price:g} for every nonzero unit, plus the constant {constant!r}",
+        f"at most k = {k} of {facts['units'] + forced} nonzero, {forced} of them by their bounds: "
+        + ("coordinates" if held["groups"] is None else "groups"),
+        *(f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits),
+        f"always in, whatever the others are: coordinates {_indices(free)}",
+        f"bounds: lower {_values(low)}; upper {_values(high)}",
+    ]
     if rows is not None:
         c, least, most = (_values(part) for part in rows)
         words.append(f"{rows[1].size} rows l <= C x <= u: C {c}, l {least}, u {most}")
-    words += [f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits]
-    squares = all(t.loss.name in ("squared_loss", "linear_term") for t in terms)
     return Problem(
-        terms,
-        shape,
-        number(ridge, exact),
-        free,
-        unit,
-        k - forced,
-        number(price, exact),
-        number(constant, exact),
-        low,
-        high,
-        exact,
-        squares,
-        words,
-        limits,
-        columns,
-        rows,
+        terms=terms,
+        shape=shape,
+        ridge=number(ridge, exact),
+        price=number(price, exact),
+        constant=number(constant, exact),
+        free=free,
+        unit=unit,
+        budget=k - forced,
+        lower=low,
+        upper=high,
+        exact=exact,
+        squares=all(t.loss.name in ("squared_loss", "linear_term") for t in terms),
+        words=words,
+        limits=limits,
+        columns=columns,
+        rows=rows,
     )
 
 
@@ -223,71 +240,50 @@ def _units(held: dict[str, Any], p: int, free: Any) -> Any:
         unit[np.setdiff1d(np.arange(p), free)] = np.arange(p - free.size)
     else:
         unit = np.array([int(g) for g in held["groups"]])
-        if (
-            unit.shape != (p,)
-            or unit.min(initial=0) < -1
-            or not np.array_equal(np.flatnonzero(unit < 0), np.sort(free))
-        ):
+        out = np.flatnonzero(unit < 0)
+        if unit.shape != (p,) or unit.min(initial=0) < -1 or set(out) != set(free):
             raise Refuted("the groups do not fit the coordinates that are always in.")
     return unit
 
 
-def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, bool]:
-    """Return the bounds in the shape of ``x``, and whether the file has any."""
-    lower, upper = array(held["lower"]), array(held["upper"])
-    boxed = lower is not None or upper is not None
-    low = np.full(shape, -np.inf) if lower is None else lower
-    high = np.full(shape, np.inf) if upper is None else upper
+def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, str]:
+    """Return the bounds in the shape of ``x``, and their hash."""
+    low, high = array(held["lower"]), array(held["upper"])
+    none = low is None and high is None
+    low = np.full(shape, -np.inf) if low is None else low
+    high = np.full(shape, np.inf) if high is None else high
     if low.shape != shape or high.shape != shape or not np.all(low <= high):
         raise Refuted("the bounds do not fit the coordinates.")
-    return low, high, boxed
+    return low, high, "none" if none else array_hash(low) + ":" + array_hash(high)
 
 
 def _compare(
-    facts: dict[str, Any],
-    ridge: Any,
-    free: Any,
-    unit: Any,
-    groups: Any,
-    box: str,
-    limits: list[tuple[Any, int]],
+    facts: dict[str, Any], held: Any, ridge: Any, free: Any, unit: Any, box: str, limits: Any
 ) -> None:
     """Compare what the file says of the problem with what its numbers say."""
     counted = ridge[unit >= 0]
-    compared: tuple[tuple[str, Any, Any], ...] = (
-        ("ridge", facts["ridge"], array_hash(ridge)),
-        (
-            "structure",
-            facts["structure"],
-            array_hash(free.astype(np.float64))
-            + ":"
-            + array_hash(groups)
-            + "".join(f":{array_hash(s.astype(np.float64))}<={most}" for s, most in limits),
-        ),
-        ("box", facts["box"], box),
-        ("units", facts["units"], int(unit.max(initial=-1)) + 1),
-        ("free", facts["free"], int(free.size)),
-        ("grouped", facts["grouped"], groups is not None),
-        (
-            "ridge_smallest",
-            real(facts["ridge_smallest"]),
-            float(counted.min(initial=np.inf)) if counted.size else 0.0,
-        ),
-        ("ridge_largest", real(facts["ridge_largest"]), float(counted.max(initial=0.0))),
-    )
-    for line, stated, found in compared:
+    grouped = held["groups"] is not None
+    structure = [array_hash(free), array_hash(unit if grouped else None)]
+    structure += [f"{array_hash(s)}<={most}" for s, most in limits]
+    for line, found in (
+        ("ridge", array_hash(ridge)),
+        ("structure", ":".join(structure)),
+        ("box", box),
+        ("units", int(unit.max(initial=-1)) + 1),
+        ("free", int(free.size)),
+        ("grouped", grouped),
+        ("ridge_smallest", float(counted.min()) if counted.size else 0.0),
+        ("ridge_largest", float(counted.max(initial=0.0))),
+    ):
+        stated = real(facts[line]) if isinstance(found, float) else facts[line]
         if stated != found:
             raise Refuted(f"line 'problem.{line}' says {stated!r}, and its numbers {found!r}.")
 
 
 def _term(
-    one: dict[str, Any],
-    more: dict[str, Any],
-    shape: tuple[int, ...],
-    data: Data,
-    exact: bool,
-    columns: dict[int, str],
+    one: Any, more: Any, shape: Any, data: Data, exact: bool, columns: dict[int, str]
 ) -> tuple[Term, list[str]]:
+    """Return a data set with its loss, in words as well; ``columns`` gets names of the reader's."""
     n, p = int(one["observations"]), int(one["coordinates"])
     if p != shape[0] or n < 0 or n * p > 2**28:
         raise NotChecked(f"a matrix of {n} rows and {p} columns: it does not fit or is too large")
@@ -296,11 +292,9 @@ def _term(
         at = index(block["columns"], p)
         source, values = data.matrix(block["entries"], n, int(at.size))
         if values.shape != (n, at.size):
-            raise Refuted(
-                f"{source} has shape {values.shape}, and the certificate ({n}, {at.size})"
-            )
+            raise Refuted(f"{source} has shape {values.shape}, and the file ({n}, {at.size})")
         matrix[:, at] += values
-        parts.append(f"{array_hash(at.astype(np.float64))}={block['entries']}")
+        parts.append(f"{array_hash(at)}={block['entries']}")
         sources.append(f"{source} on coordinates {_indices(at)}")
         names = data.headers.get(source) or data.headers.get("names") or []
         if len(names) == at.size > 0:
@@ -328,50 +322,14 @@ def _term(
         raise NotChecked(f"{loss.name} with --exact: it has logarithms or exponentials")
     if not np.all(np.isfinite(matrix)):
         raise Refuted("the matrix holds NaN or infinite entries.")
-    given = ", ".join(
-        f"{key} = {value:g}"
-        for key, value in one["parameters"].items()
-        if isinstance(value, (int, float))
-    )
+    given = "; ".join(f"{key} = {value}" for key, value in one["parameters"].items())
     words = [
-        f"the sum over {n} observations of c * {FORMULAS[loss.name]}"
-        + (f"; {given}" * bool(given)),
-        f"  u = A x{' + o' if o is not None else ''}, A: {'; '.join(sources)}",
-        f"  y: {label}; c: {_values(c)}" + (f"; o: {_values(offset)}" if o is not None else ""),
+        f"the sum over {n} observations of c * {LOSSES[loss.name][0]}; {given}",
+        f"  u = A x + o, A: {'; '.join(sources)}",
+        f"  y: {label}; c: {_values(c)}; o: {_values(offset)}",
     ]
     made = Term(matrix, number(matrix, exact), loss, y, number(c, exact), number(offset, exact))
     return made, words
-
-
-def _said(
-    ridge: Any,
-    free: Any,
-    unit: Any,
-    low: Any,
-    high: Any,
-    k: int,
-    forced: int,
-    price: float,
-    constant: float,
-    grouped: bool,
-) -> list[str]:
-    """Return the rest of the problem in words."""
-    units = int(unit.max(initial=-1)) + 1
-    out = [f"plus 1/2 ridge_j x_j^2, ridge on the counted: {_values(ridge[unit >= 0])}"]
-    if free.size:
-        out[0] += f"; on those always in: {_values(ridge[free])}"
-    out += [f"plus {price:g} for every nonzero unit"] * (price > 0.0)
-    out += [f"plus the constant {constant!r}"] * (constant != 0.0)
-    what = "groups" if grouped else "coordinates"
-    out.append(
-        f"at most k = {k} of {units + forced} {what} nonzero"
-        + (f", {forced} of them kept nonzero by their bounds" if forced else "")
-    )
-    if free.size:
-        out.append(f"always in, whatever the others are: coordinates {_indices(free)}")
-    if np.any(np.isfinite(low)) or np.any(np.isfinite(high)):
-        out.append(f"bounds: lower {_values(low)}; upper {_values(high)}")
-    return out
 
 
 def _vector(values: Any, shape: tuple[int, ...], what: str) -> Any:
@@ -384,17 +342,12 @@ def _values(values: Any) -> str:
     """Return an array in words."""
     if not values.size:
         return "none"
-    first, last = float(values.min()), float(values.max())
-    if first == last:
-        return f"{first!r} each"
-    return f"{values.size} numbers from {first:.6g} to {last:.6g}"
+    return f"{values.size} numbers from {float(values.min())!r} to {float(values.max())!r}"
 
 
 def _indices(at: Any) -> str:
-    if at.size > 2 and np.array_equal(at, np.arange(at[0], at[0] + at.size)):
-        return f"{at[0]} to {at[-1]}"
     shown = ", ".join(str(int(j)) for j in at[:12])
-    return shown + (", ..." if at.size > 12 else "")
+    return f"{shown}, ... ({at.size})" if at.size > 12 else shown or "none"
 
 
-__all__ = ["Problem", "Term", "build", "without_rows"]
+__all__ = ["Problem", "Term", "build", "rows_of", "without_rows"]

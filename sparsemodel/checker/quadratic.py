@@ -27,7 +27,18 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT, Ball, Number, high, low, middle, number, put, total
+from sparsemodel.checker.arithmetic import (
+    UNIT,
+    Ball,
+    Number,
+    high,
+    less,
+    low,
+    middle,
+    number,
+    put,
+    total,
+)
 from sparsemodel.checker.bound import dual
 from sparsemodel.checker.files import Refuted
 from sparsemodel.checker.problem import Problem
@@ -84,7 +95,6 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
     s: Any = problem.number(np.zeros((p, p)))
     for term in problem.terms:
         A = term.A if shift is None else term.A - problem.number(shift)
-        A = A if shift is None else put(A, (slice(None), inside), 1.0)
         if term.loss.name == "squared_loss":
             y = problem.number(term.y) - term.o
             s = s + A.T @ (term.c[:, None] * A)
@@ -93,11 +103,7 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
         else:
             aims = aims - A.T @ (term.c * problem.number(term.y))
             value = value + total(term.c * problem.number(term.y) * term.o)
-    diagonal = np.diag(np.ones(p)) > 0.0
-    ridge = problem.number(np.zeros((p, p))) + problem.ridge[:, None] * problem.number(
-        1.0 * diagonal
-    )
-    s = s + ridge
+    s = s + problem.ridge[:, None] * problem.number(np.eye(p))
     for f in inside:
         pivot = s[f, f]
         if not low(pivot) > 0:
@@ -109,18 +115,18 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
 
 
 def _shifts(problem: Problem, inside: Any) -> Any:
-    """Return what to subtract from the columns where the only free one is an intercept, else None.
+    """Return what to subtract from the columns where one of ``inside`` is an intercept, else None.
 
     That only moves the intercept, and products of columns far from zero lose their digits to it.
     """
-    if problem.exact or len(inside) != 1 or len(problem.terms) != 1:
+    matrix, c = problem.terms[0].matrix, middle(problem.terms[0].c)
+    plain = np.all(matrix == 1.0, axis=0) & (middle(problem.ridge) == 0.0)
+    ones = [f for f in inside if plain[f]]
+    if problem.exact or not ones or len(problem.terms) > 1:
         return None
-    term = problem.terms[0]
-    if np.any(term.matrix[:, inside[0]] != 1.0) or middle(problem.ridge)[inside[0]] != 0.0:
-        return None
-    means = middle(term.c) @ term.matrix / float(middle(term.c).sum())
-    constant = np.all(term.matrix == term.matrix[:1], axis=0)
-    return np.where(constant, term.matrix[0], means)
+    out = np.where(np.all(matrix == matrix[:1], axis=0), matrix[0], c @ matrix / c.sum())
+    out[ones[0]] = 0.0
+    return out
 
 
 def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool) -> None:
@@ -130,13 +136,9 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
     """
     m, neighbours, level = held
     counted = np.flatnonzero(problem.unit >= 0)
-    sides = np.concatenate([problem.lower, problem.upper])
+    sides = np.stack([problem.lower, problem.upper])
     signs = np.all((sides == 0.0) | np.isinf(sides))
-    free_bounded = np.isfinite(problem.lower[problem.free]) | np.isfinite(
-        problem.upper[problem.free]
-    )
-    single = len(problem.shape) == 1 and problem.units == counted.size
-    if not (problem.squares and single and not np.any(free_bounded)):
+    if not problem.single or np.any(np.isfinite(sides[:, problem.free])):
         raise Refuted("coefficient bounds are for squared losses and single coordinates.")
     if np.any((problem.lower[counted] > 0.0) | (problem.upper[counted] < 0.0)):
         raise Refuted("coefficient bounds where declared bounds keep coordinates from zero.")
@@ -147,16 +149,10 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
     known = np.maximum(-problem.lower, problem.upper) <= m
     if level < np.inf:
         if problem.bounded or not feasible or not upper <= level:
-            raise Refuted(
-                "no point with the objective that coefficient bounds start from is known."
-            )
+            raise Refuted("no point at the level that coefficient bounds start from is known.")
         infimum = dual(problem, [0.0 * t.y for t in problem.terms])[0]
-        paid = low(
-            problem.ridge
-            * problem.number(np.where(known, 0.0, m))
-            * problem.number(np.where(np.isfinite(m), m, 0.0))
-            / 2
-        )
+        reach = problem.number(np.where(known | np.isinf(m), 0.0, m))
+        paid = low(problem.ridge * reach * reach / 2)
         known |= paid >= high(problem.number(level) - infimum)
     s, g, _ = reduced(problem, problem.free)
     for j in np.setdiff1d(counted, np.flatnonzero(known)):
@@ -207,22 +203,15 @@ def least_of_all(problem: Problem, inside: Any, rest: Any, k: int) -> Any:
     Every support is looked at, one more coordinate eliminated at a time.
     """
     s, g, value = reduced(problem, inside)
-    gain = _best(s[np.ix_(rest, rest)], g[rest], min(k, len(rest)))
-    if not gain < np.inf:
-        return -np.inf
-    found = low(value)
-    found = found.item() if isinstance(found, np.ndarray) else found
-    return found - gain if problem.exact else float(np.nextafter(float(found) - gain, -np.inf))
-
-
-def _best(m: Number, g: Number, k: int) -> Any:
-    """Return the largest ``g_S' m_SS^-1 g_S / 2`` over supports of up to ``k``, rounded up."""
-    at = np.arange(g.shape[0])
-    return _largest(m, m[at, at], g, k)
+    gain = _largest(s[np.ix_(rest, rest)], s[rest, rest], g[rest], min(k, len(rest)))
+    return less(low(value), [gain]) if gain < np.inf else -np.inf
 
 
 def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
-    """Return the same; of ``m`` only what is beside the diagonal is read, and for k = 1 nothing."""
+    """Return the largest ``g_S' m_SS^-1 g_S / 2`` over supports of up to ``k``, rounded up.
+
+    Of ``m`` only what is beside the diagonal is read, and for k = 1 nothing.
+    """
     size = g.shape[0]
     if k == 0 or size == 0:
         return 0

@@ -25,8 +25,8 @@ _MOST = 3_000_000
 class Tree:
     """A stored tree: what its records prove is for whoever knows the problem to say."""
 
-    def __init__(self, nodes: list[Any], units: int, budget: int) -> None:
-        self.nodes, self.count, self.budget = nodes, units, budget
+    def __init__(self, nodes: list[Any], units: int, budget: int, limited: bool = False) -> None:
+        self.nodes, self.count, self.budget, self.limited = nodes, units, budget, limited
 
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
         """Return what the numbers of a record prove (a base, gains of units, ...), and a bound."""
@@ -39,10 +39,6 @@ class Tree:
     def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
         """Return what is known of the matrices of a part's two children, beside their units."""
         return facts
-
-    def units(self, numbers: list[Any]) -> Any:
-        """Return units from their numbers in the file."""
-        return index(numbers, self.count)
 
     def bound(self, out: Any = None, facts: Any = None) -> Any:
         """Return the least bound of all parts; the units ``out`` are out from the beginning."""
@@ -63,7 +59,7 @@ class Tree:
             record = self.nodes[number]
             found, enumerated = self.evaluate(record, inside, out, facts)
             known = max(known, enumerated, self._at(found, inside, out))
-            without, within = self.units(record.get("out", [])), self.units(record.get("in", []))
+            without, within = (index(record.get(name, []), self.count) for name in ("out", "in"))
             decided = nobody.copy()
             decided[np.concatenate([without, within])] = True
             if decided.sum() != without.size + within.size or np.any(decided & (inside | out)):
@@ -77,7 +73,7 @@ class Tree:
                 todo.append((record["next"], inside, out, known, facts))
             elif "branch" in record:
                 unit, *children = record["branch"]
-                j = int(self.units([unit])[0])
+                j = int(index([unit], self.count)[0])
                 if inside[j] or out[j] or len(children) != 2:
                     raise Refuted(f"record {number} of the tree branches on a decided unit.")
                 unit_j = np.arange(self.count) == j
@@ -99,18 +95,17 @@ class Tree:
     def _cut(
         self, found: Any, inside: Any, out: Any, known: Any, without: Any, within: Any
     ) -> list[Any]:
-        """Return bounds on what the decisions cut off: the worst unit of either kind decides."""
+        """Return bounds on what the decisions cut off: the worst unit of either kind decides.
+
+        Without limits on sets that is the one with the largest or least gain.
+        """
         if found is None:
             return [known]
-        parts = []
-        if without.size:
-            masks = inside.copy()
-            masks[without[np.argmax(found[1][without])]] = True
-            parts.append(max(known, self._at(found, masks, out)))
-        if within.size:
-            masks = out.copy()
-            masks[within[np.argmin(found[1][within])]] = True
-            parts.append(max(known, self._at(found, inside, masks)))
+        parts, alone = [], np.eye(self.count, dtype=bool)
+        for units, worst, way in ((without, np.argmax, 1), (within, np.argmin, 0)):
+            for j in units if self.limited or not units.size else [units[worst(found[1][units])]]:
+                masks = (inside | alone[j], out) if way else (inside, out | alone[j])
+                parts.append(max(known, self._at(found, *masks)))
         return parts
 
 
@@ -118,11 +113,10 @@ class RegressionTree(Tree):
     """The tree of a regression."""
 
     def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
-        super().__init__(tree["nodes"], problem.units, problem.budget)
+        super().__init__(tree["nodes"], problem.units, problem.budget, bool(problem.limits))
         self.problem = problem
-        self.numbers_units = tree.get("kind") is not None
-        if tree.get("kind") not in (None, "regions", "parts"):
-            raise NotChecked(f"a proof of the kind {tree['kind']!r}")
+        if tree.get("kind") != "parts":
+            raise NotChecked(f"a proof of the kind {tree.get('kind')!r}")
         self.stages = []
         h = hessian(problem) if tree["stages"] and problem.squares else None
         for stage in tree["stages"]:
@@ -137,15 +131,6 @@ class RegressionTree(Tree):
                 raise Refuted("the data do not have the curvature that the tree takes out.")
             self.stages.append((member, taken))
 
-    def units(self, numbers: list[Any]) -> Any:
-        """Return units; trees of the squared loss number the coordinates."""
-        if self.numbers_units:
-            return super().units(numbers)
-        units = self.problem.unit[index(numbers, self.problem.shape[0])].astype(int)
-        if np.any(units < 0):
-            raise Refuted("a tree decides on a coordinate that is always in.")
-        return units
-
     def region(self, found: Any, inside: Any, out: Any) -> Any:
         """Return the bound of a part from a dual point."""
         return region_bound(self.problem, found, inside, out)
@@ -158,12 +143,7 @@ class RegressionTree(Tree):
             left = np.flatnonzero(alive & ~np.append(inside, True)[problem.unit])
             fixed = np.flatnonzero(alive & np.append(inside, True)[problem.unit])
             k = problem.budget - int(inside.sum())
-            single = (
-                len(problem.shape) == 1
-                and problem.squares
-                and problem.units == np.sum(problem.unit >= 0)
-            )
-            if not single or not 0 <= k <= 3:
+            if not problem.single or not 0 <= k <= 3:
                 raise Refuted("a part has too many supports to have been looked at.")
             if left.size**k > 6 * _MOST:
                 raise NotChecked(f"a part of which all {k} of {left.size} coordinates are tried")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from sparsemodel.checker.arithmetic import Ball, high, low
+from sparsemodel.checker.bound import region_bound
 from sparsemodel.checker.files import load
+from sparsemodel.checker.tree import Tree
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +45,63 @@ def test_balls_hold_the_exact_results() -> None:
             assert np.all(found.rad <= 1e-13 * np.abs(found.mid).max() + 1e-290)
 
 
+def test_products_lose_no_digits_where_sums_cancel() -> None:
+    rng = np.random.default_rng(2)
+    for scale in (1.0, 1e-90, 1e90):
+        x = 1e8 * scale + scale * rng.standard_normal((2, 30))
+        y = rng.standard_normal((30, 2)) * 10.0 ** rng.integers(-6, 7, (30, 1))
+        y -= y.mean(axis=0)
+        for right in (y, y[:, 0]):
+            found = Ball(x) @ Ball(right)
+            columns = right.T if right.ndim == 2 else [right]
+            exact = [
+                sum(Fraction(p) * Fraction(q) for p, q in zip(r, c, strict=True))
+                for r in x
+                for c in columns
+            ]
+            ends = zip(low(found).ravel(), exact, high(found).ravel(), strict=True)
+            assert all(Fraction(a) <= e <= Fraction(b) for a, e, b in ends)
+            assert np.all(found.rad <= 1e-14 * np.abs(found.mid))
+
+
+def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
+    class Only(Tree):
+        def region(self, found, inside, out):
+            return region_bound(problem, found, inside, out)
+
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        gains = rng.exponential(1.0, 6)
+        limits = [(np.arange(3), 1), (np.arange(3, 6), int(rng.integers(1, 3)))]
+        problem: Any = SimpleNamespace(
+            lower=np.full(6, -np.inf),
+            upper=np.full(6, np.inf),
+            unit=np.arange(6),
+            counted=np.ones(6, dtype=bool),
+            budget=int(rng.integers(1, 4)),
+            limits=limits,
+            price=Ball(0.0),
+            exact=False,
+        )
+        supports = [
+            s
+            for size in range(problem.budget + 1)
+            for s in itertools.combinations(range(6), size)
+            if all(np.isin(s, among).sum() <= most for among, most in limits)
+        ]
+
+        def least(allowed, gains=gains, supports=supports):
+            return min(10.0 - sum(gains[list(s)]) for s in supports if allowed(s))
+
+        tree, nobody = Only([], 6, problem.budget, limited=True), np.zeros(6, dtype=bool)
+        without, within = rng.permutation(6)[:3], rng.permutation(6)[:2]
+        none = np.array([], dtype=int)
+        cut = min(tree._cut((10.0, gains), nobody, nobody, -np.inf, without, none))
+        assert cut == pytest.approx(least(lambda s, w=without: set(w) & set(s)), abs=1e-12)
+        cut = min(tree._cut((10.0, gains), nobody, nobody, -np.inf, none, within))
+        assert cut == pytest.approx(least(lambda s, w=within: set(w) - set(s)), abs=1e-12)
+
+
 def test_tables_with_a_header_are_read(tmp_path) -> None:
     rows = ["size,price,age", "1.5,2,3", "4,5,6"]
     (tmp_path / "houses.csv").write_text("\n".join(rows), encoding="utf-8")
@@ -63,3 +126,10 @@ def test_the_checker_imports_nothing_of_the_package() -> None:
             for name in names:
                 inside = name.startswith("sparsemodel.checker.")
                 assert inside or name.partition(".")[0] in allowed, (path.name, name)
+
+
+def test_the_page_says_how_long_it_is() -> None:
+    sources = (ROOT / "sparsemodel" / "checker").rglob("*.py")
+    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in sources)
+    page = ROOT / "docs" / "how-to" / "check-a-certificate-yourself.md"
+    assert f"about {round(lines, -2):,} lines" in page.read_text(encoding="utf-8")
