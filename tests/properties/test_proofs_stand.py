@@ -265,10 +265,11 @@ def test_compiling_does_not_count_as_search(monkeypatch):
 
     name = "sparsemodel.certificates.proving.gram.warm"
     monkeypatch.setitem(sys.modules, name, Slow(name))
+    monkeypatch.setattr("sparsemodel.certificates.proving.gram.part.LOADING", 0.05)
     form = wide(sm.squared_loss).form
     gram = Gram.of(form, form, None)
     assert gram.compiled() == "solve_node"
-    assert 0.2 <= gram.delay < 5.0
+    assert 0.1 <= gram.delay < 5.0
 
 
 @pytest.mark.parametrize("module", [rows_compiled, ascent_compiled])
