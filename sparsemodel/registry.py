@@ -211,7 +211,19 @@ def backend_class(name: str) -> type[Backend]:
 
 
 def available_backends() -> tuple[PluginInfo, ...]:
-    """Return every discovered backend, third parties' included, with what is wrong if anything."""
+    """Return every discovered backend, third parties' included, with what is wrong if anything.
+
+    Returns
+    -------
+    tuple of PluginInfo
+        With ``name``, the distribution that brings it, and ``problem``, empty where it loads.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> "nhtp" in [backend.name for backend in sm.available_backends()]
+    True
+    """
     return _backends.available()
 
 

@@ -17,6 +17,13 @@ class Dataset:
 
     Nothing is standardised and no intercept column is added: both are the caller's choice.
     Every call of a loader reads the file again, so the arrays belong to the caller.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> data = sm.datasets.load_lucas()
+    >>> data.X.shape, data.feature_names[0]
+    ((6340, 36), 'yrbuilt')
     """
 
     name: str

@@ -43,6 +43,11 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     where
         What the user calls it, for error messages.
 
+    Returns
+    -------
+    Design
+        What ``@`` takes in place of the matrix.
+
     Raises
     ------
     DataError
@@ -57,6 +62,14 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     -----
     Whether the entries are finite is checked later, for free, in the first product. The indices
     of a sparse matrix are read once: a product with wrong ones would end the process.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> from scipy.sparse.linalg import LinearOperator
+    >>> double = LinearOperator((3, 3), matvec=lambda x: 2.0 * x, rmatvec=lambda r: 2.0 * r)
+    >>> sm.as_design(double) @ sm.Variable(3, name="w")
+    A @ w
     """
     if isinstance(matrix, Design):
         return matrix

@@ -31,7 +31,16 @@ class Minimize:
 def minimize(objective: Any) -> Minimize:
     """Return the goal of minimising ``objective``, a sum of losses, ridges and linear terms.
 
-    A linear term is an affine expression that is one number: ``loss - mu @ w``.
+    Parameters
+    ----------
+    objective
+        Terms added up, each times a positive number. A linear term is an affine expression that is
+        one number: ``loss - mu @ w``.
+
+    Returns
+    -------
+    Minimize
+        The first argument of :class:`Problem`.
 
     Examples
     --------

@@ -8,24 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Effort, Plan, make_plan
-from sparsemodel.compiler.canonical.layout import VariableLayout
-from sparsemodel.documents import as_notebook, as_text
+from sparsemodel.documents import as_text
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import (
     Backend,
     Callback,
-    Form,
     NotSolvedError,
 )
-from sparsemodel.modelling.declared import Declared
-from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import whole_number
-from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.formulations.registered import formulation_of
-from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.limits import followed_values
@@ -33,7 +27,6 @@ from sparsemodel.modelling.results.packaged import solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
 from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import enclosure, loaded, prove
-from sparsemodel.modelling.results.shown import problem_document
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import run_options, time_limit_of, within
@@ -46,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Problem:
+class Problem(Declaration):
     """A sparsity-constrained problem: an objective and its constraints.
 
     Parameters
@@ -66,71 +59,31 @@ class Problem:
     Facts about the data are computed once and kept with the problem, so solving again (with
     another backend, or from another start) pays for nothing twice. Arrays are held by
     reference: do not change them in place between solves.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((60, 8))
+    >>> b = 2.0 * A[:, 1] - A[:, 5] + 0.1 * rng.standard_normal(60)
+    >>> w = sm.Variable(8, name="w")
+    >>> goal = sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-3))
+    >>> problem = sm.Problem(goal, sm.card(w) <= 2)
+    >>> problem.solve().support
+    array([1, 5])
+    >>> problem.prove().relative_gap <= 1e-4
+    True
+    >>> problem.predict(np.eye(8)[:2]).round(1)
+    array([0., 2.])
     """
 
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
-        self.declared: tuple[Any, tuple[Any, ...]] = (goal, (*given, constraints))
-        """The goal and the constraints as they were handed over, CVXPY's among them."""
-        self._declared = Declared(goal, (*given, constraints))
-        self._kept: CompiledProblem | None = None
-        self._versions: tuple[int, ...] = ()
+        super().__init__(goal, (*given, constraints))
         self._solved_for: tuple[int, ...] = ()
         self._outcome: Outcome | None = None
         self._solution: Solution | None = None
         if not any(parameter.missing for parameter in self.parameters):
             self._compiled()  # says at once what is wrong with the declaration
-
-    # ---- what was declared -------------------------------------------------------------------
-
-    @property
-    def goal(self) -> Minimize:
-        """Return what is minimised; a goal of CVXPY's in terms of this package."""
-        return self._declared.reading.goal
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Return the constraints, with what variables are declared to be among them."""
-        return self._declared.reading.constraints
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """Return the variables in the order of their appearance."""
-        return self._declared.reading.variables
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters; those inside CVXPY's expressions come first."""
-        return self._declared.parameters
-
-    @property
-    def form(self) -> Form:
-        """Return the canonical form, on the user's data, for the parameters' present values."""
-        return self._compiled().form
-
-    @property
-    def layout(self) -> VariableLayout:
-        """Return where the variables stand among the form's coordinates."""
-        return self._compiled().layout
-
-    def _compiled(self) -> CompiledProblem:
-        """Return the compiled problem, renewed where a parameter has changed."""
-        versions = tuple(parameter.version for parameter in self.parameters)
-        if self._kept is None or versions != self._versions:
-            self._kept = self._compile(self._kept)
-            self._versions = versions
-        return self._kept
-
-    def _compile(self, last: CompiledProblem | None) -> CompiledProblem:
-        declared = self._declared.reading
-        return formulation_of(declared).compile(declared, last)
-
-    def __repr__(self) -> str:
-        return repr(self._declared)
-
-    def _repr_html_(self) -> str:
-        if self._declared.missing:
-            return as_notebook(problem_document(self._declared, (), ()))
-        return as_notebook(problem_document(self.goal, self.constraints, self.variables))
 
     # ---- planning ----------------------------------------------------------------------------
 
@@ -359,6 +312,11 @@ class Problem:
             Indices or names of entries of the counted variable, ``solution.support`` for
             instance. Entries that are not counted (an intercept) are always in.
 
+        Returns
+        -------
+        cvxpy.Problem
+            In variables of its own, for the chosen entries and those that are not counted.
+
         Examples
         --------
         >>> import numpy as np, sparsemodel as sm
@@ -381,7 +339,17 @@ class Problem:
         return self._solution
 
     def predict(self, new: Any, kind: Kind = "response") -> Any:
-        """Return the last solution's predictions for new data; see :meth:`Solution.predict`."""
+        """Return the last solution's predictions for new data.
+
+        Parameters
+        ----------
+        new, kind
+            As in :meth:`Solution.predict`.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, m) for several outputs
+        """
         return self.solution.predict(new, kind)
 
     @property
@@ -402,8 +370,24 @@ class Problem:
         relaxation is solved: tenths of a second for a thousand rows and columns, seconds for ten
         thousand columns, longer with nonsmooth losses and without much ridge. Where there are no
         more than 2000 supports, or the backend was ``exhaustive``, a search over the supports goes
-        on from there, for a few seconds at most. ``time_limit`` (seconds, None for 60) ends the
-        search for a better bound; the best one so far is reported.
+        on from there, for a few seconds at most.
+
+        Parameters
+        ----------
+        time_limit
+            Seconds after which the search for a better bound ends, None for 60; the best one so
+            far is reported, as on Ctrl-C.
+
+        Returns
+        -------
+        Certificate
+            ``claim``, ``value``, ``bound``, ``relative_gap``; ``save("report.html")`` writes a
+            report, ``save("certificate.json")`` what :func:`sparsemodel.certificates.verify` reads.
+
+        Raises
+        ------
+        BoundError
+            When a bound contradicts the point: a fault of this package, never passed over.
         """
         with within(time_limit) as limit:
             loaded()
@@ -418,8 +402,19 @@ class Problem:
         """Return restricted constants and which theorems apply with them; solves first if needed.
 
         ``M_s`` and ``m_s`` are enclosed from both sides. For regressions whose constraint is the
-        cardinality alone. When ``time_limit`` (seconds) is up, the enclosures are as wide as they
-        are then, and ``theory.complete`` is False.
+        cardinality alone.
+
+        Parameters
+        ----------
+        time_limit
+            Seconds after which the enclosures stay as wide as they are, and ``theory.complete`` is
+            False; None for no limit.
+
+        Returns
+        -------
+        Theory
+            ``print(theory)`` lists each theorem, whether its assumptions hold here, and what it
+            then says.
 
         Raises
         ------
@@ -459,7 +454,15 @@ class Problem:
         Returns
         -------
         Certificate
-            With the record of the search, so that ``verify`` evaluates every part of it again.
+            With the record of the search, so that ``verify`` evaluates every part of it again;
+            with what was proved so far when it is interrupted (Ctrl-C).
+
+        Raises
+        ------
+        UnsupportedProblemError
+            When the problem cannot be proved by branching; every reason is listed.
+        CertificateError
+            When ``resume`` is of another problem, or holds no search to go on with.
         """
         with within(time_limit):
             loaded()

@@ -71,3 +71,40 @@ def test_the_number_of_backends_is_right() -> None:
     ours = [b for b in sparsemodel.available_backends() if b.distribution == "sparsemodel"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"{words[len(ours)]} backends" in text
+
+
+def users_callables() -> list[tuple[str, object]]:
+    """Return the functions of the language, and the methods of what they return."""
+    found: list[tuple[str, object]] = []
+    for item in sparsemodel.__all__:
+        value = getattr(sparsemodel, item)
+        if inspect.isfunction(value):
+            found.append((item, value))
+    for owner in (sparsemodel.Problem, sparsemodel.Path, sparsemodel.Solution):
+        for name in dir(owner):
+            value = inspect.getattr_static(owner, name)
+            if inspect.isfunction(value) and not name.startswith("_"):
+                found.append((f"{owner.__name__}.{name}", value))
+    return found
+
+
+def test_arguments_and_results_are_described_and_functions_have_an_example() -> None:
+    poor = []
+    for name, value in users_callables():
+        text = inspect.getdoc(value) or ""
+        signature = inspect.signature(value)
+        arguments = [p for p in signature.parameters.values() if p.name != "self"]
+        if arguments and "Parameters\n---" not in text:
+            poor.append(f"{name}: Parameters")
+        returns = signature.return_annotation not in ("None", None)
+        if arguments and returns and "Returns\n---" not in text:
+            poor.append(f"{name}: Returns")
+        if "." not in name and ">>>" not in text:
+            poor.append(f"{name}: Examples")
+    assert len(users_callables()) > 40
+    assert poor == []
+
+
+def test_what_users_hold_has_an_example() -> None:
+    for held in (sparsemodel.Problem, sparsemodel.Path, sparsemodel.Solution, sparsemodel.Summary):
+        assert ">>>" in (inspect.getdoc(held) or ""), held.__name__

@@ -17,7 +17,17 @@ from sparsemodel.modelling.expressions.values import real_number
 
 @final
 class offdiag:
-    """The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``."""
+    """The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``.
+
+    Both triangles are counted: ``card(offdiag(Omega)) <= 2 * m`` allows ``m`` edges.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> Omega = sm.Variable((5, 5), symmetric=True, name="Omega")
+    >>> sm.card(sm.offdiag(Omega)) <= 8
+    card(offdiag(Omega)) <= 8
+    """
 
     def __init__(self, matrix: Any) -> None:
         self.expression: Affine = symmetric(matrix, "offdiag")

@@ -245,6 +245,11 @@ def diff(expression: Any, order: int = 1) -> Affine:
     order
         How many times differences are taken: 1 for jumps, 2 for kinks, ...
 
+    Returns
+    -------
+    Affine
+        Of ``order`` entries less, for ``card`` or a loss.
+
     Examples
     --------
     >>> import sparsemodel as sm

@@ -204,6 +204,17 @@ def multinomial_loss(
     -----
     Conjugate :math:`\sum_j s_j \log s_j` with :math:`s = a + e_y` in the unit simplex; 1/2-smooth,
     not strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((90, 6))
+    >>> kinds = np.argmax(A[:, :3] + 0.1 * rng.standard_normal((90, 3)), axis=1)
+    >>> W, c = sm.Variable((6, 3), name="W"), sm.Variable(3, name="c")
+    >>> goal = sm.minimize(sm.multinomial_loss(A @ W + c, kinds) + sm.ridge(W, 0.01))
+    >>> sm.Problem(goal, sm.card(W, axis=1) <= 3).solve().support
+    array([0, 1, 2])
     """
     loss = MultinomialLoss(classes=classes)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)

@@ -48,6 +48,11 @@ def custom_loss(
     lower_bound
         A number that ``f`` never falls below, where you know one; bounds are made of it.
 
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
     Raises
     ------
     ModelError

@@ -52,6 +52,11 @@ def squared_loss(
     reduction
         ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
 
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
     Notes
     -----
     Conjugate :math:`a^2/2 + a y` on the real line; 1-smooth and 1-strongly convex.

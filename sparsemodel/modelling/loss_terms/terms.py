@@ -50,6 +50,11 @@ def loss_term(
     prediction, target, weights, reduction
         As for :func:`~sparsemodel.squared_loss`.
 
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -164,9 +169,18 @@ def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:
 def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     r"""Return the ridge term :math:`(\lambda/2) \|w\|_2^2`.
 
-    ``ridge(w, lam)`` names the variable (or a slice of it); ``ridge(lam)`` is short for the
-    problem's one vector or matrix variable. ``lam`` is a number, one number per entry (row), or
-    a :class:`Parameter`.
+    Parameters
+    ----------
+    expression
+        The variable, or a slice of it. ``ridge(lam)`` alone is short for the problem's one vector
+        or matrix variable.
+    lam
+        At least 0: a number, one number per entry (row), or a :class:`Parameter`.
+
+    Returns
+    -------
+    Ridge
+        A term of the goal.
 
     Examples
     --------

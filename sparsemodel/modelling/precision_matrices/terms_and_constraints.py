@@ -106,7 +106,27 @@ class log_det(Symbolic):
 
 
 def trace(product: Any) -> Trace:
-    """Return ``trace(S @ Omega)`` for a symmetric matrix ``S`` and a symmetric variable."""
+    """Return ``trace(S @ Omega)`` for a symmetric matrix ``S`` and a symmetric variable.
+
+    Parameters
+    ----------
+    product
+        ``S @ Omega``, with ``S`` of shape ``(p, p)``; ``Omega`` alone is its trace.
+
+    Returns
+    -------
+    Trace
+        A linear term of the goal, beside ``-sm.log_det(Omega)``.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> Omega, S = sm.Variable((2, 2), symmetric=True), np.array([[2.0, 0.0], [0.0, 4.0]])
+    >>> goal = sm.minimize(-sm.log_det(Omega) + sm.trace(S @ Omega))
+    >>> solution = sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 0).solve()
+    >>> np.diag(Omega.value).round(6)
+    array([0.5 , 0.25])
+    """
     if not isinstance(product, AffineLike):
         raise ModelError(
             "trace takes a product `S @ Omega` of a matrix and a symmetric variable, "
@@ -159,6 +179,21 @@ def gaussian_nll(
         ``S`` in the objective. With few samples the likelihood fits their noise, and 0.2 to 0.5
         gives matrices closer to the truth; cross-validation and information criteria judge by
         ``S`` itself.
+
+    Returns
+    -------
+    Objective
+        The term of the goal for a sparse inverse covariance.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> X = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=1)
+    >>> Omega = sm.Variable((4, 4), symmetric=True)
+    >>> goal = sm.minimize(sm.gaussian_nll(Omega, data=X))
+    >>> problem = sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 2 * 3)
+    >>> problem.solve().support.tolist()
+    [[0, 1], [1, 2], [2, 3]]
     """
     bare = symmetric(matrix, "gaussian_nll")
     if any(isinstance(taken(given), Quantity) for given in (covariance, data)):
@@ -207,12 +242,60 @@ class EdgePattern(Constraint):
 
 
 def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
-    """Return the constraint that these pairs are free entries, not counted by ``card``."""
+    """Return the constraint that these pairs are free entries, not counted by ``card``.
+
+    Parameters
+    ----------
+    matrix
+        ``Omega``, a symmetric variable.
+    pairs
+        Pairs ``(i, j)`` of its rows, in either order.
+
+    Returns
+    -------
+    EdgePattern
+        For the constraints of a :class:`Problem`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> X = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=1)
+    >>> Omega = sm.Variable((4, 4), symmetric=True)
+    >>> goal = sm.minimize(sm.gaussian_nll(Omega, data=X))
+    >>> known = sm.required_edges(Omega, [(0, 1)])
+    >>> solution = sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 4, known).solve()
+    >>> solution.support.tolist()
+    [[1, 2], [2, 3]]
+    """
     return _pattern(matrix, pairs, required=True)
 
 
 def forbidden_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
-    """Return the constraint that the entries at these pairs are zero."""
+    """Return the constraint that the entries at these pairs are zero.
+
+    Parameters
+    ----------
+    matrix
+        ``Omega``, a symmetric variable.
+    pairs
+        Pairs ``(i, j)`` of its rows, in either order.
+
+    Returns
+    -------
+    EdgePattern
+        For the constraints of a :class:`Problem`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> X = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=1)
+    >>> Omega = sm.Variable((4, 4), symmetric=True)
+    >>> goal = sm.minimize(sm.gaussian_nll(Omega, data=X))
+    >>> never = sm.forbidden_edges(Omega, [(0, 1)])
+    >>> solution = sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 4, never).solve()
+    >>> solution.support.tolist()
+    [[1, 2], [2, 3]]
+    """
     return _pattern(matrix, pairs, required=False)
 
 

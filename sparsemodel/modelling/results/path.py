@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -23,8 +23,9 @@ from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import real_array, whole_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.results.fitted import Fitted, Use
+from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.shown import path_document
+from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.numerics.budget import budget, ending_by
 from sparsemodel.selection import (
     CrossValidation,
@@ -36,32 +37,6 @@ from sparsemodel.selection import (
     selection_frequencies,
 )
 from sparsemodel.threads import small_work
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class PathSolution(Fitted):
-    """The solution for one k of a path, chosen by a rule."""
-
-    k: int
-    value: float
-    """Objective."""
-    support: Any
-    """Names of the nonzero counted entries, or their indices if unnamed."""
-    coefficients: Mapping[str, float | FloatArray]
-    """Nonzero coefficients by name, uncounted ones included."""
-    values: Mapping[str, Any]
-    """Each variable's value by its label."""
-    chosen_by: str
-    scores: FloatArray
-    """The rule's score for every k of the path (and every ridge); smaller is better."""
-    ridge: float | None = None
-    """The chosen one of ``ridges=``."""
-    use: Use | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
-        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}"
 
 
 @final
@@ -87,6 +62,18 @@ class Path:
         It then holds the values of ``k`` that were done.
     parameter
         The parameter that has the values ``k``; None where they are the number in all.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((60, 8))
+    >>> b = 2.0 * A[:, 1] - A[:, 5] + 0.1 * rng.standard_normal(60)
+    >>> w = sm.Variable(8, name="w")
+    >>> problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 8)
+    >>> path = problem.path(range(6))
+    >>> path.select("ebic").k
+    2
     """
 
     def __init__(
@@ -152,6 +139,18 @@ class Path:
     def at(self, k: int, ridge: float | None = None) -> PathSolution:
         """Return the solution for a ``k`` of the path, and one of its ridges.
 
+        Parameters
+        ----------
+        k
+            One of ``path.k``.
+        ridge
+            One of ``path.ridges``, where the path has several.
+
+        Returns
+        -------
+        PathSolution
+            With ``support``, ``coefficients`` and ``predict``.
+
         Raises
         ------
         ModelError
@@ -192,6 +191,11 @@ class Path:
         gamma
             Of EBIC, at least 0, which is BIC; None is 1, for precision matrices 1/2.
 
+        Returns
+        -------
+        PathSolution
+            ``scores`` are the criterion's values at all ``k`` (and ridges), smaller is better.
+
         Raises
         ------
         ModelError
@@ -230,6 +234,15 @@ class Path:
         ----------
         folds
             How many, or an array with the fold of each observation.
+        one_standard_error
+            Whether to prefer a smaller model that is nearly as good.
+        seed
+            Of the folds, which are drawn at random.
+
+        Returns
+        -------
+        PathSolution
+            ``scores`` are the mean held-out losses at all ``k`` (and ridges).
         """
         found = self.cross_validation(folds=folds, one_standard_error=one_standard_error, seed=seed)
         rule = "cross-validation" + (" (one standard error)" if one_standard_error else "")
@@ -239,7 +252,18 @@ class Path:
     def cross_validation(
         self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
     ) -> CrossValidation:
-        """Return the held-out losses behind :meth:`cross_validate`."""
+        """Return the held-out losses behind :meth:`cross_validate`.
+
+        Parameters
+        ----------
+        folds, one_standard_error, seed
+            As there.
+
+        Returns
+        -------
+        CrossValidation
+            ``mean`` for each ``k`` (and ridge), and ``losses``, a row for each fold.
+        """
         found = cross_validate(
             [problem.observed() for problem in self._problems],
             self.k.tolist(),
@@ -254,8 +278,20 @@ class Path:
     def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
         """Return how often each coordinate is chosen for each k on random halves of the data.
 
-        Shape ``(len(path), p)``, for the problem's coordinates in order; with ``ridges`` for the
-        smallest of them.
+        Stability selection (Meinshausen and Buehlmann, JRSS B 2010).
+
+        Parameters
+        ----------
+        resamples
+            How many halves are drawn.
+        seed
+            Of the halves.
+
+        Returns
+        -------
+        ndarray
+            Shares between 0 and 1, shape ``(len(path), p)``, for the problem's coordinates in
+            order; with ``ridges`` for the smallest of them.
         """
         observed = self._compiled.observed()
         return selection_frequencies(
@@ -286,9 +322,18 @@ class Path:
         )
 
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
-        """Draw the objective against k, and the scores behind a choice; return Matplotlib's axes.
+        """Draw the objective against k, and the scores behind a choice; a line for each ridge.
 
-        A line for each ridge. See :func:`sparsemodel.reporting.plots.path`.
+        Parameters
+        ----------
+        axes
+            Matplotlib's axes to draw on; None for a new figure.
+        chosen
+            What :meth:`select` or :meth:`cross_validate` returned, to be marked.
+
+        Returns
+        -------
+        Matplotlib's axes
         """
         from sparsemodel.reporting.plots import path
 

@@ -1,4 +1,4 @@
-"""What solving returns."""
+"""What solving returns, and a point of a path."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ class Solution(Fitted):
     checked again is a certificate (:meth:`Problem.certify`, :meth:`Problem.prove`). ``bound`` is a
     valid lower bound on the optimum that came with the run, ``-inf`` where there is none (it needs
     a ridge or a loss bounded below).
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, names=["age", "dose", "weight"])
+    >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [0.1, 2.0, -1.0]))
+    >>> solution = sm.Problem(goal, sm.card(w) <= 2).solve()
+    >>> solution.support
+    ['dose', 'weight']
+    >>> solution.coefficients
+    {'dose': 2.0, 'weight': -1.0}
     """
 
     value: float
@@ -146,4 +157,30 @@ class Solution(Fitted):
         return as_notebook(self.document())
 
 
-__all__ = ["Solution"]
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PathSolution(Fitted):
+    """The solution for one k of a path, chosen by a rule."""
+
+    k: int
+    value: float
+    """Objective."""
+    support: Any
+    """Names of the nonzero counted entries, or their indices if unnamed."""
+    coefficients: Mapping[str, float | FloatArray]
+    """Nonzero coefficients by name, uncounted ones included."""
+    values: Mapping[str, Any]
+    """Each variable's value by its label."""
+    chosen_by: str
+    scores: FloatArray
+    """The rule's score for every k of the path (and every ridge); smaller is better."""
+    ridge: float | None = None
+    """The chosen one of ``ridges=``."""
+    use: Use | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
+        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}"
+
+
+__all__ = ["PathSolution", "Solution"]

@@ -39,6 +39,15 @@ class Summary:
     its infimum :math:`F_s` over all predictions, ``d`` estimated coefficients, of which ``k`` were
     chosen, and ``n`` observations (by weights, see :func:`sparsemodel.selection.criteria.copies`).
     What does not exist for a loss is None.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [0.5, 2.0, -1.0]))
+    >>> summary = sm.Problem(goal, sm.card(w) <= 2).solve().summary()
+    >>> summary.k, round(summary.r2, 3)
+    (2, 0.944)
     """
 
     loss: str

@@ -15,8 +15,8 @@ from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.interfaces import DataError
 from sparsemodel.modelling.expressions.objective_terms import FormTerm
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.modelling.results.path import Path, PathSolution
-from sparsemodel.modelling.results.solution import Solution
+from sparsemodel.modelling.results.path import Path
+from sparsemodel.modelling.results.solution import PathSolution, Solution
 from sparsemodel.testing.referee.constraints import violations
 from sparsemodel.testing.referee.expressions import Unjudged, Values
 from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph, witnesses_of

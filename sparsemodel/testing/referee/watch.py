@@ -17,6 +17,7 @@ from sparsemodel.certificates import certify as _certify
 from sparsemodel.certificates import verify as _verify
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing.referee.judge import RefereeError, Ruling, rule
 
@@ -110,7 +111,7 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
         seen.add(self, found)
         return found
 
-    replace(Problem, "form", property(form, doc=Problem.form.__doc__))
+    replace(Declaration, "form", property(form, doc=Problem.form.__doc__))
     kinds = {"solve": "solution", "path": "path", "certify": "certificate", "prove": "proof"}
     for method, kind in kinds.items():
         replace(Problem, method, _heard(getattr(Problem, method), kind, watch, seen))

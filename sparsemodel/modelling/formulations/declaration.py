@@ -1,0 +1,81 @@
+"""A declaration and what was compiled of it, renewed where a parameter has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsemodel.compiler.canonical.layout import VariableLayout
+from sparsemodel.documents import as_notebook
+from sparsemodel.interfaces import Form
+from sparsemodel.modelling.declared import Declared
+from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.formulations.registered import formulation_of
+from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.results.shown import problem_document
+
+
+class Declaration:
+    """What a problem is made of, before anything is solved."""
+
+    def __init__(self, goal: Any, constraints: tuple[Any, ...]) -> None:
+        self.declared: tuple[Any, tuple[Any, ...]] = (goal, constraints)
+        """The goal and the constraints as they were handed over, CVXPY's among them."""
+        self._declared = Declared(goal, constraints)
+        self._kept: CompiledProblem | None = None
+        self._versions: tuple[int, ...] = ()
+
+    @property
+    def goal(self) -> Minimize:
+        """Return what is minimised; a goal of CVXPY's in terms of this package."""
+        return self._declared.reading.goal
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints, with what variables are declared to be among them."""
+        return self._declared.reading.constraints
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Return the variables in the order of their appearance."""
+        return self._declared.reading.variables
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return the parameters; those inside CVXPY's expressions come first."""
+        return self._declared.parameters
+
+    @property
+    def form(self) -> Form:
+        """Return the canonical form, on the user's data, for the parameters' present values."""
+        return self._compiled().form
+
+    @property
+    def layout(self) -> VariableLayout:
+        """Return where the variables stand among the form's coordinates."""
+        return self._compiled().layout
+
+    def _compiled(self) -> CompiledProblem:
+        """Return the compiled problem, renewed where a parameter has changed."""
+        versions = tuple(parameter.version for parameter in self.parameters)
+        if self._kept is None or versions != self._versions:
+            self._kept = self._compile(self._kept)
+            self._versions = versions
+        return self._kept
+
+    def _compile(self, last: CompiledProblem | None) -> CompiledProblem:
+        declared = self._declared.reading
+        return formulation_of(declared).compile(declared, last)
+
+    def __repr__(self) -> str:
+        return repr(self._declared)
+
+    def _repr_html_(self) -> str:
+        if self._declared.missing:
+            return as_notebook(problem_document(self._declared, (), ()))
+        return as_notebook(problem_document(self.goal, self.constraints, self.variables))
+
+
+__all__ = ["Declaration"]
