@@ -160,6 +160,8 @@ def test_indices(w: sm.Variable) -> None:
     with pytest.raises(sm.ModelError, match="distinct and in increasing order"):
         w[[2, 1]]
     with pytest.raises(sm.DataTypeError, match="slice, an index or a mask"):
+        w[1.5]
+    with pytest.raises(sm.ModelError, match=r"have no names: write names=df\.columns"):
         w["a"]
     with pytest.raises(sm.ModelError, match="single number"):
         sm.Variable(name="c")[0]

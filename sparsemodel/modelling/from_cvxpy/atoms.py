@@ -342,8 +342,8 @@ def _concave() -> Any:
 
 _HINTS = {
     "Pnorm": (
-        " For least squares write sum_squares; for a total variation in two dimensions, the "
-        "differences along rows and columns, `cp.norm1(D @ x)` of a vector x."
+        " For least squares write sum_squares; for total variation of a picture, "
+        "`cp.norm1(D @ x)` with differences D along rows and columns."
     ),
     "max": (
         " For the largest entry of u, minimise another loss under the bounds `u <= t`, for smaller "
