@@ -74,7 +74,6 @@ def require_same(
     """
     for line, stored, found in differences:
         part = line.split(".")[-1].removesuffix("_smallest").removesuffix("_largest")
-        part = "weights" if part == "total_weight" else part
         numbers = f" ({short(stored)}, and {short(found)} here)" if _plain(stored, found) else ""
         deciding = "; ".join(words for place, words in parameters if place in ("", part))
         raise CertificateError(
