@@ -189,6 +189,14 @@ class Objective(ABC):
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
         """Return the Hessian on ``support``, a square matrix over ``x[support].ravel()``."""
 
+    def hessian_root(self, at: Point, support: IntArray) -> FloatArray | None:
+        """Return ``R`` with ``R.T @ R`` the Hessian on ``support``, None where none is at hand.
+
+        ``R`` has shape ``(m, q)``, ``m >= q``, and the root of the Hessian's condition number: it
+        is asked for where that is large.
+        """
+        return None
+
     @abstractmethod
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
         """Return all coordinates of the Hessian applied to ``v`` on ``support`` (one gradient)."""

@@ -15,8 +15,8 @@ from sparsemodel.numerics.objectives.regression import (
 _COLUMNS, _ENTRIES = 64, 2**16
 """Unknowns and entries up to which the time goes into calls, not into numbers."""
 _NEWTON_STEPS = 50
-_PIVOT = 1e-7
-"""Least pivot of the scaled Hessian; below it the general method looks for a null space."""
+_PIVOT = 1e-5
+"""Least pivot of the scaled Hessian; below it the general method factors the columns."""
 _ARMIJO = 1e-4
 _BLIND = 1e-14
 """Promise of a step, as a share of what is above the infimum, that is none."""

@@ -2,7 +2,8 @@ r"""Minimise a smooth objective on a support (debiasing): Newton's method in few
 
 One Newton step solves a quadratic exactly; a second one with the factor kept is iterative
 refinement, which brings the normal equations to the accuracy of an orthogonal factorisation
-(Bjorck, Numerical Methods for Least Squares Problems, section 2.9.3).
+(Bjorck, Numerical Methods for Least Squares Problems, section 2.9.3). They lose what differs by
+less than the root of the rounding: nearly dependent columns are factored themselves.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ _LARGE = 1e-4
 _INVERTED = 64
 """Unknowns up to which a triangular factor is inverted: calls count there, not numbers."""
 
+_SMALL_PIVOT = 1e-5
+"""Pivot of a scaled Hessian below which the columns are factored themselves: condition 1e10."""
+_NO_PIVOT = 1e-7
+"""Pivot that may be rounding: condition 1e14."""
+
 _LEVEL = 1e-7
 """Share of a gradient left over by a Newton step that is more than rounding."""
 
@@ -77,7 +83,8 @@ def minimise_on_support(
     Notes
     -----
     O(n q^2 + q^3) per Newton step for q unknowns up to ``DIRECT_LIMIT``, O(n q) per conjugate
-    gradient step above. A singular Hessian gives the step of minimum norm.
+    gradient step above. A singular Hessian gives the step of minimum norm. Columns that nearly
+    depend on each other are factored by QR, where at most 2^24 numbers hold them.
     """
     goal = _FULL_ACCURACY if tol is None else tol
     direct = 0 < support.size <= DIRECT_LIMIT
@@ -205,7 +212,9 @@ def newton_solver(
     ):
         return lambda b: _conjugate_gradients(objective, point, support, b, min(0.1, tol))
     objective.work.factorizations += 1
-    solve = factored(objective.hessian(point, support))
+    solve = factored(
+        objective.hessian(point, support), lambda: objective.hessian_root(point, support)
+    )
     if objective.quadratic:
         objective.last_factor.keep(support, solve)
     return solve
@@ -231,35 +240,55 @@ def _triangular(factor: FloatArray) -> Callable[[FloatArray], FloatArray]:
     return lambda b: np.asarray(cho_solve((factor, True), b, check_finite=False))
 
 
-def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+def factored(
+    hessian: FloatArray, root: Callable[[], FloatArray | None] = lambda: None
+) -> Callable[[FloatArray], FloatArray]:
     """Return ``b -> H^+ b`` for a symmetric positive semidefinite matrix.
 
-    Cholesky after scaling to a unit diagonal; where that breaks down, an eigendecomposition
-    with the null space dropped.
+    Cholesky after scaling to a unit diagonal. Where a pivot is small, the singular values of the
+    matrix ``R`` with ``R.T @ R = H`` that ``root`` makes, whose condition is not squared; without
+    one, an eigendecomposition where Cholesky breaks down. Null spaces are dropped.
     """
     with large_work(operations=cholesky_cost(len(hessian))):
         diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
         d = np.where(diagonal > 0.0, diagonal, 1.0)
         scaled = hessian / d[:, None]
         scaled /= d
+        least, factor = 0.0, scaled
         if np.all(diagonal > 0.0):
             try:
                 factor = np.asarray(np.linalg.cholesky(scaled), dtype=np.float64)
+                least = float(np.diag(factor).min(initial=np.inf))
             except np.linalg.LinAlgError:
                 pass
-            else:
-                if np.diag(factor).min(initial=np.inf) > 1e-7:  # condition below 1e14
-                    inner = _triangular(factor)
-                    return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
-        if not np.all(np.isfinite(scaled)):
+        close = not least > _SMALL_PIVOT
+        if close and not np.all(np.isfinite(scaled)):
             raise UnboundedError(
                 "The curvature of the loss overflowed: the coefficients grow without bound. "
                 "Add a ridge term, sm.ridge(w, 1e-3) for instance."
             )
-        eigenvalues, vectors = np.linalg.eigh(scaled)
-        keep = eigenvalues > 1e-13 * max(eigenvalues[-1], 1e-300) * len(d)
-        basis, inverse = vectors[:, keep], 1.0 / eigenvalues[keep]
+        rows = root() if close else None
+        if rows is not None:
+            basis, inverse = _from_root(rows / d)
+        elif least > _NO_PIVOT:
+            inner = _triangular(factor)
+            return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
+        else:
+            eigenvalues, vectors = np.linalg.eigh(scaled)
+            keep = eigenvalues > 1e-13 * max(eigenvalues[-1], 1e-300) * len(d)
+            basis, inverse = vectors[:, keep], 1.0 / eigenvalues[keep]
         return lambda b: ((basis @ (inverse * (basis.T @ (b.ravel() / d)))) / d).reshape(b.shape)
+
+
+def _from_root(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvectors of ``R.T @ R`` that are not rounding, and their inverse eigenvalues.
+
+    ``rows`` has shape ``(m, q)`` with ``m >= q``; ``O(m q^2)``. What counts as rounding, the
+    singular values say, not their squares.
+    """
+    _, values, vectors = np.linalg.svd(np.linalg.qr(rows, mode="r"))
+    keep = values > np.finfo(np.float64).eps * max(rows.shape) * values[0]
+    return vectors[keep].T, values[keep] ** -2.0
 
 
 def conjugate_gradients(

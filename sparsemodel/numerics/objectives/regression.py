@@ -31,6 +31,9 @@ _BALANCED = 1e-6
 _FAINT = 1e-10
 """Share of the largest pull of an observation below which it does not count for a ranking."""
 
+_ROOT = 2**24
+"""Entries up to which columns are written out with their weights (128 MB)."""
+
 
 class OfRegression(Objective):
     """What the objectives of regressions have in common, wherever their data are."""
@@ -247,6 +250,18 @@ class RegressionObjective(OfRegression):
         self._count_restricted(support.size)
         total[np.diag_indices_from(total)] += self._ridge[support]
         return total
+
+    def hessian_root(self, at: Point, support: IntArray) -> FloatArray | None:
+        """Return the columns times the roots of their weights above those of the ridge."""
+        rows = sum(term.design.shape[0] for term in self._form.terms)
+        curved = len(self.shape) == 1 and self._traits.curved
+        if not curved or rows * support.size > _ROOT or not self.explicit_hessian(support):
+            return None
+        parts = [np.diag(np.sqrt(self._ridge[support]))]
+        for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
+            h = np.maximum(curvatures_of(term, z), 0.0)
+            parts.append(np.sqrt(h)[:, None] * design.to_array())
+        return np.concatenate(parts)
 
     def _hessian_by_products(self, at: Point, support: IntArray) -> FloatArray:
         shape = (support.size, *self.shape[1:])

@@ -84,6 +84,12 @@ class RidgedObjective(Objective):
         hessian[np.diag_indices_from(hessian)] += np.repeat(self._weights[support], each)
         return hessian
 
+    def hessian_root(self, at: Point, support: IntArray) -> FloatArray | None:
+        root = self._base.hessian_root(cast("Point", at.state), support)
+        if root is None:
+            return None
+        return np.concatenate([np.diag(np.sqrt(self._weights[support])), root])
+
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
         product = self._base.full_hessian_product(cast("Point", at.state), support, v)
         product[support] += rowwise(self._weights[support], v)

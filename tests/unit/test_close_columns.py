@@ -1,0 +1,96 @@
+"""Two columns that differ by little, without a ridge: the loss is that of what they span."""
+
+from __future__ import annotations
+
+import itertools
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.numerics import RegressionObjective
+
+DIFFERENCES = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10, 1e-12)
+
+
+def _columns(seed, difference, units=1.0, n=40, p=5):
+    """Return columns of which the first two are close, and the same span without close ones."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, p))
+    A[:, 1] = A[:, 0] + difference * A[:, 1]
+    A *= units
+    clear = A / units
+    clear[:, 1] = A[:, 1] - A[:, 0]  # of floats that are close: exact
+    clear[:, 1] /= np.linalg.norm(clear[:, 1])
+    return rng, A, clear
+
+
+def _rest(A, y, weights):
+    root = np.sqrt(weights)
+    fit = np.linalg.lstsq(root[:, None] * A, root * y, rcond=None)[0]
+    return 0.5 * float(np.mean(weights * (y - A @ fit) ** 2))
+
+
+def _accuracy(difference):
+    """Predictions from coefficients of 1 / difference are rounded, and so is what they leave."""
+    return 1e-10 + 5e-15 / difference
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES)
+@pytest.mark.parametrize("units", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("k", [3, 5])
+def test_a_squared_loss_is_that_of_the_span(difference, units, intercept, k):
+    rng, A, clear = _columns(int(-np.log10(difference)), difference, units)
+    y = clear[:, 0] + clear[:, 2] + 9.0 * clear[:, 1] + 0.3 * rng.standard_normal(40)
+    y += 2.0 * intercept
+    weights = rng.uniform(0.2, 2.0, 40)
+    w, b = sm.Variable(5, name="w"), sm.Variable(name="b")
+    goal = A @ w + b if intercept else A @ w
+    loss = sm.squared_loss(goal, y, weights=weights)
+    found = sm.Problem(sm.minimize(loss), sm.card(w) <= k).solve()
+    clear = np.column_stack([clear, np.full(40, float(intercept))])
+    others = itertools.combinations(range(2, 5), k - 2)
+    best = min(_rest(clear[:, [0, 1, *s, 5]], y, weights) for s in others)
+    assert found.value == pytest.approx(best, rel=_accuracy(difference))
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES)
+@pytest.mark.parametrize("units", [1e-8, 1.0, 1e8])
+def test_a_logistic_loss_is_that_of_the_span(difference, units):
+    rng, A, clear = _columns(7, difference, units, n=80)
+    clear[:, 1] *= 9.0
+    chances = 1.0 / (1.0 + np.exp(-clear[:, 1] - clear[:, 2]))
+    y = (rng.random(80) < chances).astype(float)
+    values = []
+    for columns in (A, clear):
+        w, b = sm.Variable(5, name="w"), sm.Variable(name="b")
+        goal = sm.minimize(sm.logistic_loss(columns @ w + b, y))
+        values.append(sm.Problem(goal, sm.card(w) <= 5).solve().value)
+    assert values[0] == pytest.approx(values[1], rel=_accuracy(difference))
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss])
+def test_only_close_columns_are_factored_themselves(loss):
+    roots = []
+    for difference in (1e-2, 1e-7):
+        rng, A, _ = _columns(3, difference)
+        y = (rng.random(40) < 0.5).astype(float)
+        w = sm.Variable(5, name="w")
+        root = RegressionObjective.hessian_root
+        with patch.object(RegressionObjective, "hessian_root", autospec=True) as asked:
+            asked.side_effect = root
+            sm.Problem(sm.minimize(loss(A @ w, y)), sm.card(w) <= 5).solve()
+        roots.append(asked.call_count)
+    assert roots[0] == 0 < roots[1]
+
+
+def test_columns_that_are_sums_of_others_keep_the_shortest_coefficients():
+    rng, A, _ = _columns(4, 1e-2)
+    A = np.column_stack([A, A[:, 2] + A[:, 3]])
+    y = A[:, 2] + rng.standard_normal(40)
+    w = sm.Variable(6, name="w")
+    found = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 6).solve()
+    assert found.value == pytest.approx(_rest(A[:, :5], y, np.ones(40)), rel=1e-10)
+    assert np.abs(w.value).max() < 1e4
