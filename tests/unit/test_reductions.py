@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.compiler import Facts, reduce_form
-from sparsemodel.compiler.reductions import Center, DropColumns, Scale
+from sparsemodel.compiler.reductions import Center, DropColumns, Scale, Shift
 from sparsemodel.interfaces import SparseRegression
 from sparsemodel.numerics import RegressionObjective
 
@@ -23,14 +26,16 @@ def problem(rng: np.random.Generator, *, ridge: float = 0.1, intercept: bool = T
     return A, b, sm.Problem(sm.minimize(objective), sm.card(w) <= k)
 
 
-def check_equivalent(form: SparseRegression, reduced, rng: np.random.Generator) -> None:
+def check_equivalent(
+    form: SparseRegression, reduced, rng: np.random.Generator, rtol: float = 1e-9
+) -> None:
     """Values agree at random points, and the carried gradient is the reduced form's own."""
     outer, inner = RegressionObjective(form), RegressionObjective(reduced.form)
     for _ in range(3):
         y = rng.standard_normal(reduced.form.shape)
         x = reduced.restore(y)
-        np.testing.assert_allclose(outer.point_from(x).value, inner.point_from(y).value, rtol=1e-9)
-        np.testing.assert_allclose(reduced.carry(x), y, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(outer.point_from(x).value, inner.point_from(y).value, rtol=rtol)
+        np.testing.assert_allclose(reduced.carry(x), y, rtol=rtol, atol=rtol)
     if reduced.gradient is not None:
         own = inner.gradient(inner.point_from(np.zeros(reduced.form.shape)))
         np.testing.assert_allclose(reduced.gradient, own, rtol=1e-7, atol=1e-9)
@@ -51,6 +56,48 @@ def test_intercept_is_centred_and_columns_are_scaled() -> None:
     assert [type(r) for r in reduced.reductions] == [Center, Scale]
     squares = reduced.form.terms[0].design.column_square_norms(reduced.form.terms[0].weights)
     np.testing.assert_allclose(squares + reduced.form.ridge, 1.0, rtol=1e-9)  # curvatures
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        sm.absolute_loss,
+        partial(sm.quantile_loss, tau=0.3),
+        partial(sm.epsilon_insensitive_loss, epsilon=0.2),
+        sm.huber_loss,
+    ],
+    ids=["absolute", "quantile", "epsilon", "huber"],
+)
+def test_targets_far_from_zero_are_taken_back_by_an_intercept(loss: Any, weighted: bool) -> None:
+    """The minimum is that of the residuals, up to the rounding of the targets."""
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((20, 4))
+    b = 2.0 * A[:, 0] + 0.3 * rng.standard_normal(20)
+    weights = rng.uniform(0.5, 2.0, 20) if weighted else None
+    values = []
+    for target in (b, (b + 1e12) - 1e12, b + 1e12):
+        w, c = sm.Variable(4), sm.Variable()
+        goal = sm.minimize(loss(A @ w + c, target, weights=weights))
+        declared = sm.Problem(goal, sm.card(w) <= 2)
+        values.append(declared.solve().value)
+    reduced = reduce_form(declared.form, Facts(declared.form))
+    assert any(isinstance(r, Shift) for r in reduced.reductions)
+    assert np.abs(reduced.form.terms[0].target).max() < 10.0
+    check_equivalent(declared.form, reduced, rng, rtol=1e-3)
+    assert values[2] == pytest.approx(values[1], abs=1e-3)  # a unit of 1e12 is 1.2e-4
+    assert values[1] == pytest.approx(values[0], abs=1e-3)
+
+
+def test_an_outlier_does_not_set_the_shift() -> None:
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((15, 2))
+    b = A[:, 0] + 1e9
+    b[0] = -1e15
+    w, c = sm.Variable(2), sm.Variable()
+    declared = sm.Problem(sm.minimize(sm.huber_loss(A @ w + c, b)), sm.card(w) <= 1)
+    reduced = reduce_form(declared.form, Facts(declared.form))
+    assert np.abs(reduced.form.terms[0].target[1:]).max() < 10.0
 
 
 def test_equal_columns_are_not_touched_where_sizes_agree() -> None:

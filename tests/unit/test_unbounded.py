@@ -264,3 +264,21 @@ def test_targets_far_from_zero_are_reached_by_an_intercept(offset: float) -> Non
         return sm.Problem(sm.minimize(goal), sm.card(w) <= 3).solve().value
 
     assert value(b + offset) == pytest.approx(value(b), rel=1e-9 + 1e-15 * offset)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("size", [1e-12, 1e-150])
+def test_coefficients_may_be_as_large_as_small_columns_ask_for(
+    size: float, intercept: bool
+) -> None:
+    """A loss with kinks has its minimum whatever the units of the columns are."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((25, 3))
+    b = 2.0 * a[:, 0] - a[:, 2] + 0.5 * rng.standard_normal(25)
+
+    def value(matrix: Any) -> float:
+        w, c = sm.Variable(3), sm.Variable()
+        u = matrix @ w + c if intercept else matrix @ w
+        return sm.Problem(sm.minimize(sm.absolute_loss(u, b)), sm.card(w) <= 3).solve().value
+
+    assert value(size * a) == pytest.approx(value(a), rel=1e-9)

@@ -69,7 +69,11 @@ class Affine(Quadratic):
         """Return ``b``, in the shape of the predictions."""
 
 
-class OfResidual:
+class OfDifference:
+    r"""Facet: :math:`\ell(u; y) = \rho(u - y)`, so predictions and target may move together."""
+
+
+class OfResidual(OfDifference):
     r"""Facet: :math:`\ell(u; y) = \rho(u - y)` with :math:`\rho(0) = 0`, positive elsewhere."""
 
 
@@ -224,6 +228,7 @@ __all__ = [
     "CvxModelled",
     "IntervalConjugable",
     "Likelihood",
+    "OfDifference",
     "OfResidual",
     "Quadratic",
     "SimplexConjugable",

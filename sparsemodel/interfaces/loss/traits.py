@@ -15,6 +15,7 @@ from sparsemodel.interfaces.loss.facets import (
     Curved,
     IntervalConjugable,
     Likelihood,
+    OfDifference,
     OfResidual,
     Quadratic,
     SimplexConjugable,
@@ -49,6 +50,8 @@ class LossTraits:
     """Half a squared distance to a centre, times a constant."""
     gram: bool
     """One of these two: the products of the data, their Gram matrix, say all about it."""
+    of_difference: bool
+    """A function of the residual alone."""
     of_residual: bool
     """A function of the residual alone, zero at zero and positive elsewhere."""
     smooth: bool
@@ -113,6 +116,7 @@ def _of_class(kind: type[DataFit]) -> LossTraits:
         affine=issubclass(kind, Affine),
         square=issubclass(kind, SquaredDistance),
         gram=issubclass(kind, (SquaredDistance, Affine)),
+        of_difference=issubclass(kind, OfDifference),
         of_residual=issubclass(kind, OfResidual),
         smooth=False,
         smoothable=issubclass(kind, Smoothable),

@@ -26,6 +26,7 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     Likelihood,
     Loss,
+    OfDifference,
     OfResidual,
     Smoothable,
 )
@@ -161,7 +162,7 @@ class QuantileLoss(OfResidual, Likelihood, _Pinball):
 
 @final
 @dataclass(frozen=True, slots=True)
-class EpsilonInsensitiveLoss(_Pinball):
+class EpsilonInsensitiveLoss(OfDifference, _Pinball):
     r"""Epsilon-insensitive loss :math:`\ell(u; y) = \max(|u - y| - \epsilon, 0)`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y + \epsilon |a|` for :math:`|a| \le 1`.

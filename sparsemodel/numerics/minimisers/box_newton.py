@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.numerics.minimisers.newton import FAR, factored
+from sparsemodel.numerics.minimisers.newton import factored
 
 _ARMIJO = 1e-4
 _STRIDE = 1e3
@@ -41,6 +41,7 @@ def box_newton(
     upper: FloatArray,
     *,
     tol: float,
+    far: float,
     max_iter: int = 200,
 ) -> FloatArray:
     r"""Return a minimiser of ``function`` over ``lower <= v <= upper``.
@@ -56,6 +57,8 @@ def box_newton(
         Convex; :math:`O(q^3)` for each of its Hessians in ``q`` unknowns.
     tol
         Stop when the norm of the projected gradient is below it.
+    far
+        Stop when the norm of the unknowns is above it.
     """
     v = np.clip(start, lower, upper)
     value, g = function.evaluate(v)
@@ -98,7 +101,7 @@ def box_newton(
         if stalled and new_value > value:
             break
         v, value, g = following, new_value, new_g
-        if stalled or float(np.linalg.norm(v)) > FAR:
+        if stalled or float(np.linalg.norm(v)) > far:
             break
     return v
 

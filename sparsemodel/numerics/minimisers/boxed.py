@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.minimisers.box_newton import box_newton
-from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
+from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, farthest
 
 _FULL_ACCURACY = 1e-13
 
@@ -37,7 +37,7 @@ def minimise_in_box(
     sizes = [float(np.linalg.norm(function.evaluate(at)[1])) for at in (0.0 * first, first)]
     goal = (_FULL_ACCURACY if tol is None else tol) * max(*sizes, 1e-300)
     if first.size <= DIRECT_LIMIT:
-        v = box_newton(function, first, lower, upper, tol=goal)
+        v = box_newton(function, first, lower, upper, tol=goal, far=farthest(objective))
     else:
         v = _quasi_newton(function, first, lower, upper, goal)
     return function.point(v)

@@ -41,7 +41,7 @@ from sparsemodel.numerics.minimisers.envelopes import (
     TermEnvelope,
 )
 from sparsemodel.numerics.minimisers.feasible import satisfied
-from sparsemodel.numerics.minimisers.newton import FAR
+from sparsemodel.numerics.minimisers.newton import farthest
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _ROUNDS = 100
@@ -98,12 +98,12 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     function.parts += constraints
     lower, upper = _bounds(form, support)
     possible = all(part.possible for part in constraints)
-    last, left = np.inf, budget()
+    last, left, far = np.inf, budget(), farthest(objective)
     stuck = 0
     for _ in range(_ROUNDS if possible else 0):
         function.center = v
-        v = box_newton(function, v, lower, upper, tol=1e-13 * scale, max_iter=60)
-        if float(np.linalg.norm(v)) > FAR:
+        v = box_newton(function, v, lower, upper, tol=1e-13 * scale, far=far, max_iter=60)
+        if float(np.linalg.norm(v)) > far:
             break
         moved = float(np.linalg.norm(function.proximal * (v - function.center)))
         function.evaluate(v)

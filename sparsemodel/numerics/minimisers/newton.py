@@ -127,6 +127,15 @@ def minimise_on_support(
     return point
 
 
+def farthest(objective: Objective) -> float:
+    """Return the norm beyond which coefficients are as good as infinite: :data:`FAR`, or none.
+
+    What is bounded below may have its minimiser there: targets may be that large, or columns that
+    small.
+    """
+    return np.inf if np.isfinite(objective.infimum()) else FAR
+
+
 def may_fall_forever(objective: Objective, support: IntArray) -> bool:
     """Return whether the objective has no known lower bound and ``support`` is a feasible one.
 

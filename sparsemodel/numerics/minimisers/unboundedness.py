@@ -16,7 +16,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.minimisers.feasible import satisfied
-from sparsemodel.numerics.minimisers.newton import FAR
+from sparsemodel.numerics.minimisers.newton import FAR, farthest
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 from sparsemodel.numerics.support.hard_threshold import select, top_k
 
@@ -84,8 +84,8 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
         return  # a quadratic that is bounded below attains its minimum, however far
     if np.all(form.ridge[point.support] > 0.0) or not np.any(x):
         return
-    if float(np.linalg.norm(x)) > 0.1 * FAR and not np.isfinite(objective.infimum()):
-        raise _unbounded(objective)  # else targets may be that large, or columns that small
+    if float(np.linalg.norm(x)) > 0.1 * farthest(objective):
+        raise _unbounded(objective)
     for direction in _directions(objective, point):
         far = objective.point(point.support, x + 10.0 * direction)
         if not satisfied(form, far.x):

@@ -15,6 +15,7 @@ import numpy as np
 from sparsemodel.testing.stress.courts.court import Court
 from sparsemodel.testing.stress.courts.proofs import proofs
 from sparsemodel.testing.stress.posing.changes import cvxpy_parameters, parameters
+from sparsemodel.testing.stress.posing.kinks import kinks
 from sparsemodel.testing.stress.posing.operators import faulty_operators
 from sparsemodel.testing.stress.posing.recipe import SEEDS
 from sparsemodel.testing.stress.posing.structures import (
@@ -40,6 +41,7 @@ DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
         "extreme scales": extreme_scales,
         "faulty operators": faulty_operators,
         "time limits": limits,
+        "kinks": kinks,
     }
 )
 """The kinds, by name."""

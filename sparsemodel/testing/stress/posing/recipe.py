@@ -98,6 +98,8 @@ CHOICES: MappingProxyType[str, tuple[Any, ...]] = MappingProxyType(
             "unsorted",
             "repeated entries",
             "operator",
+            "data frame",
+            "nullable data frame",
         ),
         "k": ("2", "0", "1", "half", "all"),
         "ridge": (0.01, 0.0, 1e-12, 1.0, 1e8, 1e-200),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,16 @@ def stored(kind: str, a: FloatArray) -> tuple[Any, Long]:
         "unsorted": _unsorted,
         "repeated entries": _repeated,
         "operator": aslinearoperator,
+        "data frame": _frame,
+        "nullable data frame": lambda b: _frame(b).astype("Float64"),
     }
     return makers[kind](a), long(a)
+
+
+def _frame(a: FloatArray) -> Any:
+    """Return a data frame in which every name stands for two columns."""
+    frames = import_module("pandas")
+    return frames.DataFrame(a, columns=[f"x{j // 2}" for j in range(a.shape[1])])
 
 
 def _read_only(a: FloatArray) -> FloatArray:

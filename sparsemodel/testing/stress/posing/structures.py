@@ -124,11 +124,11 @@ def _symmetric(court: Court, p: int) -> FloatArray:
 
 
 def offsets(court: Court) -> None:
-    """Pose intercepts with unbalanced targets, and constants up to 1e10."""
+    """Pose intercepts with unbalanced targets, and constants up to 1e12."""
     rng = court.rng
     n, p = int(rng.integers(8, 40)), int(rng.integers(2, 9))
     a, y = data(court, n, p)
-    shift = pick(court, (0.0, 1.0, 1e3, 1e6, 1e8, 1e10)) * pick(court, (-1.0, 1.0))
+    shift = pick(court, (0.0, 1.0, 1e3, 1e6, 1e8, 1e10, 1e12)) * pick(court, (-1.0, 1.0))
     kind, w, c = rng.random(), sm.Variable(p, name="w"), sm.Variable(name="c")
     inside: float = 0.0
     if kind < 0.5:
