@@ -53,6 +53,12 @@ _SMALL_PIVOT = 1e-5
 """Pivot of a scaled Hessian below which the columns are factored themselves: condition 1e10."""
 _NO_PIVOT = 1e-7
 """Pivot that may be rounding: condition 1e14."""
+_ROUNDED = 3e-9
+"""Share of the largest singular value below which a direction may be what centring has rounded.
+
+Columns with means of 1e7 standard deviations keep nine digits: what is smaller may be no part of
+the data that were given, and coefficients of its inverse size would make the model worse on them.
+"""
 
 _LEVEL = 1e-7
 """Share of a gradient left over by a Newton step that is more than rounding."""
@@ -292,11 +298,11 @@ def factored(
 def _from_root(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvectors of ``R.T @ R`` that are not rounding, and their inverse eigenvalues.
 
-    ``rows`` has shape ``(m, q)`` with ``m >= q``; ``O(m q^2)``. What counts as rounding, the
-    singular values say, not their squares.
+    ``rows`` has shape ``(m, q)`` with ``m >= q``; ``O(m q^2)``. Singular values below
+    :data:`_ROUNDED` of the largest count as rounding.
     """
     _, values, vectors = np.linalg.svd(np.linalg.qr(rows, mode="r"))
-    keep = values > np.finfo(np.float64).eps * max(rows.shape) * values[0]
+    keep = values > _ROUNDED * values[0]
     return vectors[keep].T, values[keep] ** -2.0
 
 
