@@ -96,8 +96,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best
     ``candidates`` are minimised on their support and the first that lowers the objective is kept.
-    Before such a search of single coordinates ends, a support is grown from nothing and searched
-    from: where classes become separable, models of smaller supports say little about larger ones.
+    Where less than a hundredth of the objective at zero is left, as with separable classes, models
+    say little of other supports: before the search ends, exchanges go on from a support grown from
+    nothing and from one of GraSP, and perturbations from the better of them if it is better.
     """
 
     rounds: int = 500
@@ -251,6 +252,8 @@ def _general(
     if size < 2:
         return state.point, True, size
     better = trials.round(state.point, context.rng, state.rounds)
+    if better is None and state.rounds.enough:
+        better = trials.afresh(state.point, state.rounds)
     return (state.point, True, size) if better is None else (better, False, size)
 
 

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.self_description import Theorem
-from sparsemodel.numerics import GreedySupport, support_units, top_k
+from sparsemodel.numerics import GreedySupport
 from sparsemodel_backends.theorems.tight import THEOREM_07
 
 
@@ -105,17 +105,10 @@ class GraSP(IterativeBackend[GraSPState]):
         return GraSPState(point, support, best=point.value)
 
     def step(self, objective: Objective, state: GraSPState, context: Context) -> GraSPState:
-        sparsity, point = objective.cardinality, state.point
-        k = min(sparsity.budget, sparsity.units)
-        scores = state.support.gradient_scores(point)  # z = grad f(x), Z = its 2k largest
-        found = top_k(scores, min(2 * k, sparsity.units))
-        units = support_units(sparsity, point.support)
-        merged = sparsity.coordinates(np.union1d(units, found))  # T = Z and supp(x)
-        middle = context.restricted(objective, merged, point, tol=1e-6)
-        kept = sparsity.coordinates(top_k(state.support.sizes(middle), k))  # x = H_k(b)
-        following = objective.point(kept, middle.x[kept])
+        point = state.point
+        following = state.support.merged(point)
         if self.debias:
-            following = context.restricted(objective, kept, following)
+            following = context.restricted(objective, following.support, following)
         size = float(np.linalg.norm(following.x))
         moved = float(np.linalg.norm(following.x - point.x))
         return GraSPState(
@@ -124,7 +117,7 @@ class GraSP(IterativeBackend[GraSPState]):
             change=moved / size if size > 0.0 else moved,
             best=min(state.best, following.value),
             worse=0 if following.value < state.best else state.worse + 1,
-            gradient=float(scores.max(initial=0.0)),
+            gradient=float(np.abs(objective.gradient(point)).max(initial=0.0)),
         )
 
     def residual(self, state: GraSPState) -> float:

@@ -22,14 +22,28 @@ def test_nearly_separable_classes_cost_less_with_more_columns() -> None:
     assert values == sorted(values, reverse=True)
 
 
-def test_a_support_grown_from_nothing_replaces_a_worse_one_only() -> None:
+def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     A, y = separable()
     w = sm.Variable(A.shape[1], name="w")
     goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-6))
-    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 8).form)
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 20).form)
     trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
-    wrong = objective.point(np.arange(40, 48), np.zeros(8))
-    found = trials.regrown(trials.debiased(wrong), Rounds(1.0, 100))
+    wrong = trials.debiased(objective.point(np.arange(8, 28), np.zeros(20)))
+    assert trials.afresh(wrong, Rounds(1.0, 100)) is None, "classes are not separated there"
+    start = trials.debiased(objective.point(np.arange(20), np.zeros(20)))
+    found = trials.afresh(start, Rounds(1.0, 100))
     assert found is not None
-    assert found.support.tolist() == list(range(8))
-    assert trials.regrown(found, Rounds(1.0, 100)) is None, "no better than itself"
+    assert found.value < start.value
+    assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
+
+
+def test_the_default_is_no_worse_than_grasp_where_classes_are_separable() -> None:
+    rng = np.random.default_rng((1, 256, 13))
+    m, k = 52, 13
+    y = np.where(rng.permutation(m) < m // 2, 1.0, 0.0)
+    A = y[:, None] * rng.standard_normal((m, 1)) + rng.standard_normal((m, 256))
+    w = sm.Variable(256, name="w")
+    problem = sm.Problem(
+        sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 2e-6 / m)), sm.card(w) <= k
+    )
+    assert problem.solve().value <= problem.solve("grasp", start=np.zeros(256)).value

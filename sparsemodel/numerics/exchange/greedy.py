@@ -17,10 +17,13 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
 _WARM = 1e-8
 """Relative accuracy of the minimisations on the way; the last one is done in full."""
+_MERGED = 1e-6
+"""The same of those over a support that is larger than allowed."""
 
 
 @final
@@ -127,6 +130,19 @@ class GreedySupport:
             if self._extend(np.setdiff1d(support, point.support)):
                 return self._newton(self._objective.point(support, point.x[support]), support)
         return self._restricted(self._objective, support, point, tol=_WARM)
+
+    def merged(self, point: Point) -> Point:
+        """Return the ``k`` largest units of a minimiser over ``point`` and ``2k`` large gradients.
+
+        The step of GraSP, before its result is minimised again.
+        """
+        objective, sparsity = self._objective, self._objective.cardinality
+        k = min(sparsity.budget, sparsity.units)
+        found = top_k(self.gradient_scores(point), min(2 * k, sparsity.units))
+        units = np.union1d(support_units(sparsity, point.support), found)
+        middle = self._restricted(objective, sparsity.coordinates(units), point, tol=_MERGED)
+        kept = sparsity.coordinates(top_k(self.sizes(middle), k))
+        return objective.point(kept, middle.x[kept])
 
     def debiased(self, point: Point) -> Point:
         """Return ``point`` minimised over its support to full accuracy."""

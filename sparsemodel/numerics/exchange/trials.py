@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
+from sparsemodel.numerics.exchange.greedy import GreedySupport
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
 from sparsemodel.numerics.exchange.swaps import share_left
@@ -42,6 +43,10 @@ _PROMISING = 50
 """Units that a perturbation draws from."""
 _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
+_SEPARATED = 0.01
+"""What is left of the objective, as a share, where classes are nearly separable."""
+_MERGERS = 100
+"""Steps of GraSP at most; it may cycle."""
 _REPLACED = 0.5
 """Share of a support that a perturbation replaces at most."""
 
@@ -78,6 +83,7 @@ class ExchangeTrials:
         sparsity = objective.cardinality
         alone = sparsity.groups is None and not sparsity.limits and sparsity.price == 0.0
         self._plain = alone and not objective.form.constrained
+        self._started = False  # afresh: the starts are always the same
         self._free = np.zeros(objective.shape[0], dtype=bool)
         self._free[sparsity.free] = True
 
@@ -108,18 +114,38 @@ class ExchangeTrials:
             return following
         return self._one_change(point) if self._models.renew(point, _EXACTLY) else None
 
-    def regrown(self, point: Point, rounds: Rounds) -> Point | None:
-        """Descend from a support grown from nothing; return that if it is better than ``point``.
+    def afresh(self, point: Point, rounds: Rounds) -> Point | None:
+        """Descend from a support grown from nothing and one of GraSP; return what is better.
 
-        None also where units are not single coordinates, or a price says how many there are.
+        None also where much of the objective is left, units are not single coordinates, or a price
+        says how many there are. With classes nearly separable curvatures say little of other
+        supports, so that a search in the model ends near its start.
         """
-        if not self._plain or self._over():
+        if self._started or not self._plain or share_left(self._objective, point) > _SEPARATED:
             return None
-        found = self._descended(self._grown(), rounds)
-        if not self.better(found, point):
+        self._started, best = True, point
+        for start in (self._grown, self._merged):
+            found = point if self._over() else self._descended(start(), rounds)
+            if self.better(found, best):
+                best = found
+        if best is point:
             return None
         rounds.count([], better=True)
-        return self.debiased(found)
+        return self.debiased(best)
+
+    def _merged(self) -> Point:
+        """Return the best point of GraSP, from nothing."""
+        support = GreedySupport(self._objective, self._restricted)
+        best = point = support.start(None)
+        seen: set[bytes] = set()
+        while len(seen) < _MERGERS and not self._over():
+            if (found := point.support.tobytes()) in seen:
+                break
+            seen.add(found)
+            point = self.debiased(support.merged(point))
+            if self.better(point, best):
+                best = point
+        return best
 
     def _grown(self) -> Point:
         """Return a full support grown from nothing, from one minimiser to the next.
