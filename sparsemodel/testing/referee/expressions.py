@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy import sparse
 
+from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.interfaces import Design, FloatArray
 from sparsemodel.modelling.expressions.affine import Affine, Piece
@@ -66,6 +67,9 @@ def matrix_of(design: Any) -> Any:
     held = getattr(design, "array", None)
     if is_foreign(held):
         return fetched(held, "A")
+    if isinstance(design, DistributedDesign) and np.prod(design.shape) <= _LARGE:
+        # Its own products would not tell the sizes of what they add up.
+        return np.concatenate([rows for _, rows in design.row_blocks(design.shape[0])])
     return held if isinstance(held, np.ndarray) or sparse.issparse(held) else design
 
 
