@@ -67,9 +67,6 @@ def matrix_of(design: Any) -> Any:
     held = getattr(design, "array", None)
     if is_foreign(held):
         return fetched(held, "A")
-    if isinstance(design, DistributedDesign) and np.prod(design.shape) <= _LARGE:
-        # Its own products would not tell the sizes of what they add up.
-        return np.concatenate([rows for _, rows in design.row_blocks(design.shape[0])])
     return held if isinstance(held, np.ndarray) or sparse.issparse(held) else design
 
 
@@ -90,7 +87,10 @@ def product(design: Any, x: Long) -> Sum:
     part, terms = x[nonzero], int(nonzero.size) + 8
     if not isinstance(matrix, np.ndarray) and not sparse.issparse(matrix):
         value = long(np.asarray(matrix.matvec(np.asarray(x, dtype=np.float64))))
-        size = np.abs(value).max(initial=0.0) + np.zeros_like(value)
+        if isinstance(matrix, DistributedDesign):
+            size = long(matrix.magnitudes(nonzero, np.abs(np.asarray(part, dtype=np.float64))))
+        else:
+            size = np.abs(value).max(initial=0.0) + np.zeros_like(value)
         return Sum(value, size * EPS64 * 64 * terms, size, False)
     single = matrix.dtype == np.float32
     if sparse.issparse(matrix):
