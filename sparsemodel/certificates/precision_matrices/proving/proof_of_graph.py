@@ -39,10 +39,13 @@ from sparsemodel.certificates.proving.records.writing import LIMIT, Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.numerics.budget import Budget
+from sparsemodel.numerics.budget import Budget, eigenvector_cost
 
 _AT_ROOT = 0.1
 """Share of the time for the certificate that a proof starts from."""
+
+_NODE = 12.0
+"""Eigendecompositions that take as long as a node, its refit and the check of its record."""
 
 _SAMPLE, _CHECK = 8, 1.2
 """Nodes after which it is measured what their record takes to evaluate again, and how much more the
@@ -107,14 +110,16 @@ def prove_precision(
         tree = stored_tree(resume, PrecisionFacts.of(form), gap)
         if evaluate_point(form, resume.x).upper < evaluate_point(form, x).upper:
             x = resume.x
-    limit = 5.0 if time_limit is None else min(5.0, _AT_ROOT * time_limit)
+    deadline = None if time_limit is None else began + time_limit
+    fits = Budget(deadline).fits(_NODE * eigenvector_cost(form.order))
+    limit = 5.0 if time_limit is None else min(5.0, (_AT_ROOT if fits else 1.0) * time_limit)
     at_root = Budget(began + limit)
     first = certified_until(form, x, at_root, gap, backend)
-    if at_root.interrupted and resume is not None:
+    if resume is not None and (at_root.interrupted or not fits):
         return resume
-    deadline = None if time_limit is None else began + time_limit
     closed = first.open_share <= gap or not math.isfinite(first.bound)
-    if closed or at_root.interrupted or (tree is None and not loadable(deadline)):
+    late = at_root.interrupted or not fits or (tree is None and not loadable(deadline))
+    if closed or late:
         return first
     at, known = evaluate_point(form, first.x), None
     if tree is None:
