@@ -111,34 +111,37 @@ def prove_precision(
         if evaluate_point(form, resume.x).upper < evaluate_point(form, x).upper:
             x = resume.x
     deadline = None if time_limit is None else began + time_limit
-    fits = Budget(deadline).fits(_NODE * eigenvector_cost(form.order))
+    fits = tree is not None or Budget(deadline).fits(_NODE * eigenvector_cost(form.order))
     limit = 5.0 if time_limit is None else min(5.0, (_AT_ROOT if fits else 1.0) * time_limit)
     at_root = Budget(began + limit)
     first = certified_until(form, x, at_root, gap, backend)
-    if resume is not None and (at_root.interrupted or not fits):
-        return resume
+    if at_root.interrupted and tree is not None:
+        raise KeyboardInterrupt  # nothing is known yet of what the earlier proof says
     closed = first.open_share <= gap or not math.isfinite(first.bound)
     late = at_root.interrupted or not fits or (tree is None and not loadable(deadline))
     if closed or late:
         return first
-    at, known = evaluate_point(form, first.x), None
+    at, known, check = evaluate_point(form, first.x), None, 0.0
     if tree is None:
         task = rescaled(everything(form), at.upper, first.witness.units)
     else:
+        before = time.perf_counter()
         task, known = replayed(form, at.upper, tree)
+        check = (time.perf_counter() - before) / len(tree["nodes"])
     problem = _Graph(form, first, at, task, tree, known)
     search = problem.search(gap, deadline, progress)
     search.begin(problem.parts(search))
     interrupted = False
     try:
-        search.run(_SAMPLE)
-        if deadline is not None and search.open and not search.over:
-            search.check = problem.checking(search)
+        if tree is None:
+            search.run(_SAMPLE)
+            if deadline is not None and search.open and not search.over:
+                check = problem.checking(search)
+        search.check = _CHECK * check
         search.run()
     except KeyboardInterrupt:
         interrupted = True
-    proof = problem.certificate(search, interrupted, began)
-    return proof if resume is None or proof.bound >= resume.bound else resume
+    return problem.certificate(search, interrupted, began)
 
 
 @final
@@ -200,7 +203,7 @@ class _Graph:
         began, record = time.perf_counter(), self._record(search)
         if record is not None:
             graph_bound(self.form, self.at.upper, record)
-        return _CHECK * (time.perf_counter() - began) / max(search.recorder.count, 1)
+        return (time.perf_counter() - began) / max(search.recorder.count, 1)
 
     def _record(self, search: Search) -> dict[str, Any] | None:
         record = search.recorder.to_dict()
@@ -246,8 +249,10 @@ class _Graph:
             return first
         try:
             nats = graph_bound(form, upper, tree)
-        except KeyboardInterrupt:  # a search that is not evaluated again proves nothing
-            return first
+        except KeyboardInterrupt:
+            if self.tree is not None:
+                raise  # the earlier proof says more than the root
+            return first  # a search that is not evaluated again proves nothing
         left = search.open
         summary: dict[str, str | int | float] = {
             "nodes": search.recorder.count,
