@@ -95,11 +95,11 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
         # No entries to read: the assumption about matrix-free products, per observation.
         rows = np.full(n, _coarseness(design) * _norm(design))
         return u, spread(rows, gamma(2 * max(design.shape) + 16) * norm_up(values, axis=0))
-    restricted = design.restrict(support) if Access.COLUMNS in design.access else None
-    read = design.matvec(x) if restricted is None else restricted.matvec(values)
-    count = max(int(support.size), 0 if restricted is None else _stored_in_parts(restricted))
-    sizes = _magnitudes(design, np.abs(values), support)
-    return np.asarray(read, dtype=np.float64), _product_error(sizes, count)
+    if Access.COLUMNS in design.access:  # read once, for the product and for its error
+        design, x, support = design.restrict(support), values, np.arange(support.size)
+    read = np.asarray(design.matvec(x), dtype=np.float64)
+    count = max(int(support.size), _stored_in_parts(design))
+    return read, _product_error(_magnitudes(design, np.abs(values), support), count)
 
 
 def _stored_in_parts(design: Design) -> int:
@@ -138,13 +138,15 @@ def _magnitudes(design: Design, sizes: FloatArray, support: IntArray) -> FloatAr
         return out
     if isinstance(design, DistributedDesign):
         return design.magnitudes(support, sizes)
-    restricted = design.restrict(support) if Access.COLUMNS in design.access else design
-    if isinstance(restricted, SparseDesign):
-        array: Any = restricted.array
+    every = support.size == design.shape[1]
+    if not every and Access.COLUMNS in design.access:
+        design, every = design.restrict(support), True
+    if every and isinstance(design, SparseDesign):
+        array: Any = design.array
         return np.asarray(abs(array).astype(np.float64) @ sizes)
     out = np.zeros((design.shape[0], *sizes.shape[1:]))
-    for rows, entries in restricted.row_blocks(_rows(restricted)):
-        out[rows] = np.abs(entries if restricted is not design else entries[:, support]) @ sizes
+    for rows, entries in design.row_blocks(_rows(design)):
+        out[rows] = np.abs(entries if every else entries[:, support]) @ sizes
     return out
 
 

@@ -66,14 +66,13 @@ class Path:
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
-    >>> rng = np.random.default_rng(0)
-    >>> A = rng.standard_normal((60, 8))
-    >>> b = 2.0 * A[:, 1] - A[:, 5] + 0.1 * rng.standard_normal(60)
-    >>> w = sm.Variable(8, name="w")
-    >>> problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 8)
-    >>> path = problem.path(range(6))
-    >>> path.select("ebic").k
-    2
+    >>> w = sm.Variable(4, name="w")
+    >>> goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, [3.0, 1.0, -2.0, 0.0]))
+    >>> path = sm.Problem(goal, sm.card(w) <= 4).path(range(4))
+    >>> path.objective
+    array([1.75 , 0.625, 0.125, 0.   ])
+    >>> path.at(2).support
+    array([0, 2])
     """
 
     def __init__(

@@ -15,8 +15,9 @@ from sparsemodel.numerics.objectives.regression import (
 _COLUMNS, _ENTRIES = 64, 2**16
 """Unknowns and entries up to which the time goes into calls, not into numbers."""
 _NEWTON_STEPS = 50
-_PIVOT = 1e-5
-"""Least pivot of the scaled Hessian; below it the general method factors the columns."""
+SMALL_PIVOT = 1e-5
+"""Pivot of a scaled Hessian below which the columns are factored themselves: condition 1e10. That
+is left to the general method."""
 _ARMIJO = 1e-4
 _BLIND = 1e-14
 """Promise of a step, as a share of what is above the infimum, that is none."""
@@ -108,7 +109,7 @@ def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None
         factor = np.linalg.cholesky(hessian / d / d[:, None])
     except np.linalg.LinAlgError:
         return None
-    if not np.diag(factor).min() > _PIVOT:
+    if not np.diag(factor).min() > SMALL_PIVOT:
         return None
     inverse = np.linalg.inv(factor)
     return np.asarray(inverse.T @ (inverse @ (-gradient / d)) / d)
@@ -118,4 +119,4 @@ def _norm(v: FloatArray) -> float:
     return float(np.sqrt(np.dot(v, v)))
 
 
-__all__ = ["minimise_few"]
+__all__ = ["SMALL_PIVOT", "minimise_few"]

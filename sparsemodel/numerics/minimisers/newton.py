@@ -22,7 +22,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
 )
 from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost, products_cost
-from sparsemodel.numerics.minimisers.few_columns import minimise_few
+from sparsemodel.numerics.minimisers.few_columns import SMALL_PIVOT, minimise_few
 from sparsemodel.numerics.support.units import support_units
 from sparsemodel.threads import large_work
 
@@ -49,8 +49,6 @@ _LARGE = 1e-4
 _INVERTED = 64
 """Unknowns up to which a triangular factor is inverted: calls count there, not numbers."""
 
-_SMALL_PIVOT = 1e-5
-"""Pivot of a scaled Hessian below which the columns are factored themselves: condition 1e10."""
 _NO_PIVOT = 1e-7
 """Pivot that may be rounding: condition 1e14."""
 _ROUNDED = 3e-9
@@ -276,7 +274,7 @@ def factored(
                 least = float(np.diag(factor).min(initial=np.inf))
             except np.linalg.LinAlgError:
                 pass
-        close = not least > _SMALL_PIVOT
+        close = not least > SMALL_PIVOT
         if close and not np.all(np.isfinite(scaled)):
             raise UnboundedError(
                 "The curvature of the loss overflowed: the coefficients grow without bound. "
