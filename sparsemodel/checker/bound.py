@@ -62,10 +62,17 @@ def objective(problem: Problem, x: Any) -> Number:
     return out + problem.price * problem.units_of(x).size
 
 
-def dual(problem: Problem, points: list[Any] | None, at: Any = None, taken: Any = None) -> Dual:
+def dual(
+    problem: Problem,
+    points: list[Any] | None,
+    at: Any = None,
+    taken: Any = None,
+    balanced: Any = (),
+) -> Dual:
     """Return what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out.
 
-    That the curvature may be taken is for the caller to have shown.
+    That the curvature may be taken is for the caller to have shown. The bound is taken at a dual
+    point nearby where also the slopes of the coordinates ``balanced`` are zero.
     """
     duals: list[Number] = []
     for index, term in enumerate(problem.terms):
@@ -80,7 +87,7 @@ def dual(problem: Problem, points: list[Any] | None, at: Any = None, taken: Any 
     if taken is not None:
         ridge, point = ridge + problem.number(taken), problem.number(at)
         rows = problem.number(taken if at.ndim == 1 else taken[:, None])
-    zero = unbounded(problem, ridge)
+    zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
     if zero.size:
         balanced = _balanced(problem, duals, zero)
         if balanced is None:

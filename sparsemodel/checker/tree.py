@@ -1,10 +1,10 @@
 """Branch-and-bound trees: every part's bound again, and that the parts cover all supports.
 
 A record is about the supports with some units in for good and some out. It may hold a point or dual
-points, from which a bound follows; units that this bound decides (``out``: whoever uses one is
-above the cut; ``in``: whoever does without); and what came next: another record for what is left,
-or two, one with a unit in and one with it out. -1 is a part that nobody looked at: it has the bound
-known so far.
+points (and coordinates ``balanced`` whose slopes vanish nearby), from which a bound follows; units
+that this bound decides (``out``: whoever uses one is above the cut; ``in``: whoever does without);
+and what came next: another record for what is left, or two, one with a unit in and one with it out.
+-1 is a part that nobody looked at: it has the bound known so far.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ class RegressionTree(Tree):
         if "duals" not in record:
             return None, -np.inf
         points = [np.array(a, dtype=np.float64) for a in record["duals"]]
-        return dual(problem, fitting(problem, points)), -np.inf
+        balanced = index(record.get("balanced", []), problem.shape[0])
+        return dual(problem, fitting(problem, points), balanced=balanced), -np.inf
 
 
 def fitting(problem: Problem, points: list[Any]) -> list[Any]:

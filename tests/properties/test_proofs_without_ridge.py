@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.special
 
+import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data
 from sparsemodel.certificates.proving.prove import prove
@@ -16,6 +18,7 @@ from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
 
+OTHERS = ("logistic", "poisson", "huber", "groups", "signs", "price", "parts", "scales")
 KINDS = ["plain", "intercept", "box", "signs"]
 
 
@@ -69,3 +72,59 @@ def test_proofs_within_coefficient_bounds_agree_with_brute_force(kind, seed):
     assert truth - slack <= certificate.value <= truth * (1.0 + 2e-6) + slack
     assert certificate.relative_gap <= 1.1e-6
     verify(certificate, form)
+
+
+def other(kind):
+    """Return a problem without ridge, its columns, and its objective at predictions."""
+    rng = np.random.default_rng(len(kind))
+    n, p, c = 24, 5, rng.uniform(0.5, 1.5, 24)
+    a = rng.standard_normal((n, p)) * (10.0 ** rng.uniform(-4, 4, p) if kind == "scales" else 1.0)
+    e = a[:, 0] / np.abs(a[:, 0]).mean() - a[:, 1] / np.abs(a[:, 1]).mean()
+    y = e + rng.standard_normal(n)
+    w, b, sign = sm.Variable(p), sm.Variable(), np.where(y > 0.0, 1.0, -1.0)
+    counts = np.floor(np.exp(0.5 * y))
+    losses = {
+        "poisson": (sm.poisson_loss, counts, lambda u: np.exp(u) - counts * u),
+        "huber": (sm.huber_loss, y, lambda u: scipy.special.huber(1.0, y - u)),
+        "groups": (sm.squared_loss, y, lambda u: 0.5 * (y - u) ** 2),
+    }
+    plain = (sm.logistic_loss, sign, lambda u: np.logaddexp(0.0, -sign * u))
+    loss, target, value = losses.get(kind, plain)
+    allowed = [sm.card(w, groups=[0, 0, 1, 2, 2]) <= 2 if kind == "groups" else sm.card(w) <= 2]
+    allowed += {"parts": [sm.card(w[:3]) <= 1], "signs": [w >= 0.0]}.get(kind, [])
+    goal = loss(a @ w + b, target, weights=c)
+    goal = goal + 0.03 * sm.card(w) if kind == "price" else goal
+    return sm.Problem(sm.minimize(goal), allowed), a, lambda u: float(c @ value(u)) / n
+
+
+def least(kind, a, value):
+    """Return the best objective of all supports, each by a general minimiser."""
+    n, p = a.shape
+    a = np.column_stack([a / np.abs(a).max(axis=0), np.ones(n)])
+    best = np.inf
+    for chosen in itertools.combinations(range(3 if kind == "groups" else p), 2):
+        if kind == "parts" and max(chosen) < 3:
+            continue
+        held = np.isin([0, 0, 1, 2, 2], chosen) if kind == "groups" else np.isin(range(p), chosen)
+        s, price = [*np.flatnonzero(held), p], 0.06 if kind == "price" else 0.0
+        low = [(0.0 if kind == "signs" else None, None)] * (len(s) - 1) + [(None, None)]
+        found = scipy.optimize.minimize(
+            lambda v, s=s: value(a[:, s] @ v), np.zeros(len(s)), bounds=low, options={"ftol": 1e-15}
+        )
+        best = min(best, found.fun + price)
+    if kind == "price":
+        for j in range(p):
+            found = scipy.optimize.minimize(lambda v, j=j: value(a[:, [j, p]] @ v), np.zeros(2))
+            best = min(best, found.fun + 0.03)
+    return best
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_proofs_of_any_loss_without_ridge_agree_with_brute_force(kind):
+    problem, a, value = other(kind)
+    certificate = problem.prove(gap=1e-6)
+    truth = least(kind, a, value)
+    assert certificate.bound <= truth + 1e-9 * abs(truth)
+    assert certificate.value == pytest.approx(truth, rel=1e-5)
+    assert certificate.relative_gap <= 1e-5
+    verify(certificate, problem.form)

@@ -92,6 +92,7 @@ def dual_bound(
     extraction: Extraction | None = None,
     norms: tuple[FloatArray, ...] | None = None,
     caution: float = 1.0,
+    balanced: IntArray | None = None,
 ) -> Bound:
     """Return ``D(a)``, rounded down so that it is valid for the exact problem.
 
@@ -111,6 +112,9 @@ def dual_bound(
         ``column_norms`` of every design, when they are known already.
     caution
         Multiple of the rounding allowance to subtract.
+    balanced
+        Counted coordinates whose slopes are to be exactly zero as well: a dual point nearby where
+        they are is looked for.
 
     Returns
     -------
@@ -142,6 +146,8 @@ def dual_bound(
             return nothing("the extraction of curvature needs a point and squared losses", method)
         distances = gradient_distance(form, points, at)
     index = unbounded_coordinates(form, delta)
+    if balanced is not None:
+        index = np.union1d(index, balanced)
     if index.size:
         if not all(known):
             return nothing("a coordinate has no ridge and no bounds", method)
@@ -203,8 +209,10 @@ def _assemble(
         return nothing(f"the free coordinate {where} has no ridge and no bounds", method)
     units = unit_gains(sparsity, gains)
     chosen = best_selection(units, forced_units(sparsity, form.box), sparsity)
-    if chosen == math.inf:
-        return nothing("counted coordinates without ridge or bounds have a slope", method)
+    base = math.nextafter(math.fsum([*constants, -add_up(free)]), -math.inf)
+    if chosen == math.inf:  # parts of the problem without them may have a bound
+        reason = "counted coordinates without ridge or bounds have a slope"
+        return Bound(-math.inf, math.inf, method, reason, units, v, base)
     if chosen == -math.inf:
         return Bound(math.inf, 0.0, method, "the bounds force more units than k", units, v)
     total = math.fsum([*constants, -add_up(free), -chosen])
@@ -213,7 +221,6 @@ def _assemble(
     # What the gains were rounded up by, for the record: their value at v itself.
     plain = _plain_gains(form, v, curvature)
     allowance += max(0.0, add_up(free) + chosen - plain)
-    base = math.nextafter(math.fsum([*constants, -add_up(free)]), -math.inf)
     return Bound(math.nextafter(total, -math.inf), allowance, method, "", units, v, base)
 
 

@@ -156,13 +156,17 @@ def _rowwise_max(v: FloatArray) -> FloatArray:
     return v if v.ndim == 1 else v.max(axis=1)
 
 
-def balanced(form: SparseRegression, duals: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+def balanced(
+    form: SparseRegression, duals: tuple[FloatArray, ...], more: IntArray | None = None
+) -> tuple[FloatArray, ...]:
     """Return a dual point near ``duals`` that balances the unbounded coordinates up to rounding.
 
-    In the domains of the conjugates throughout. Where neither way of moving applies the dual
-    point is returned as it is.
+    Those of ``more`` as well. In the domains of the conjugates throughout. Where neither way of
+    moving applies the dual point is returned as it is.
     """
     index = unbounded_coordinates(form)
+    if more is not None:
+        index = np.union1d(index, more)
     if not index.size:
         return duals
     columns = free_columns(form, index)

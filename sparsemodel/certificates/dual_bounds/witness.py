@@ -15,7 +15,7 @@ from sparsemodel.certificates.dual_bounds.steps import steps_bound
 from sparsemodel.certificates.dual_bounds.unpenalised import balanced
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.objective_interval import primal
-from sparsemodel.interfaces import Conjugable, FloatArray, SparseRegression
+from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression
 
 
 def evaluate(
@@ -60,7 +60,9 @@ def evaluate(
     )
 
 
-def from_gradients(form: SparseRegression, gradients: Iterable[FloatArray]) -> Witness | None:
+def from_gradients(
+    form: SparseRegression, gradients: Iterable[FloatArray], balance: IntArray | None = None
+) -> Witness | None:
     """Return the witness that belongs to gradients of the terms in their predictions.
 
     The gradients have the weights inside, as losses return them. None when a loss has no known
@@ -73,11 +75,14 @@ def from_gradients(form: SparseRegression, gradients: Iterable[FloatArray]) -> W
         c = term.weights if g.ndim == 1 else term.weights[:, None]
         a = np.divide(g, c, out=np.zeros_like(g), where=c > 0.0)
         duals.append(term.loss.project_dual(a, term.target))
-    return Witness(balanced(form, tuple(duals)))
+    return Witness(balanced(form, tuple(duals), balance))
 
 
-def from_point(form: SparseRegression, x: FloatArray) -> Witness:
-    """Return the witness at a point: loss derivatives, tangents where conjugates are unknown."""
+def from_point(form: SparseRegression, x: FloatArray, balance: IntArray | None = None) -> Witness:
+    """Return the witness at a point: loss derivatives, tangents where conjugates are unknown.
+
+    Moved so that the slopes of the coordinates ``balance`` are zero, beside those that must be.
+    """
     support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     duals: list[FloatArray | None] = []
     for term in form.terms:
@@ -90,7 +95,7 @@ def from_point(form: SparseRegression, x: FloatArray) -> Witness:
         duals.append(term.loss.project_dual(a, term.target))
     if any(a is None for a in duals):
         return Witness(tuple(duals), at=x)
-    return Witness(balanced(form, tuple(a for a in duals if a is not None)))
+    return Witness(balanced(form, tuple(a for a in duals if a is not None), balance))
 
 
 def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | None) -> Witness:

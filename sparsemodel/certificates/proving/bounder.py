@@ -39,6 +39,8 @@ class Relaxed:
     duals: tuple[FloatArray, ...] | None = None
     """The dual point of the record; None where it follows from the point and the stage."""
     stage: Stage | None = None
+    balanced: IntArray | None = None
+    """The form's coordinates whose slopes are exactly zero near the dual point."""
     interrupted: bool = False
 
 
@@ -54,6 +56,8 @@ class Finished:
     """The form's units of its support, where these are."""
     duals: tuple[FloatArray, ...] | None = None
     """The dual point of the record; None where every support was looked at."""
+    balanced: IntArray | None = None
+    """As for :class:`Relaxed`."""
 
 
 @final

@@ -21,7 +21,7 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     squares_hold,
 )
 from sparsemodel.certificates.dual_bounds.gains import forced_units
-from sparsemodel.certificates.dual_bounds.witness import extracted, from_point
+from sparsemodel.certificates.dual_bounds.witness import extracted, from_gradients, from_point
 from sparsemodel.certificates.proving.bounder import (
     Aim,
     Finished,
@@ -37,8 +37,10 @@ from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
+    BoolArray,
     FloatArray,
     IntArray,
+    Point,
     SparseRegression,
     UnboundedError,
 )
@@ -55,6 +57,12 @@ _AGAIN = 0.9
 _COPY = 0.5
 """A node's children have a smaller part when this share of its units (or less) is left."""
 
+_SUPPORTS = 20_000
+"""Supports up to which a search looks at all of them, for want of a better way."""
+
+_LITTLE = 0.1
+"""Share of what there is to prove below which a minimum without limit is not sought again soon."""
+
 _READINGS = 4.0
 """How often curvature is read: here, and where the bound at the root is evaluated from its
 witness, once the search has used up its share of the time."""
@@ -69,9 +77,27 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if np.any(forced_units(form.sparsity, form.box)):
         out.append("bounds keep counted coordinates away from zero")
     reason = objection(form, form.ridge)
-    if reason and reason not in out:
+    if reason and reason not in out and not _countable(form):
         out.append(reason)
     return tuple(out)
+
+
+def _loose(form: SparseRegression) -> BoolArray:
+    """Return the coordinates with neither curvature nor two bounds."""
+    loose = np.broadcast_to(_column(form.ridge == 0.0, form), form.shape)
+    return loose if form.box is None else loose & ~np.isfinite(form.box.upper - form.box.lower)
+
+
+def _countable(form: SparseRegression) -> bool:
+    """Return whether parts can be bounded without a relaxation, and are few enough for that.
+
+    Each takes a minimisation: of all that it may still use, where the limit on units is dropped.
+    """
+    sparsity = form.sparsity
+    rows = sum(t.design.shape[0] for t in form.terms)
+    few = sparsity.size < rows or math.comb(sparsity.units, sparsity.budget) <= _SUPPORTS
+    solvable = form.traits.has_hessian or all(t.traits.smoothable for t in form.terms)
+    return few and solvable and bool(np.any(_loose(form)[sparsity.counted]))
 
 
 @final
@@ -134,6 +160,7 @@ class DualPart(NodeBounder):
         self._delta: FloatArray | None = None
         self._stage: Stage | None = None
         self._norms = norms
+        self._last: tuple[bytes, Relaxed | None] = (b"", None)
         self.price = world.form.sparsity.price
         self.limits = self._form.sparsity.limits
         unit = world.unit[coordinates]
@@ -163,7 +190,8 @@ class DualPart(NodeBounder):
         start = self._world.start(node.start)[self._coordinates]
         self._prepare(start, aim)
         if self._fast is None:
-            return self._alone(node, start, aim)
+            loose = bool(np.any(_loose(self._form)[self._form.sparsity.counted]))
+            return self._unlimited(node, aim) if loose else self._alone(node, start, aim)
         counted = np.flatnonzero(self._form.sparsity.counted)
         keep = np.flatnonzero(node.status != OUT)
         diagonal = self._delta
@@ -213,20 +241,74 @@ class DualPart(NodeBounder):
             low = Minorant(base, gains)
         return replace(relaxed, sizes=sizes, minorant=low)
 
-    def _relaxed(self, x: FloatArray, witness: Witness, interrupted: bool) -> Relaxed:
+    def _unlimited(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return what is left of a node's problem without the limit on its units.
+
+        Where even that has no minimum, the infimum of the losses is what is known. Where it says
+        little the hint is the number of units, and it is sought again once enough of them are out.
+        """
+        inside = node.status == IN
+        inside[node.undecided] = True
+        size, found = float(inside.sum()), None
+        if node.k <= 0 or not node.hint or size <= _AGAIN * node.hint:
+            if self._last[0] != inside.tobytes():  # one of a node's children has the same problem
+                self._last = inside.tobytes(), self._fitted(inside)
+            found = self._last[1]
+        rows = [t.design.shape[0] for t in self._form.terms]
+        zero = Witness(tuple(np.zeros((n, *self._form.shape[1:])) for n in rows))
+        start = self._world.start(node.start)[self._coordinates]
+        bare = self._relaxed(start, zero, False, np.flatnonzero(_rows(_loose(self._form))))
+        best = [-math.inf, -math.inf]
+        for i, one in enumerate((found, bare)):
+            low = None if one is None else one.minorant
+            proved = None if low is None else node.decided(low)
+            best[i] = -math.inf if proved is None else proved.bound
+        if found is not None and best[0] > best[1]:
+            little = best[0] - best[1] < _LITTLE * (aim.cutoff - best[1])
+            return replace(found, hint=size if little else 0.0)
+        return replace(bare, hint=node.hint if found is None and node.hint else size)
+
+    def _fitted(self, inside: Any) -> Relaxed | None:
+        """Return the minimum on the units ``inside``, whose loose slopes vanish; None for none."""
+        world = self._world
+        units = np.union1d(self.inside_units, self.units[inside])
+        chosen = world.points.form.sparsity.coordinates(units)
+        loose, box = _loose(self._form), self._form.box
+        loose = (loose.T & np.isin(self._coordinates, chosen)).T
+        if np.sum(_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
+            return None
+        point = self._minimum(chosen, world.ends)
+        if point is None:
+            return None
+        own = point.x[self._coordinates]
+        if box is not None:
+            loose = loose & (own > box.lower) & (own < box.upper)
+        balanced = np.flatnonzero(_rows(loose))
+        if self._form.traits.has_hessian:
+            witness = from_point(self._form, own, balanced)
+        else:
+            witness = from_gradients(self._form, point.duals or (), balanced)
+        return None if witness is None else self._relaxed(own, witness, False, balanced)
+
+    def _relaxed(
+        self, x: FloatArray, witness: Witness, interrupted: bool, balanced: IntArray | None = None
+    ) -> Relaxed:
         """Return what a point and a witness in this part's coordinates prove."""
         world, size = self._world, self._world.form.sparsity.size
-        bound = self._evaluate(witness)
-        low = Minorant(bound.base, bound.gains) if bound.finite else None
+        bound = self._evaluate(witness, balanced)
+        low = Minorant(bound.base, bound.gains) if math.isfinite(bound.base) else None
         sizes = np.sqrt(self._form.sparsity.unit_scores(np.square(_rows(x))))
         full = world.restored(scattered(x, self._coordinates, size))
         if witness.extraction is None or witness.at is None:
             duals = tuple(a for a in witness.duals if a is not None)
-            return Relaxed(full, 0.0, sizes, low, duals=duals, interrupted=interrupted)
+            here = None if balanced is None else self._coordinates[balanced]
+            return Relaxed(
+                full, 0.0, sizes, low, duals=duals, balanced=here, interrupted=interrupted
+            )
         at = world.restored(scattered(witness.at, self._coordinates, size))
         return Relaxed(full, 0.0, sizes, low, at=at, stage=self._stage, interrupted=interrupted)
 
-    def _evaluate(self, witness: Witness) -> Bound:
+    def _evaluate(self, witness: Witness, balanced: IntArray | None = None) -> Bound:
         """Return the bound of a witness on this part, rounded down.
 
         The curvature was proved to be in the data when the part was made.
@@ -242,6 +324,7 @@ class DualPart(NodeBounder):
             extraction=taken,
             norms=self._norms,
             caution=CAUTION,
+            balanced=balanced,
         )
 
     def _prepare(self, start: FloatArray, aim: Aim) -> None:
@@ -308,18 +391,12 @@ class DualPart(NodeBounder):
             return None
         inside = node.status == IN
         inside[undecided] = True
-        units = np.union1d(self.inside_units, self.units[inside])
-        world = self._world
-        x = self._minimum(world.points.form.sparsity.coordinates(units), world.ends)
-        if x is None:
+        found = self._fitted(inside)
+        if found is None:
             return None
-        witness = from_point(self._form, x[self._coordinates])
-        bound = self._evaluate(witness)
-        low = Minorant(bound.base, bound.gains) if bound.finite else None
-        proved = None if low is None else node.decided(low)
-        duals = tuple(a for a in witness.duals if a is not None)
+        proved = None if found.minorant is None else node.decided(found.minorant)
         value = node.bound if proved is None else proved.bound
-        return Finished(value, x=self._world.restored(x), duals=duals)
+        return Finished(value, x=found.x, duals=found.duals, balanced=found.balanced)
 
     def shrunk(self, node: Node, before: int) -> DualPart | None:
         """Return a part of fewer units, or this one where nodes are problems of their own."""
@@ -357,15 +434,15 @@ class DualPart(NodeBounder):
 
     def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
         """Return the minimiser on a support."""
-        x = self._minimum(support, self._world.points)
-        return None if x is None else self._world.restored(x)
+        point = self._minimum(support, self._world.points)
+        return None if point is None else self._world.restored(point.x)
 
-    def _minimum(self, support: IntArray, objective: RegressionObjective) -> FloatArray | None:
+    def _minimum(self, support: IntArray, objective: RegressionObjective) -> Point | None:
         try:
             point = minimise_restricted(objective, support, objective.origin())
         except UnboundedError:
             return None
-        return point.x if np.isfinite(point.value) else None
+        return point if np.isfinite(point.value) else None
 
 
 def _reading_cost(form: SparseRegression) -> float:
@@ -392,7 +469,11 @@ def _goal(node: Node, aim: Aim) -> Any:
     return enough
 
 
-def _rows(x: FloatArray) -> FloatArray:
+def _column(d: Any, form: SparseRegression) -> Any:
+    return d[:, None] if form.matrix else d
+
+
+def _rows(x: Any) -> Any:
     return x if x.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
 
 

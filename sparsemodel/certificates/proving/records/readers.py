@@ -156,7 +156,7 @@ class DualReader(Reader):
         """Return what a dual point proves, over all units."""
         bound = self._bound(record, _alive(self._form, status))
         self.root = bound if self.root is None else self.root
-        return Minorant(bound.base, bound.gains) if bound.finite else None
+        return Minorant(bound.base, bound.gains) if math.isfinite(bound.base) else None
 
     def _bound(self, record: Any, alive: Any) -> Bound:
         form = self._form
@@ -183,7 +183,13 @@ class DualReader(Reader):
         else:
             return nothing("no dual point")
         return dual_bound(
-            form, duals, at=at, extraction=extraction, norms=self._norms, caution=self._caution
+            form,
+            duals,
+            at=at,
+            extraction=extraction,
+            norms=self._norms,
+            caution=self._caution,
+            balanced=indices(record.get("balanced", []), form.sparsity.size),
         )
 
     def enumerated(self, status: Any, k: int) -> float:

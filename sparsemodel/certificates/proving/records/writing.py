@@ -1,6 +1,7 @@
 """The tree of a search, written while it grows.
 
-A record is a dual point (or a point with curvature taken out around it), what its bound decided
+A record is a dual point (and the coordinates ``balanced`` whose slopes vanish near it; or a point
+with curvature taken out around it), what its bound decided
 (units ``out``, units ``in``), and what came after: nothing, another record for what is left
 (``next``), or a branch on a unit with one record for either decision, -1 where there is none. Units
 are numbered as in the form, stages hold the curvature of coordinates.
@@ -48,7 +49,7 @@ class Recorder:
         record: dict[str, Any] = {}
         if found.minorant is not None and self._size <= LIMIT:
             if found.duals is not None:
-                record["duals"] = [a.tolist() for a in found.duals]
+                record = _dual_point(found)
             elif found.stage is not None:
                 at = found.x if found.at is None else found.at
                 on = np.flatnonzero(at)
@@ -60,8 +61,7 @@ class Recorder:
         """Add a record for a part that is done, and return its number."""
         if found.duals is None:
             return self._add({"enumerated": True}, link)
-        record = {"duals": [a.tolist() for a in found.duals]} if self._size <= LIMIT else {}
-        return self._add(record, link)
+        return self._add(_dual_point(found) if self._size <= LIMIT else {}, link)
 
     def decided(self, number: int, out: IntArray, inside: IntArray) -> None:
         """Note what the bound of a record decided."""
@@ -98,9 +98,17 @@ class Recorder:
         return number
 
 
+def _dual_point(found: Relaxed | Finished) -> dict[str, Any]:
+    record: dict[str, Any] = {"duals": [a.tolist() for a in found.duals or ()]}
+    if found.balanced is not None and found.balanced.size:
+        record["balanced"] = found.balanced.tolist()
+    return record
+
+
 def _size(record: dict[str, Any]) -> int:
-    size = 4 + 2 * len(record.get("at", ())) + len(record.get("out", ()))
-    return size + len(record.get("in", ())) + sum(np.size(a) for a in record.get("duals", ()))
+    size = 4 + 2 * len(record.get("at", ()))
+    size += sum(len(record.get(name, ())) for name in ("out", "in", "balanced"))
+    return size + sum(np.size(a) for a in record.get("duals", ()))
 
 
 __all__ = ["KIND", "LIMIT", "Recorder"]
