@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from sparsemodel.certificates import verify
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
+from sparsemodel.checker.__main__ import main
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
-from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
+from sparsemodel.interfaces import Box, Cardinality, CertificateError, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
 
 OTHERS = ("logistic", "poisson", "huber", "groups", "signs", "price", "parts", "scales")
+WEIGHTS = np.random.default_rng(0).uniform(0.5, 1.5, 24)
 KINDS = ["plain", "intercept", "box", "signs"]
 
 
@@ -77,7 +80,7 @@ def test_proofs_within_coefficient_bounds_agree_with_brute_force(kind, seed):
 def other(kind):
     """Return a problem without ridge, its columns, and its objective at predictions."""
     rng = np.random.default_rng(len(kind))
-    n, p, c = 24, 5, rng.uniform(0.5, 1.5, 24)
+    n, p, c = 24, 5, WEIGHTS
     a = rng.standard_normal((n, p)) * (10.0 ** rng.uniform(-4, 4, p) if kind == "scales" else 1.0)
     e = a[:, 0] / np.abs(a[:, 0]).mean() - a[:, 1] / np.abs(a[:, 1]).mean()
     y = e + rng.standard_normal(n)
@@ -128,3 +131,24 @@ def test_proofs_of_any_loss_without_ridge_agree_with_brute_force(kind):
     assert certificate.value == pytest.approx(truth, rel=1e-5)
     assert certificate.relative_gap <= 1e-5
     verify(certificate, problem.form)
+
+
+def test_slopes_vanish_only_where_a_dual_point_makes_them(tmp_path):
+    problem, a, _ = other("huber")
+    proof = problem.prove(gap=1e-6)
+    np.savez(tmp_path / "data.npz", A=a, y=problem.form.terms[0].target, c=WEIGHTS)
+    for forged in (
+        lambda node: node,
+        lambda node: node | {"balanced": []},
+        # Far from balanced, and claimed to be: what balancing leaves counts.
+        lambda node: node | {"duals": [(0.8 * np.sign(a)).tolist() for a in node["duals"]]},
+    ):
+        tree = dict(proof.proof["tree"])
+        tree["nodes"] = [forged(n) if "duals" in n else n for n in tree["nodes"]]
+        forgery = replace(proof, proof=proof.proof | {"tree": tree})
+        forgery.save(tmp_path / "forged.json")
+        holds = main([str(tmp_path / "forged.json"), str(tmp_path / "data.npz")]) == 0
+        assert holds == (tree["nodes"] == proof.proof["tree"]["nodes"])
+        if not holds:
+            with pytest.raises(CertificateError):
+                verify(forgery, problem.form)

@@ -24,7 +24,8 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     objection,
 )
 from sparsemodel.certificates.proving.bounder import NodeBounder
-from sparsemodel.certificates.proving.dual import part as dual
+from sparsemodel.certificates.proving.dual.part import DualPart
+from sparsemodel.certificates.proving.dual.world import objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.incumbent import Incumbent
@@ -101,7 +102,7 @@ class Task:
         if quick:
             root = gram.GramPart.root(inner, points, self.quadratic)
         else:
-            root = dual.DualPart.root(inner, points)
+            root = DualPart.root(inner, points)
 
         incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(points, x))
         exact, constant = exact_fit(points, self.x, incumbent.upper), constant_part(points)
@@ -176,7 +177,7 @@ def attempted(task: Task, quick: bool) -> Attempt:
     except KeyboardInterrupt:
         return attempt._replace(interrupted=True)
     except MissingDependencyError as missing:
-        if dual.objections(task.inner) or task.tree is not None:
+        if objections(task.inner) or task.tree is not None:
             raise
         warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
         return attempted(task, False)

@@ -30,7 +30,7 @@ from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
 from sparsemodel.certificates.proving.attempts import Task, attempted
 from sparsemodel.certificates.proving.compiling import loadable
-from sparsemodel.certificates.proving.dual import part as dual
+from sparsemodel.certificates.proving.dual.world import objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
@@ -142,7 +142,7 @@ def prove(
     elif bounds is not None:
         inner = boxed(form, bounds)
     quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
-    reasons = () if quick else dual.objections(inner)
+    reasons = () if quick else objections(inner)
     if reasons:
         raise UnsupportedProblemError(
             "This cannot be proved by branching: " + "; ".join(reasons), reasons

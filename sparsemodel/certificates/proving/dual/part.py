@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import column_norms
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
-from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, simple_diagonals
 from sparsemodel.certificates.dual_bounds.diagonal_shift import (
@@ -20,7 +19,6 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     hessian,
     squares_hold,
 )
-from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.dual_bounds.witness import extracted, from_gradients, from_point
 from sparsemodel.certificates.proving.bounder import (
     Aim,
@@ -30,14 +28,13 @@ from sparsemodel.certificates.proving.bounder import (
     Stage,
 )
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
+from sparsemodel.certificates.proving.dual.world import World, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
-from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
-    BoolArray,
     FloatArray,
     IntArray,
     Point,
@@ -45,7 +42,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
 )
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.numerics.budget import Budget, eigenvalue_cost, gram_cost, products_cost
+from sparsemodel.numerics.budget import Budget
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _SHRINK = 0.7
@@ -57,86 +54,8 @@ _AGAIN = 0.9
 _COPY = 0.5
 """A node's children have a smaller part when this share of its units (or less) is left."""
 
-_SUPPORTS = 20_000
-"""Supports up to which a search looks at all of them, for want of a better way."""
-
 _LITTLE = 0.1
 """Share of what there is to prove below which a minimum without limit is not sought again soon."""
-
-_READINGS = 4.0
-"""How often curvature is read: here, and where the bound at the root is evaluated from its
-witness, once the search has used up its share of the time."""
-
-
-def objections(form: SparseRegression) -> tuple[str, ...]:
-    """Return every reason why nodes of ``form`` cannot be bounded by dual points."""
-    out = []
-    unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
-    if unknown:
-        out.append(f"the conjugate of {', '.join(unknown)} is not known")
-    if np.any(forced_units(form.sparsity, form.box)):
-        out.append("bounds keep counted coordinates away from zero")
-    reason = objection(form, form.ridge)
-    if reason and reason not in out and not _countable(form):
-        out.append(reason)
-    return tuple(out)
-
-
-def _loose(form: SparseRegression) -> BoolArray:
-    """Return the coordinates with neither curvature nor two bounds."""
-    loose = np.broadcast_to(_column(form.ridge == 0.0, form), form.shape)
-    return loose if form.box is None else loose & ~np.isfinite(form.box.upper - form.box.lower)
-
-
-def _countable(form: SparseRegression) -> bool:
-    """Return whether parts can be bounded without a relaxation, and are few enough for that.
-
-    Each takes a minimisation: of all that it may still use, where the limit on units is dropped.
-    """
-    sparsity = form.sparsity
-    rows = sum(t.design.shape[0] for t in form.terms)
-    few = sparsity.size < rows or math.comb(sparsity.units, sparsity.budget) <= _SUPPORTS
-    solvable = form.traits.has_hessian or all(t.traits.smoothable for t in form.terms)
-    return few and solvable and bool(np.any(_loose(form)[sparsity.counted]))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class World:
-    """What all parts of a problem share."""
-
-    form: SparseRegression
-    """Scaled by powers of two, which is exact: a bound on it is one on the problem itself."""
-    scaling: Scaling | None
-    points: RegressionObjective
-    """The problem whose points are asked for, scaled as well."""
-    ends: RegressionObjective
-    """The problem whose minimum on a support bounds a part: ``points``, or without its region."""
-    unit: IntArray
-    """The unit of each coordinate, -1 for the free ones."""
-
-    @classmethod
-    def of(cls, form: SparseRegression, points: SparseRegression) -> World:
-        """Choose the scaling."""
-        unit = unit_of(form)
-        if points.region is not None:
-            objective = RegressionObjective(points)
-            ends = objective if form.region is not None else RegressionObjective(form)
-            return cls(form, None, objective, ends, unit)
-        other = scaling(form)
-        if other is None:
-            objective = RegressionObjective(points)
-            return cls(form, None, objective, objective, unit)
-        scaled = RegressionObjective(other.apply(points))
-        return cls(other.form, other, scaled, scaled, unit)
-
-    def start(self, x: FloatArray) -> FloatArray:
-        """Return a point in the scaled coordinates."""
-        return x if self.scaling is None else self.scaling.start(x)
-
-    def restored(self, x: FloatArray) -> FloatArray:
-        """Return a scaled point in the form's coordinates."""
-        return x if self.scaling is None else self.scaling.restore(x)
 
 
 @final
@@ -190,7 +109,7 @@ class DualPart(NodeBounder):
         start = self._world.start(node.start)[self._coordinates]
         self._prepare(start, aim)
         if self._fast is None:
-            loose = bool(np.any(_loose(self._form)[self._form.sparsity.counted]))
+            loose = bool(np.any(loose_coordinates(self._form)[self._form.sparsity.counted]))
             return self._unlimited(node, aim) if loose else self._alone(node, start, aim)
         counted = np.flatnonzero(self._form.sparsity.counted)
         keep = np.flatnonzero(node.status != OUT)
@@ -257,12 +176,10 @@ class DualPart(NodeBounder):
         rows = [t.design.shape[0] for t in self._form.terms]
         zero = Witness(tuple(np.zeros((n, *self._form.shape[1:])) for n in rows))
         start = self._world.start(node.start)[self._coordinates]
-        bare = self._relaxed(start, zero, False, np.flatnonzero(_rows(_loose(self._form))))
-        best = [-math.inf, -math.inf]
-        for i, one in enumerate((found, bare)):
-            low = None if one is None else one.minorant
-            proved = None if low is None else node.decided(low)
-            best[i] = -math.inf if proved is None else proved.bound
+        bare = self._relaxed(
+            start, zero, False, np.flatnonzero(_rows(loose_coordinates(self._form)))
+        )
+        best = [_value(node, one) for one in (found, bare)]
         if found is not None and best[0] > best[1]:
             little = best[0] - best[1] < _LITTLE * (aim.cutoff - best[1])
             return replace(found, hint=size if little else 0.0)
@@ -273,7 +190,7 @@ class DualPart(NodeBounder):
         world = self._world
         units = np.union1d(self.inside_units, self.units[inside])
         chosen = world.points.form.sparsity.coordinates(units)
-        loose, box = _loose(self._form), self._form.box
+        loose, box = loose_coordinates(self._form), self._form.box
         loose = (loose.T & np.isin(self._coordinates, chosen)).T
         if np.sum(_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
             return None
@@ -284,6 +201,7 @@ class DualPart(NodeBounder):
         if box is not None:
             loose = loose & (own > box.lower) & (own < box.upper)
         balanced = np.flatnonzero(_rows(loose))
+        witness: Witness | None = None
         if self._form.traits.has_hessian:
             witness = from_point(self._form, own, balanced)
         else:
@@ -336,7 +254,7 @@ class DualPart(NodeBounder):
         simple = applies(form) and form.box is None and form.sparsity.groups is None
         if not simple or form.matrix or form.sparsity.size > LIMIT or not self.units.size:
             return
-        if self._matrix is None and not Budget(aim.deadline).fits(_reading_cost(form)):
+        if self._matrix is None and not Budget(aim.deadline).fits(reading_cost(form)):
             return
         if not squares_hold(form):
             return
@@ -394,8 +312,7 @@ class DualPart(NodeBounder):
         found = self._fitted(inside)
         if found is None:
             return None
-        proved = None if found.minorant is None else node.decided(found.minorant)
-        value = node.bound if proved is None else proved.bound
+        value = max(node.bound, _value(node, found))
         return Finished(value, x=found.x, duals=found.duals, balanced=found.balanced)
 
     def shrunk(self, node: Node, before: int) -> DualPart | None:
@@ -445,14 +362,6 @@ class DualPart(NodeBounder):
         return point if np.isfinite(point.value) else None
 
 
-def _reading_cost(form: SparseRegression) -> float:
-    """Return the cost of the curvature in the data, as often as a proof reads it."""
-    designs, p = [term.design for term in form.terms], form.sparsity.size
-    rows = sum(design.shape[0] for design in designs)
-    once = gram_cost(rows, p) + products_cost(designs, rows + 2.0 * p)
-    return _READINGS * (once + eigenvalue_cost(p))
-
-
 def _goal(node: Node, aim: Aim) -> Any:
     """Return when a relaxation with a value and a bound is solved well enough."""
     everything = node.allows(node.undecided)
@@ -469,12 +378,14 @@ def _goal(node: Node, aim: Aim) -> Any:
     return enough
 
 
-def _column(d: Any, form: SparseRegression) -> Any:
-    return d[:, None] if form.matrix else d
+def _value(node: Node, found: Relaxed | None) -> float:
+    """Return what a relaxation proves of a node."""
+    proved = None if found is None or found.minorant is None else node.decided(found.minorant)
+    return -math.inf if proved is None else proved.bound
 
 
 def _rows(x: Any) -> Any:
     return x if x.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
 
 
-__all__ = ["DualPart", "World", "objections"]
+__all__ = ["DualPart"]

@@ -1,0 +1,105 @@
+"""Which problems are searched with dual points, and what all parts of one share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
+from sparsemodel.certificates.dual_bounds.gains import forced_units
+from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.budget import eigenvalue_cost, gram_cost, products_cost
+
+_SUPPORTS = 20_000
+"""Supports up to which a search looks at all of them, for want of a better way."""
+
+_READINGS = 4.0
+"""How often curvature is read: here, and where the bound at the root is evaluated from its
+witness, once the search has used up its share of the time."""
+
+
+def objections(form: SparseRegression) -> tuple[str, ...]:
+    """Return every reason why nodes of ``form`` cannot be bounded by dual points."""
+    out = []
+    unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
+    if unknown:
+        out.append(f"the conjugate of {', '.join(unknown)} is not known")
+    if np.any(forced_units(form.sparsity, form.box)):
+        out.append("bounds keep counted coordinates away from zero")
+    reason = objection(form, form.ridge)
+    if reason and reason not in out and not _countable(form):
+        out.append(reason)
+    return tuple(out)
+
+
+def loose_coordinates(form: SparseRegression) -> BoolArray:
+    """Return which coordinates have neither ridge nor two bounds, in the shape of ``x``."""
+    loose = np.broadcast_to(form.ridge == 0.0, form.shape[::-1]).T
+    return loose if form.box is None else loose & ~np.isfinite(form.box.upper - form.box.lower)
+
+
+def _countable(form: SparseRegression) -> bool:
+    """Return whether parts can be bounded without a relaxation, and are few enough for that.
+
+    Each takes a minimisation: of all that it may still use, where the limit on units is dropped.
+    """
+    sparsity = form.sparsity
+    rows = sum(t.design.shape[0] for t in form.terms)
+    few = sparsity.size < rows or math.comb(sparsity.units, sparsity.budget) <= _SUPPORTS
+    solvable = form.traits.has_hessian or all(t.traits.smoothable for t in form.terms)
+    return few and solvable and bool(np.any(loose_coordinates(form)[sparsity.counted]))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """What all parts of a problem share."""
+
+    form: SparseRegression
+    """Scaled by powers of two, which is exact: a bound on it is one on the problem itself."""
+    scaling: Scaling | None
+    points: RegressionObjective
+    """The problem whose points are asked for, scaled as well."""
+    ends: RegressionObjective
+    """The problem whose minimum on a support bounds a part: ``points``, or without its region."""
+    unit: IntArray
+    """The unit of each coordinate, -1 for the free ones."""
+
+    @classmethod
+    def of(cls, form: SparseRegression, points: SparseRegression) -> World:
+        """Choose the scaling."""
+        unit = unit_of(form)
+        if points.region is not None:
+            objective = RegressionObjective(points)
+            ends = objective if form.region is not None else RegressionObjective(form)
+            return cls(form, None, objective, ends, unit)
+        other = scaling(form)
+        if other is None:
+            objective = RegressionObjective(points)
+            return cls(form, None, objective, objective, unit)
+        scaled = RegressionObjective(other.apply(points))
+        return cls(other.form, other, scaled, scaled, unit)
+
+    def start(self, x: FloatArray) -> FloatArray:
+        """Return a point in the scaled coordinates."""
+        return x if self.scaling is None else self.scaling.start(x)
+
+    def restored(self, x: FloatArray) -> FloatArray:
+        """Return a scaled point in the form's coordinates."""
+        return x if self.scaling is None else self.scaling.restore(x)
+
+
+def reading_cost(form: SparseRegression) -> float:
+    """Return the cost of the curvature in the data, as often as a proof reads it."""
+    designs, p = [term.design for term in form.terms], form.sparsity.size
+    rows = sum(design.shape[0] for design in designs)
+    once = gram_cost(rows, p) + products_cost(designs, rows + 2.0 * p)
+    return _READINGS * (once + eigenvalue_cost(p))
+
+
+__all__ = ["World", "loose_coordinates", "objections", "reading_cost"]
