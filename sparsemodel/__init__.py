@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         custom_loss,
         diff,
         epsilon_insensitive_loss,
+        expectile_loss,
         forbidden_edges,
         gamma_loss,
         gaussian_nll,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         loss_term,
         minimize,
         multinomial_loss,
+        negative_binomial_loss,
         norm,
         offdiag,
         poisson_loss,
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
         squared_hinge_loss,
         squared_loss,
         trace,
+        tweedie_loss,
     )
     from sparsemodel.registry import available_backends, available_losses
     from sparsemodel.threads import config
@@ -109,6 +112,7 @@ __all__ = [
     "diff",
     "encode",
     "epsilon_insensitive_loss",
+    "expectile_loss",
     "forbidden_edges",
     "gamma_loss",
     "gaussian_nll",
@@ -119,6 +123,7 @@ __all__ = [
     "loss_term",
     "minimize",
     "multinomial_loss",
+    "negative_binomial_loss",
     "norm",
     "offdiag",
     "poisson_loss",
@@ -129,6 +134,7 @@ __all__ = [
     "squared_hinge_loss",
     "squared_loss",
     "trace",
+    "tweedie_loss",
 ]
 
 # Names are looked up when they are first used, so that importing the package costs nothing.

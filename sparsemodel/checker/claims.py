@@ -16,7 +16,7 @@ from sparsemodel.checker.problem import Problem, rows_of
 FEASIBLE = 1e-9
 """Violation of declared bounds, relative to their size, that counts as rounding."""
 
-_OF_RESIDUALS = ("squared_loss", "huber_loss", "absolute_loss", "quantile_loss")
+_OF_RESIDUALS = ("squared_loss", "huber_loss", "absolute_loss", "quantile_loss", "expectile_loss")
 
 
 def violations(problem: Problem, x: Any) -> list[str]:

@@ -1,12 +1,13 @@
 r"""The built-in losses and their conjugates, from the names and parameters in a certificate.
 
-Ten of them are one family: with ends, centre ``t``, dead zone and curvature of the dual given,
+Most of them are one family: with ends, centre ``t``, dead zone and curvature of the dual given,
 
 .. math:: \ell^*(a) = a t + \epsilon |a| + \tfrac{\mu}{2} a^2 \text{ for } l \le a \le h, \qquad
-          \ell(u) = \max_{l \le a \le h} a (u - t) - \epsilon |a| - \tfrac{\mu}{2} a^2 .
+          \ell(u) = \max_{l \le a \le h} a (u - t) - \epsilon |a| - \tfrac{\mu}{2} a^2 ,
 
-The other four are logistic, Poisson, gamma and multinomial. Everything is convex, so that over an
-interval the largest value is at an end.
+where :math:`\mu` is divided by a number for each side in the expectile loss. The others have
+logarithms and exponentials. Everything is convex, so that over an interval the largest value is at
+an end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ _LIBRARY = 32.0 * UNIT
 """Relative error of a few operations and library functions (exp, log: a few units each)."""
 
 _SIGNS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
-_CURVED = ("logistic_loss", "poisson_loss", "gamma_loss", "multinomial_loss")
+_CURVED = (
+    "logistic_loss",
+    "poisson_loss",
+    "negative_binomial_loss",
+    "gamma_loss",
+    "tweedie_loss",
+    "multinomial_loss",
+)
 _INF = np.inf
 
 LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] = {
@@ -50,6 +58,11 @@ LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] =
         ("below", "above", "epsilon", "mu"),
         lambda y, below, above, epsilon, mu: (-below, above, y, epsilon, mu),
     ),
+    "expectile_loss": (
+        "tau max(y - u, 0)^2 + (1 - tau) max(u - y, 0)^2",
+        ("tau",),
+        lambda y, tau: (-_INF, _INF, y, 0, 1, (2.0 * tau, 2.0 * (1.0 - tau))),
+    ),
     "linear_term": ("y u", (), lambda y: (y, y, 0, 0, 0)),
     "hinge_loss": ("max(0, 1 - y u)", (), lambda y: (*_toward(y), y, 0, 0)),
     "smoothed_hinge_loss": (
@@ -64,10 +77,23 @@ LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] =
     ),
     "logistic_loss": ("log(1 + exp(-y u))", (), lambda y: (*_toward(y), y, 0, 0)),
     "poisson_loss": ("exp(u) - y u", (), lambda y: (-y, _INF, y, 0, 0)),
+    "negative_binomial_loss": (
+        "(y + theta) log(1 + exp(u)/theta) - y u",
+        ("theta",),
+        lambda y, theta: (-y, theta, y, 0, theta),
+    ),
+    "tweedie_loss": (
+        "y exp(-(power - 1) u)/(power - 1) + exp((2 - power) u)/(2 - power)",
+        ("power",),
+        lambda y, power: (np.where(y > 0.0, -_INF, 0.0), _INF, y, 0, power),
+    ),
     "gamma_loss": ("y exp(-u) + u", (), lambda y: (-_INF, 1, y, 0, 0)),
     "multinomial_loss": ("log sum_j exp(u_j) - u_y", (), lambda y: (-_INF, _INF, y, 0, 1)),
 }
-"""Formula, parameters, and from targets the ends, centre, dead zone and curvature of the dual."""
+"""Formula, parameters, and from targets the ends, centre, dead zone and curvature of the dual.
+
+Where the family's formulas do not hold, a parameter of the loss stands in the place of the last.
+"""
 
 
 def _toward(y: Any) -> tuple[Any, Any]:
@@ -84,6 +110,8 @@ class Family:
     centre: Any
     dead: float
     mu: float
+    sides: tuple[float, float] = (1.0, 1.0)
+    """What ``mu`` is divided by, for negative ``a`` and for positive ones."""
 
     @property
     def piecewise(self) -> bool:
@@ -101,8 +129,12 @@ class Family:
             return -y * expit(-y * u)
         if self.name == "poisson_loss":
             return np.exp(u) - y
+        if self.name == "negative_binomial_loss":
+            return (y + self.mu) * expit(u - np.log(self.mu)) - y
         if self.name == "gamma_loss":
             return 1.0 - y * np.exp(-u)
+        if self.name == "tweedie_loss":
+            return np.exp((2.0 - self.mu) * u) - y * np.exp((1.0 - self.mu) * u)
         if self.name == "multinomial_loss":
             p = np.exp(u - u.max(axis=1, keepdims=True))
             return p / p.sum(axis=1, keepdims=True) - _chosen(u, y)
@@ -113,7 +145,7 @@ class Family:
         ends = [_like(end, r) for end in (self.lower, self.upper)]
         if self.mu > 0.0:
             dead, mu = _like(self.dead, r), _like(self.mu, r)
-            a = (np.maximum(r - dead, 0) + np.minimum(r + dead, 0)) / mu
+            a = (np.maximum(r - dead, 0) + np.minimum(r + dead, 0)) * self._side(r) / mu
             return np.minimum(np.maximum(a, ends[0]), ends[1])
         return np.where(r > self.dead, ends[1], np.where(r < -self.dead, ends[0], 0 * r))
 
@@ -123,16 +155,25 @@ class Family:
             return _log_sum(u, y)
         if self.piecewise:
             return _enclosed(self._family_value, u - _like(self.centre, u))
-        if np.any(np.abs(u.mid) + u.rad > 300.0) and self.name != "logistic_loss":
+        linearised = self.name in ("poisson_loss", "gamma_loss", "tweedie_loss")
+        if np.any(np.abs(u.mid) + u.rad > 300.0) and linearised:
             raise NotImplementedError("predictions beyond 300, where this loss is linearised")
-        return _enclosed(lambda at: _smooth_value(self.name, at, y), u)
+        return _enclosed(lambda at: _smooth_value(self.name, at, y, self.mu), u)
+
+    def _side(self, x: Any) -> Any:
+        """Return the number of its side for every entry."""
+        below, above = (_like(side, x) for side in self.sides)
+        return np.where(x > 0, above, below)
 
     def _family_value(self, r: Any) -> Number:
         a = self._best(r)
         if r.dtype == object:
-            return a * r - _like(self.dead, r) * abs(a) - _like(self.mu, r) * a * a / 2
-        value = Ball(a) * r - lift(self.dead) * np.abs(a) - lift(0.5 * self.mu) * a * lift(a)
-        return Ball(value.mid, up(value.rad + UNIT * self.mu * a * a))  # a is rounded itself
+            square = _like(self.mu, r) * a * a / self._side(a)
+            return a * r - _like(self.dead, r) * abs(a) - square / 2
+        half = lift(0.5 * self.mu) / self._side(a)
+        value = Ball(a) * r - lift(self.dead) * np.abs(a) - half * a * lift(a)
+        # a is rounded itself, twice
+        return Ball(value.mid, up(value.rad + 2.0 * UNIT * self.mu * a * a / self._side(a)))
 
     def conjugate(self, a: Number, y: Any) -> Any:
         """Return upper bounds on the conjugate over the ``a`` that are possible; inf outside."""
@@ -140,7 +181,7 @@ class Family:
             return _entropy(a, y)
         if not isinstance(a, Ball):
             value = a * _like(self.centre, a) + _like(self.dead, a) * abs(a)
-            value = value + _like(self.mu, a) * a * a / 2
+            value = value + _like(self.mu, a) * a * a / (2 * self._side(a))
             return np.where((a >= self.lower) & (a <= self.upper), value, np.inf)
         inside = (a.mid >= self.lower) & (a.mid <= self.upper)
         ends = [np.clip(end, self.lower, self.upper) for end in (low(a), high(a))]
@@ -150,13 +191,22 @@ class Family:
     def _conjugate_at(self, a: Any, y: Any) -> Any:
         if self.piecewise:
             flat = lift(a) * self.centre + lift(self.dead) * np.abs(a)
-            return high(flat + lift(0.5 * self.mu) * a * lift(a))
+            return high(flat + lift(0.5 * self.mu) / self._side(a) * a * lift(a))
+        if self.name == "tweedie_loss":
+            return _tweedie_conjugate(a, y, self.mu)
         if self.name == "logistic_loss":
             s = -a * y
             value, size = -entr(s) - entr(1.0 - s), 1.0 * ((s > 0.0) & (s < 1.0))
         elif self.name == "poisson_loss":
             s = a + y
             value, size = -entr(s) - s, s
+        elif self.name == "negative_binomial_loss":
+            s, t, whole = a + y, self.mu - a, y + self.mu
+            # log(t / whole), from what it misses of one where that is little
+            logs = np.where(2.0 * s < whole, np.log1p(-np.minimum(s / whole, 0.5)), 0.0)
+            logs = np.where(2.0 * s < whole, logs, np.log(np.where(t > 0.0, t / whole, 1.0)))
+            value, size = -entr(s) - s * np.log1p(y / self.mu) + t * logs, np.abs(t * logs) + s
+            size = size + s * np.log1p(y / self.mu)
         else:
             s = 1.0 - a
             value, size = -entr(s) - s * np.log(y) - s, s + np.abs(s * np.log(y))
@@ -174,17 +224,22 @@ def loss_of(name: str, parameters: dict[str, Any], y: Any) -> Family | str:
     lowest = [0.0 if key == "epsilon" else 1e-300 for key in keys]
     if any(not least <= v < np.inf for v, least in zip(values, lowest, strict=True)):
         return "a parameter of the loss is not positive"
-    if name == "quantile_loss" and not values[0] < 1.0:
+    if name in ("quantile_loss", "expectile_loss") and not values[0] < 1.0:
         return "tau must be below 1"
+    if name == "tweedie_loss" and not 1.0 < values[0] < 2.0:
+        return "the power must be between 1 and 2"
     if not np.all(np.isfinite(y)):
         return "the target holds NaN or infinite entries"
     if name in _SIGNS and not np.all(np.abs(y) == 1.0):
         return "labels must be -1 and +1"
-    if (name == "poisson_loss" and np.any(y < 0.0)) or (name == "gamma_loss" and np.any(y <= 0.0)):
+    amounts = name in ("poisson_loss", "negative_binomial_loss", "tweedie_loss")
+    if (amounts and np.any(y < 0.0)) or (name == "gamma_loss" and np.any(y <= 0.0)):
         return "the target must hold positive numbers"
-    lower, upper, centre, dead, mu = made(y, *values)
+    lower, upper, centre, dead, mu, *sides = made(y, *values)
     every = np.ones(y.shape)
-    return Family(name, lower * every, upper * every, centre * every, float(dead), float(mu))
+    return Family(
+        name, lower * every, upper * every, centre * every, float(dead), float(mu), *sides
+    )
 
 
 def _like(values: Any, other: Any) -> Any:
@@ -202,13 +257,51 @@ def _enclosed(f: Callable[[Any], Number], r: Number) -> Number:
     return Ball(at.mid, up(np.maximum(at.rad, ends - low(at))))
 
 
-def _smooth_value(name: str, u: Any, y: Any) -> Ball:
+def _smooth_value(name: str, u: Any, y: Any, shape: float) -> Ball:
     if name == "logistic_loss":
         value = np.log1p(np.exp(-np.abs(u))) + np.maximum(-y * u, 0.0)
         return Ball(value, _LIBRARY * value + TINY)
+    if name == "negative_binomial_loss":
+        v = np.logaddexp(0.0, u - np.log(shape))
+        reach = 2.0 + 0.1 * (np.abs(u) + abs(np.log(shape)))  # the argument's error counts once
+        grown, line = (y + shape) * v, np.abs(y * u)
+        return Ball(grown - y * u, _LIBRARY * (grown * reach + line) + TINY)
+    if name == "tweedie_loss":
+        fall, rise = shape - 1.0, 2.0 - shape
+        value = y * np.exp(-fall * u) / fall + np.exp(rise * u) / rise
+        return Ball(value, _LIBRARY * (1.0 + 0.1 * np.abs(u)) * value + TINY)
     grown = np.exp(u) if name == "poisson_loss" else y * np.exp(-u)
     line = -y * u if name == "poisson_loss" else u
     return Ball(grown + line, _LIBRARY * (grown + np.abs(line)) + TINY)
+
+
+def _tweedie_conjugate(a: Any, y: Any, power: float) -> Any:
+    """Return upper bounds on ``max a v - loss(v)``: concave, so that no value lies above a tangent.
+
+    The maximiser is between two points ``v`` at which the tangents rise and fall for certain; of
+    the tangent at the first the larger value at either is an upper bound.
+    """
+    none = (a == 0.0) & (y == 0.0)
+    outside = (a < 0.0) & (y == 0.0)
+    fall, rise = power - 1.0, 2.0 - power
+    a, y = np.where(none | outside, 1.0, a), np.where(none | outside, 1.0, y)
+
+    def slope(v: Any) -> tuple[Any, Any]:
+        grown, shrunk = np.exp(rise * v), y * np.exp(-fall * v)
+        return a - grown + shrunk, _LIBRARY * (1.0 + np.abs(v)) * (np.abs(a) + grown + shrunk)
+
+    left, right = np.full(a.shape, -500.0 / fall), np.full(a.shape, 500.0 / rise)
+    for _ in range(64):
+        v = 0.5 * (left + right)
+        rises = slope(v)[0] > 0.0
+        left, right = np.where(rises, v, left), np.where(rises, right, v)
+    reach = 1e-12 * (1.0 + np.abs(v)) / min(fall, rise)
+    left, right = v - reach, v + reach
+    (rising, noise), (falling, noise_right) = slope(left), slope(right)
+    at = Ball(a) * left - _smooth_value("tweedie_loss", left, y, power)
+    bound = high(at + Ball(np.maximum(rising, 0.0), noise) * (2.0 * reach * (1.0 + 8.0 * UNIT)))
+    found = np.where((rising >= noise) & (falling <= -noise_right), bound, np.inf)
+    return np.where(outside, np.inf, np.where(none, 0.0, found))
 
 
 def _chosen(u: Any, y: Any) -> Any:

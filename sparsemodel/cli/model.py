@@ -70,11 +70,21 @@ def _usual_loss(target: Any) -> str:
     return "logistic" if np.unique(target).size <= 2 else "multinomial"
 
 
+_PARAMETERS = {
+    "tau": ("quantile", "expectile"),
+    "delta": ("huber",),
+    "theta": ("negative-binomial",),
+    "power": ("tweedie",),
+}
+"""Options that are parameters of losses, and of which ones."""
+
+
 def _loss(options: ModelOptions, named: str) -> DataFit:
     given: dict[str, float] = {}
-    for name, loss, value in (("tau", "quantile", options.tau), ("delta", "huber", options.delta)):
-        if value is not None and named != loss:
-            raise UsageError(f"--{name} belongs to --loss {loss}.")
+    for name, losses in _PARAMETERS.items():
+        value = getattr(options, name)
+        if value is not None and named not in losses:
+            raise UsageError(f"--{name} belongs to --loss {' or '.join(losses)}.")
         if value is not None:
             given[name] = value
     try:

@@ -177,15 +177,26 @@ class ModelOptions:
     """The loss, the ridge and the constraints of a regression, but for k."""
 
     loss: str | None = option(
-        "how errors count: squared, huber, absolute, quantile, epsilon-insensitive, logistic, "
-        "multinomial, hinge, smoothed-hinge, squared-hinge, poisson, gamma, or the loss of a "
-        "plug-in (default: squared; of text logistic for two classes, multinomial for more)",
+        "how errors count: squared, huber, absolute, quantile, expectile, epsilon-insensitive, "
+        "logistic, multinomial, hinge, smoothed-hinge, squared-hinge, poisson, "
+        "negative-binomial, gamma, tweedie, or the loss of a plug-in (default: squared; "
+        "of text logistic for two classes, multinomial for more)",
         metavar="LOSS",
     )
     tau: float | None = option(
-        "the quantile of --loss quantile (default: 0.5)", metavar="T", kind=float
+        "the level of --loss quantile or expectile (default: 0.5)", metavar="T", kind=float
     )
     delta: float | None = option("where --loss huber becomes linear", metavar="D", kind=positive)
+    theta: float | None = option(
+        "of --loss negative-binomial: the variance is mean + mean^2 / THETA (default: 1)",
+        metavar="THETA",
+        kind=positive,
+    )
+    power: float | None = option(
+        "of --loss tweedie: the variance goes with mean^P, 1 < P < 2 (default: 1.5)",
+        metavar="P",
+        kind=float,
+    )
     ridge: float = option(
         "weight of (LAMBDA/2) * sum of s_j^2 w_j^2 with s_j the standard deviation of column "
         "j (to three digits), so that units do not matter (default: 0.001); bounds need it > 0",

@@ -10,7 +10,10 @@ from sparsemodel.losses.classification.logistic import LogisticLoss
 from sparsemodel.losses.classification.multinomial import MultinomialLoss
 from sparsemodel.losses.counts.cox import CoxLoss
 from sparsemodel.losses.counts.gamma import GammaLoss
+from sparsemodel.losses.counts.negative_binomial import NegativeBinomialLoss
 from sparsemodel.losses.counts.poisson import PoissonLoss
+from sparsemodel.losses.counts.tweedie import TweedieLoss
+from sparsemodel.losses.residuals.expectile import ExpectileLoss
 from sparsemodel.losses.residuals.huber import HuberLoss
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.losses.residuals.quadratic import SquaredLoss
@@ -28,18 +31,21 @@ def builtin_losses() -> tuple[DataFit, ...]:
         AbsoluteLoss(),
         CoxLoss(),
         EpsilonInsensitiveLoss(),
+        ExpectileLoss(),
         GammaLoss(),
         HingeLoss(),
         HuberLoss(),
         LinearLoss(),
         LogisticLoss(),
         MultinomialLoss(),
+        NegativeBinomialLoss(),
         PoissonLoss(),
         QuantileLoss(),
         SmoothedHingeLoss(),
         SmoothedPinballLoss(),
         SquaredHingeLoss(),
         SquaredLoss(),
+        TweedieLoss(),
     )
 
 
@@ -47,17 +53,20 @@ __all__ = [
     "AbsoluteLoss",
     "CoxLoss",
     "EpsilonInsensitiveLoss",
+    "ExpectileLoss",
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
     "LinearLoss",
     "LogisticLoss",
     "MultinomialLoss",
+    "NegativeBinomialLoss",
     "PoissonLoss",
     "QuantileLoss",
     "SmoothedHingeLoss",
     "SmoothedPinballLoss",
     "SquaredHingeLoss",
     "SquaredLoss",
+    "TweedieLoss",
     "builtin_losses",
 ]

@@ -20,14 +20,19 @@ from sparsemodel.modelling.loss_terms.class_losses import (
     smoothed_hinge_loss,
     squared_hinge_loss,
 )
+from sparsemodel.modelling.loss_terms.count_losses import (
+    cox_loss,
+    gamma_loss,
+    negative_binomial_loss,
+    poisson_loss,
+    tweedie_loss,
+)
 from sparsemodel.modelling.loss_terms.custom_loss import custom_loss
 from sparsemodel.modelling.loss_terms.regression_losses import (
     absolute_loss,
-    cox_loss,
     epsilon_insensitive_loss,
-    gamma_loss,
+    expectile_loss,
     huber_loss,
-    poisson_loss,
     quantile_loss,
     squared_loss,
 )
@@ -63,6 +68,7 @@ __all__ = [
     "custom_loss",
     "diff",
     "epsilon_insensitive_loss",
+    "expectile_loss",
     "forbidden_edges",
     "gamma_loss",
     "gaussian_nll",
@@ -73,6 +79,7 @@ __all__ = [
     "loss_term",
     "minimize",
     "multinomial_loss",
+    "negative_binomial_loss",
     "norm",
     "offdiag",
     "poisson_loss",
@@ -84,4 +91,5 @@ __all__ = [
     "squared_hinge_loss",
     "squared_loss",
     "trace",
+    "tweedie_loss",
 ]

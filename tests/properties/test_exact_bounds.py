@@ -20,16 +20,19 @@ from sparsemodel.interfaces import Box, Cardinality, SparseRegression, Term
 from sparsemodel.losses import (
     AbsoluteLoss,
     EpsilonInsensitiveLoss,
+    ExpectileLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SmoothedPinballLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 
 LABELLED = (LogisticLoss, HingeLoss, SmoothedHingeLoss, SquaredHingeLoss)
@@ -46,7 +49,11 @@ LOSSES = [
     LogisticLoss(),
     PoissonLoss(),
     GammaLoss(),
+    ExpectileLoss(0.8),
+    NegativeBinomialLoss(1.7),
+    TweedieLoss(1.3),
 ]
+POSITIVE = (PoissonLoss, GammaLoss, NegativeBinomialLoss, TweedieLoss)
 KINDS = ["plain", "offset", "box", "price", "always in", "groups"]
 WIDE = Fraction(1, 10**60)
 
@@ -98,6 +105,13 @@ def exact_loss(loss, u, y):
         return log(1 + exp(-m))
     if isinstance(loss, PoissonLoss):
         return exp(u) - y * u
+    if isinstance(loss, ExpectileLoss):
+        return r * r * f(loss.tau if r < 0 else 1.0 - loss.tau)
+    if isinstance(loss, NegativeBinomialLoss):
+        return (y + f(loss.theta)) * log(1 + exp(u) / f(loss.theta)) - y * u
+    if isinstance(loss, TweedieLoss):
+        p = f(loss.power)
+        return y * exp((1 - p) * u) / (p - 1) + exp((2 - p) * u) / (2 - p)
     return u + y * exp(-u)
 
 
@@ -117,6 +131,21 @@ def exact_conjugate(loss, a, y):
         return entropy(-a * y) + entropy(1 + a * y)
     if isinstance(loss, PoissonLoss):
         return entropy(a + y) - (a + y)
+    if isinstance(loss, ExpectileLoss):
+        return a * y + a * a / (4 * f(loss.tau if a < 0 else 1.0 - loss.tau))
+    if isinstance(loss, NegativeBinomialLoss):
+        r, s = f(loss.theta), a + y
+        return entropy(s) + entropy(r - a) + s * log(r) - (y + r) * log(y + r)
+    if isinstance(loss, TweedieLoss):
+        p, ends = loss.power, [-900.0, 300.0]
+        for _ in range(80):
+            v = sum(ends) / 2
+            ends[math.exp((2 - p) * v) - float(y) * math.exp((1 - p) * v) > float(a)] = v
+        p, v = f(p), f(v)
+        for _ in range(2):  # Newton's method; what is left of the error enters squared
+            up, down = exp((2 - p) * v), y * exp((1 - p) * v)
+            v = Fraction(round((v + (a - up + down) / ((2 - p) * up + (p - 1) * down)), 60))
+        return a * v - exact_loss(loss, v, y)
     return entropy(1 - a) - (1 - a) * (1 + log(y))
 
 
@@ -133,7 +162,7 @@ def make(loss, kind, seed, power):
     n, p, k = 7, 6, 2
     scale = 10.0**power
     a = rng.integers(-5, 6, (n, p)) * scale
-    homogeneous = not isinstance(loss, (*LABELLED, PoissonLoss, GammaLoss))
+    homogeneous = not isinstance(loss, (*LABELLED, *POSITIVE))
     if isinstance(loss, LABELLED):
         y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
     elif homogeneous:
@@ -231,7 +260,7 @@ def test_printed_numbers_hold_exactly(loss, kind, power, seeds):
 
 
 def rational(loss):
-    return not isinstance(loss, (LogisticLoss, PoissonLoss, GammaLoss))
+    return not isinstance(loss, (LogisticLoss, *POSITIVE))
 
 
 def exact_size(form, dual):

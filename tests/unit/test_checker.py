@@ -81,6 +81,9 @@ PROBLEMS: dict[str, Callable[[], tuple[sm.Problem, dict[str, np.ndarray]]]] = {
     "logistic": lambda: declared(sm.logistic_loss, (SIGNS > 0.0).astype(float), c=True),
     "poisson": lambda: declared(sm.poisson_loss, COUNTS, c=True),
     "gamma": lambda: declared(sm.gamma_loss, SIZES),
+    "expectile": lambda: declared(sm.expectile_loss, B, tau=0.8),
+    "negative binomial": lambda: declared(sm.negative_binomial_loss, COUNTS, theta=2.0, c=True),
+    "tweedie": lambda: declared(sm.tweedie_loss, SIZES * (B > -1.0), power=1.3, c=True),
     "multinomial": lambda: declared(sm.multinomial_loss, CLASSES, columns=3),
     "two responses": lambda: declared(sm.squared_loss, TWO, columns=2),
     "weights": lambda: declared(sm.squared_loss, B, weights=WEIGHTS),
@@ -102,15 +105,7 @@ PROBLEMS: dict[str, Callable[[], tuple[sm.Problem, dict[str, np.ndarray]]]] = {
     "graph": graph,
     "graph, tree": graph,
 }
-PIECEWISE = (
-    "squared, tree",
-    "huber",
-    "no ridge, huber",
-    "absolute",
-    "hinge",
-    "groups",
-    "box, no ridge",
-)
+PIECEWISE = ("squared, tree", "no ridge, huber", "expectile", "hinge", "groups", "box, no ridge")
 PROVED = ("squared, tree", "hinge", "logistic", "neighbours", "graph, tree")
 
 

@@ -12,17 +12,20 @@ from sparsemodel.losses import (
     AbsoluteLoss,
     CoxLoss,
     EpsilonInsensitiveLoss,
+    ExpectileLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
     MultinomialLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SmoothedPinballLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
     builtin_losses,
 )
 
@@ -59,6 +62,8 @@ def test_labels_already_coded_are_not_copied() -> None:
         (HuberLoss(), np.ones((3, 2)), r"one-dimensional.*\(3, 2\)"),
         (SquaredLoss(), np.ones((3, 2, 1)), r"\(3, 2, 1\)"),
         (PoissonLoss(), array(1, 0, -2, -1), "counts.*2 entries.*index 2.*-2"),
+        (NegativeBinomialLoss(), array(1, -1), "counts.*1 entry at index 1"),
+        (TweedieLoss(), array(1, -1), "tweedie_loss needs .*1 entry at index 1"),
         (GammaLoss(), array(1, 0), "positive.*1 entry at index 1 .*poisson_loss"),
         (MultinomialLoss(), array(0, 1.5), "0, 1, .*, m-1.*index 1.*1.5.*np.unique"),
         (MultinomialLoss(), array(0, -1), "index 1"),
@@ -155,6 +160,10 @@ def test_parameters_may_be_numpy_scalars() -> None:
         (EpsilonInsensitiveLoss(epsilon=0.5), 1.0, -2.0, 2.5),
         (PoissonLoss(), 3.0, 1.0, np.e - 3.0),
         (GammaLoss(), 3.0, 1.0, 3.0 / np.e + 1.0),
+        (ExpectileLoss(tau=0.25), 1.0, -1.0, 1.0),
+        (ExpectileLoss(tau=0.25), 1.0, 3.0, 3.0),
+        (NegativeBinomialLoss(theta=2.0), 3.0, 1.0, 5.0 * np.log(1.0 + np.e / 2.0) - 3.0),
+        (TweedieLoss(power=1.25), 3.0, 1.0, 12.0 * np.exp(-0.25) + np.exp(0.75) / 0.75),
         (SmoothedPinballLoss(below=2.0, above=1.0, epsilon=0.5, mu=0.5), 0.0, 1.0, 0.25),
         (SmoothedPinballLoss(below=2.0, above=1.0, epsilon=0.5, mu=0.5), 0.0, -3.0, 4.0),
     ],
@@ -168,7 +177,7 @@ def test_values_of_single_observations(loss: Loss, y: float, u: float, value: fl
     "loss",
     [
         loss
-        for loss in (*builtin_losses(), QuantileLoss(tau=0.8), HuberLoss(delta=0.4))
+        for loss in (*builtin_losses(), QuantileLoss(tau=0.8), ExpectileLoss(tau=0.8))
         if isinstance(loss, Loss) and not isinstance(loss, MultinomialLoss)
     ],
     ids=repr,
@@ -277,6 +286,20 @@ def test_poisson_and_gamma_are_exact_where_it_matters_and_finite_beyond() -> Non
     np.testing.assert_array_equal(
         GammaLoss().value(-huge, np.ones(3)), PoissonLoss().value(huge, np.ones(3))
     )
+
+
+def test_families_of_losses_meet_at_their_ends(rng: np.random.Generator) -> None:
+    """Asymmetric squares, negative binomial and Tweedie, at squared, Poisson and gamma."""
+    u, y = rng.normal(size=40), rng.poisson(2.0, 40) + 1.0
+    for near, limit, tol in (
+        (ExpectileLoss(tau=0.5), SquaredLoss(), 1e-15),
+        (NegativeBinomialLoss(theta=1e9), PoissonLoss(), 1e-7),
+        (TweedieLoss(power=1.0 + 1e-9), PoissonLoss(), 1e-7),
+        (TweedieLoss(power=2.0 - 1e-9), GammaLoss(), 1e-7),
+    ):
+        for method in ("derivative", "second_derivative"):
+            found, expected = (getattr(loss, method)(u, y) for loss in (near, limit))
+            np.testing.assert_allclose(found, expected, rtol=tol, atol=tol)
 
 
 def test_logistic_loss_keeps_its_digits_far_out() -> None:

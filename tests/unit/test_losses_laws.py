@@ -11,18 +11,21 @@ from sparsemodel.interfaces import Conjugable, Curved, IntervalConjugable, Loss,
 from sparsemodel.losses import (
     AbsoluteLoss,
     EpsilonInsensitiveLoss,
+    ExpectileLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LinearLoss,
     LogisticLoss,
     MultinomialLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SmoothedPinballLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False)
@@ -47,6 +50,15 @@ SCALAR = {
     ),
     "Poisson": (st.just(PoissonLoss()), st.floats(0.0, 1e3)),
     "gamma": (st.just(GammaLoss()), st.floats(1e-3, 1e3)),
+    "expectile": (st.builds(ExpectileLoss, tau=levels), numbers),
+    "negative binomial": (
+        st.builds(NegativeBinomialLoss, theta=st.floats(1e-3, 1e6)),
+        st.floats(0.0, 1e3),
+    ),
+    "Tweedie": (
+        st.builds(TweedieLoss, power=st.floats(1.01, 1.99)),
+        st.floats(1e-3, 1e3) | st.just(0.0),
+    ),
 }
 
 

@@ -50,8 +50,8 @@ which loss, by what the target is:
   a number to stay below   quantile, with --tau 0.9 to be right nine times in ten
   one of two classes       logistic; squared-hinge, smoothed-hinge, hinge (support vectors)
   one of several classes   multinomial
-  a count                  poisson
-  a positive amount        gamma
+  a count                  poisson; negative-binomial where counts vary more
+  a positive amount        gamma; tweedie where some are zero
 
 which k: `sparsemodel path` compares models of several sizes and names one.
 

@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     TargetKind,
 )
 from sparsemodel.losses.parts.entropy import entropy
+from sparsemodel.losses.parts.exponential import chance
 from sparsemodel.losses.parts.targets import signs
 
 
@@ -72,8 +73,7 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def mean(self, u: FloatArray) -> FloatArray:
         """Return the chance of the second class, ``1 / (1 + exp(-u))``."""
-        small: FloatArray = np.exp(-np.abs(u))
-        return np.where(u >= 0.0, 1.0, small) / (1.0 + small)
+        return chance(u)
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return 0.0

@@ -10,7 +10,6 @@ import numpy as np
 from sparsemodel.interfaces import (
     Curved,
     CvxModelled,
-    DataError,
     FloatArray,
     IntervalConjugable,
     Likelihood,
@@ -18,7 +17,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
-from sparsemodel.losses.parts.targets import first_bad, vector
+from sparsemodel.losses.parts.targets import counts
 
 
 @final
@@ -74,13 +73,7 @@ class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
         return -y, np.full(y.shape, np.inf)
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        vector(y, where, self.name)
-        bad = y < 0.0
-        if np.any(bad):
-            raise DataError(
-                f"{where}: {self.name} needs counts (numbers >= 0), found {first_bad(bad, y)}."
-            )
-        return y
+        return counts(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.exp(u) - cp.multiply(y, u)

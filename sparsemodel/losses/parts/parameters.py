@@ -19,6 +19,15 @@ def positive(value: object, name: str, loss: str, *, instead: str = "") -> float
     return number
 
 
+def level(value: object, name: str, loss: str, kind: str) -> float:
+    """Return a number strictly between 0 and 1, the level of a quantile or an expectile."""
+    tau = real(value, name, loss)
+    if not 0.0 < tau < 1.0:
+        hint = f"; for the {tau:g} % {kind} pass {tau / 100:g}" if 1.0 < tau < 100.0 else ""
+        raise DataError(f"{loss}: {name} must lie strictly between 0 and 1, got {tau:g}{hint}.")
+    return tau
+
+
 def nonnegative(value: object, name: str, loss: str) -> float:
     """Return a number that is not negative."""
     number = real(value, name, loss)
@@ -27,4 +36,4 @@ def nonnegative(value: object, name: str, loss: str) -> float:
     return number
 
 
-__all__ = ["nonnegative", "positive", "real"]
+__all__ = ["level", "nonnegative", "positive", "real"]

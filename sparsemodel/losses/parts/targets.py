@@ -18,6 +18,15 @@ def vector(y: FloatArray, where: str, loss: str) -> FloatArray:
     return y
 
 
+def counts(y: FloatArray, where: str, loss: str) -> FloatArray:
+    """Return a vector without negative entries, or raise :class:`DataError`."""
+    vector(y, where, loss)
+    bad = y < 0.0
+    if np.any(bad):
+        raise DataError(f"{where}: {loss} needs counts (numbers >= 0), found {first_bad(bad, y)}.")
+    return y
+
+
 def signs(y: FloatArray, where: str, loss: str) -> FloatArray:
     """Return labels as -1 and +1; 0/1 and -1/1 are understood, all else is a DataError."""
     vector(y, where, loss)
@@ -47,4 +56,4 @@ def first_bad(bad: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], y: FloatArra
     return f"{entries} at index {where[0]} (value {y.ravel()[where[0]]:g})"
 
 
-__all__ = ["first_bad", "signs", "vector"]
+__all__ = ["counts", "first_bad", "signs", "vector"]

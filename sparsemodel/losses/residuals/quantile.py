@@ -21,7 +21,6 @@ import numpy as np
 from sparsemodel.interfaces import (
     Curved,
     CvxModelled,
-    DataError,
     FloatArray,
     IntervalConjugable,
     Likelihood,
@@ -31,7 +30,7 @@ from sparsemodel.interfaces import (
     Smoothable,
 )
 from sparsemodel.losses.parts.intervals import within
-from sparsemodel.losses.parts.parameters import nonnegative, positive, real
+from sparsemodel.losses.parts.parameters import level, nonnegative, positive
 from sparsemodel.losses.parts.targets import vector
 
 
@@ -148,13 +147,7 @@ class QuantileLoss(OfResidual, Likelihood, _Pinball):
     tau: float = 0.5
 
     def __post_init__(self) -> None:
-        tau = real(self.tau, "tau", self.name)
-        if not 0.0 < tau < 1.0:
-            hint = f"; for the {tau:g} % quantile pass {tau / 100:g}" if 1.0 < tau < 100.0 else ""
-            raise DataError(
-                f"{self.name}: tau must lie strictly between 0 and 1, got {tau:g}{hint}."
-            )
-        object.__setattr__(self, "tau", tau)
+        object.__setattr__(self, "tau", level(self.tau, "tau", self.name, "quantile"))
 
     def _slopes(self) -> tuple[float, float]:
         return self.tau, 1.0 - self.tau

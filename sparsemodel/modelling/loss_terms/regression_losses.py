@@ -21,11 +21,9 @@ from typing import Any
 from sparsemodel.interfaces import ModelError
 from sparsemodel.losses import (
     AbsoluteLoss,
-    CoxLoss,
     EpsilonInsensitiveLoss,
-    GammaLoss,
+    ExpectileLoss,
     HuberLoss,
-    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
 )
@@ -193,12 +191,55 @@ def quantile_loss(
     >>> problem.solve().support.tolist()
     [0]
     """
-    if target is None:
-        raise ModelError(
-            "quantile_loss needs prediction and target apart, as it is another function of `u - y` "
-            "than of `y - u`: sm.quantile_loss(A @ w, b, tau=...)."
-        )
+    _apart("quantile_loss", target)
     loss = QuantileLoss(tau=tau)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def expectile_loss(
+    prediction: Any,
+    target: Any = None,
+    *,
+    tau: float = 0.5,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`\tau (y - u)_+^2 + (1 - \tau)(u - y)_+^2`.
+
+    Its minimiser predicts the expectile of level ``tau``: a mean in which what lies above counts
+    :math:`\tau / (1 - \tau)` times. For 0.5 it is the squared loss.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: numbers, shape ``(n,)``.
+    tau
+        Level of the expectile, strictly between 0 and 1.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----
+    Conjugate :math:`a y + a^2 / (4 \omega)`, :math:`\omega = \tau` for :math:`a < 0` and
+    :math:`1 - \tau` for :math:`a > 0`; :math:`2\max(\tau, 1 - \tau)`-smooth and
+    :math:`2\min(\tau, 1 - \tau)`-strongly convex.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.expectile_loss(np.eye(3) @ w, [-3.0, 0.1, 2.0], tau=0.9)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    _apart("expectile_loss", target)
+    loss = ExpectileLoss(tau=tau)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
@@ -246,125 +287,20 @@ def epsilon_insensitive_loss(
     return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-def poisson_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
-) -> LossTerm:
-    r"""Return the mean (or sum) of :math:`e^u - y u`, for counts :math:`y \ge 0` of mean
-    :math:`e^u`.
-
-    Exposures enter as an offset, ``A @ w + c + np.log(exposure)``.
-
-    Parameters
-    ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
-    target
-        ``y``: counts, not negative, shape ``(n,)``.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
-
-    Notes
-    -----
-    Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
-    convex on bounded sets only.
-
-    Examples
-    --------
-    >>> import numpy as np, sparsemodel as sm
-    >>> w = sm.Variable(3, name="w")
-    >>> loss = sm.poisson_loss(np.eye(3) @ w, [1, 0, 7])
-    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
-    >>> problem.solve().support.tolist()
-    [2]
-    """
-    return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
-
-
-def gamma_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
-) -> LossTerm:
-    r"""Return the mean (or sum) of :math:`u + y e^{-u}`, for positive targets of mean
-    :math:`e^u` and a standard deviation proportional to it.
-
-    Parameters
-    ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
-    target
-        ``y``: positive numbers, shape ``(n,)``.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
-
-    Notes
-    -----
-    Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`; smooth and strongly
-    convex on bounded sets only.
-
-    Examples
-    --------
-    >>> import numpy as np, sparsemodel as sm
-    >>> w = sm.Variable(3, name="w")
-    >>> loss = sm.gamma_loss(np.eye(3) @ w, [1.2, 0.9, 7.0])
-    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
-    >>> problem.solve().support.tolist()
-    [2]
-    """
-    return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
-
-
-def cox_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
-) -> LossTerm:
-    r"""Return the negative log partial likelihood of the Cox model, ties after Breslow:
-    the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by the
-    number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
-
-    ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
-    for censoring: ``np.column_stack([time, event])``. An intercept changes nothing and must be
-    left out.
-
-    Parameters
-    ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
-    target
-        Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
-
-    Notes
-    -----
-    Observations are coupled, so there is no conjugate of single losses; convex, no global
-    smoothness constant is declared. See :class:`~sparsemodel.losses.CoxLoss`.
-
-    Examples
-    --------
-    >>> import numpy as np, sparsemodel as sm
-    >>> w = sm.Variable(3, name="w")
-    >>> loss = sm.cox_loss(np.eye(3) @ w, [[5.0, 1], [3.0, 0], [1.0, 1]])
-    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
-    >>> problem.solve().support.tolist()
-    [2]
-    """
-    return loss_term(CoxLoss(), prediction, target, weights=weights, reduction=reduction)
+def _apart(name: str, target: Any) -> None:
+    """Raise :class:`ModelError` where a loss with two unlike sides is given a residual alone."""
+    if target is None:
+        raise ModelError(
+            f"{name} needs prediction and target apart, as it is another function of `u - y` "
+            f"than of `y - u`: sm.{name}(A @ w, b, tau=...)."
+        )
 
 
 __all__ = [
     "absolute_loss",
-    "cox_loss",
     "epsilon_insensitive_loss",
-    "gamma_loss",
+    "expectile_loss",
     "huber_loss",
-    "poisson_loss",
     "quantile_loss",
     "squared_loss",
 ]

@@ -9,7 +9,13 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import Design
-from sparsemodel.losses import CoxLoss, GammaLoss, MultinomialLoss, PoissonLoss
+from sparsemodel.losses import (
+    CoxLoss,
+    GammaLoss,
+    MultinomialLoss,
+    NegativeBinomialLoss,
+    PoissonLoss,
+)
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.comparisons import Counted
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
@@ -39,7 +45,14 @@ from sparsemodel.testing.referee.textbook_losses import (
 ROOM = 16.0
 """What is allowed to the library over an honest estimate of the rounding in float64."""
 
-_LOGARITHMIC = (*LABELLED, CoxLoss, MultinomialLoss, PoissonLoss, GammaLoss)
+_LOGARITHMIC = (
+    *LABELLED,
+    CoxLoss,
+    MultinomialLoss,
+    PoissonLoss,
+    NegativeBinomialLoss,
+    GammaLoss,
+)
 """Losses whose values come with the rounding of numbers of size one."""
 
 

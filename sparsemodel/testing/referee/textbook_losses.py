@@ -18,16 +18,19 @@ from sparsemodel.losses import (
     AbsoluteLoss,
     CoxLoss,
     EpsilonInsensitiveLoss,
+    ExpectileLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
     MultinomialLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.losses.residuals.linear import LinearLoss
@@ -64,6 +67,21 @@ def _quantile(loss: Any, u: Long, y: Long) -> Long:
     return long(np.where(y >= u, tau * (y - u), (1 - tau) * (u - y)))
 
 
+def _expectile(loss: Any, u: Long, y: Long) -> Long:
+    tau = long(loss.tau)
+    return long(np.where(y >= u, tau, 1 - tau) * (y - u) * (y - u))
+
+
+def _negative_binomial(loss: Any, u: Long, y: Long) -> Long:
+    theta = long(loss.theta)
+    return long((y + theta) * np.logaddexp(long(0.0), u - np.log(theta)) - y * u)
+
+
+def _tweedie(loss: Any, u: Long, y: Long) -> Long:
+    p = long(loss.power)
+    return long(np.exp((2 - p) * u) / (2 - p) - y * np.exp((1 - p) * u) / (1 - p))
+
+
 def _smoothed_hinge(loss: Any, u: Long, y: Long) -> Long:
     gap, gamma = 1 - y * u, long(loss.gamma)
     curve = gap * gap / (2 * gamma)
@@ -90,13 +108,16 @@ VALUES: Mapping[type, Formula] = MappingProxyType(
         HuberLoss: _huber,
         AbsoluteLoss: lambda loss, u, y: np.abs(u - y),
         QuantileLoss: _quantile,
+        ExpectileLoss: _expectile,
         EpsilonInsensitiveLoss: lambda loss, u, y: np.maximum(np.abs(u - y) - loss.epsilon, 0),
         LogisticLoss: lambda loss, u, y: np.maximum(-y * u, 0) + np.log1p(np.exp(-np.abs(y * u))),
         HingeLoss: lambda loss, u, y: np.maximum(1 - y * u, 0),
         SmoothedHingeLoss: _smoothed_hinge,
         SquaredHingeLoss: lambda loss, u, y: np.square(np.maximum(1 - y * u, 0)) / 2,
         PoissonLoss: lambda loss, u, y: np.exp(u) - y * u,
+        NegativeBinomialLoss: _negative_binomial,
         GammaLoss: lambda loss, u, y: u + y * np.exp(-u),
+        TweedieLoss: _tweedie,
         MultinomialLoss: _multinomial,
     }
 )
@@ -109,13 +130,20 @@ SLOPES: Mapping[type, Formula] = MappingProxyType(
         HuberLoss: lambda loss, u, y: np.clip(u - y, -loss.delta, loss.delta),
         AbsoluteLoss: lambda loss, u, y: np.sign(u - y),
         QuantileLoss: lambda loss, u, y: np.where(u > y, 1 - long(loss.tau), -long(loss.tau)),
+        ExpectileLoss: lambda loss, u, y: (
+            2 * np.where(u > y, 1 - long(loss.tau), long(loss.tau)) * (u - y)
+        ),
         EpsilonInsensitiveLoss: lambda loss, u, y: np.sign(u - y) * (np.abs(u - y) > loss.epsilon),
         LogisticLoss: lambda loss, u, y: -y * np.exp(-np.logaddexp(0, y * u)),
         HingeLoss: lambda loss, u, y: -y * (y * u < 1),
         SmoothedHingeLoss: lambda loss, u, y: -y * np.clip((1 - y * u) / loss.gamma, 0, 1),
         SquaredHingeLoss: lambda loss, u, y: -y * np.maximum(1 - y * u, 0),
         PoissonLoss: lambda loss, u, y: np.exp(u) - y,
+        NegativeBinomialLoss: lambda loss, u, y: (
+            (loss.theta * np.exp(u) - loss.theta * y) / (loss.theta + np.exp(u))
+        ),
         GammaLoss: lambda loss, u, y: 1 - y * np.exp(-u),
+        TweedieLoss: lambda loss, u, y: (np.exp(u) - y) * np.exp((1 - long(loss.power)) * u),
         MultinomialLoss: _multinomial_slope,
     }
 )
@@ -126,13 +154,21 @@ BENDS: Mapping[type, Formula] = MappingProxyType(
         SquaredLoss: lambda loss, u, y: np.ones_like(u),
         LinearLoss: lambda loss, u, y: np.zeros_like(u),
         HuberLoss: lambda loss, u, y: long(np.abs(u - y) <= loss.delta),
+        ExpectileLoss: lambda loss, u, y: 2 * np.where(u > y, 1 - long(loss.tau), long(loss.tau)),
         LogisticLoss: lambda loss, u, y: np.exp(-np.abs(u)) / np.square(1 + np.exp(-np.abs(u))),
         SmoothedHingeLoss: lambda loss, u, y: (
             long((y * u < 1) & (1 - y * u < loss.gamma)) / loss.gamma
         ),
         SquaredHingeLoss: lambda loss, u, y: long(y * u < 1),
         PoissonLoss: lambda loss, u, y: np.exp(u),
+        NegativeBinomialLoss: lambda loss, u, y: (
+            (y + loss.theta) * loss.theta * np.exp(u) / np.square(loss.theta + np.exp(u))
+        ),
         GammaLoss: lambda loss, u, y: y * np.exp(-u),
+        TweedieLoss: lambda loss, u, y: (
+            ((2 - long(loss.power)) * np.exp(u) + (long(loss.power) - 1) * y)
+            * np.exp((1 - long(loss.power)) * u)
+        ),
     }
 )
 """Second derivatives of the smooth losses of one prediction."""

@@ -1,0 +1,233 @@
+"""Losses of counts, amounts and survival times, as the language spells them; each returns a term.
+
+Means are exponentials of predictions. ``prediction``, ``weights`` and ``reduction`` are those of
+:func:`~sparsemodel.squared_loss`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsemodel.losses import (
+    CoxLoss,
+    GammaLoss,
+    NegativeBinomialLoss,
+    PoissonLoss,
+    TweedieLoss,
+)
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
+from sparsemodel.modelling.loss_terms.terms import loss_term
+
+
+def poisson_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`e^u - y u`, for counts :math:`y \ge 0` of mean
+    :math:`e^u`.
+
+    Exposures enter as an offset, ``A @ w + c + np.log(exposure)``.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: counts, not negative, shape ``(n,)``.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----
+    Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
+    convex on bounded sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.poisson_loss(np.eye(3) @ w, [1, 0, 7])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def negative_binomial_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    theta: float = 1.0,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`(y + \theta) \log(1 + e^u/\theta) - y u`, for counts of
+    mean :math:`\mu = e^u` and variance :math:`\mu + \mu^2/\theta`.
+
+    Counts that vary more than Poisson's. Exposures enter as an offset,
+    ``A @ w + c + np.log(exposure)``.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: counts, not negative, shape ``(n,)``.
+    theta
+        Positive and given, not estimated; for large ones the loss is that of Poisson. Its inverse
+        is known as the dispersion.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----
+    Conjugate :math:`s \log \frac{\theta s}{\theta + y} + t \log \frac{t}{\theta + y}` with
+    :math:`s = a + y` and :math:`t = \theta - a`, not negative; :math:`(\max y + \theta)/4`-smooth,
+    strongly convex on bounded sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.negative_binomial_loss(np.eye(3) @ w, [1, 0, 7], theta=2.0)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    loss = NegativeBinomialLoss(theta=theta)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def gamma_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`u + y e^{-u}`, for positive targets of mean
+    :math:`e^u` and a standard deviation proportional to it.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: positive numbers, shape ``(n,)``.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----
+    Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`; smooth and strongly
+    convex on bounded sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.gamma_loss(np.eye(3) @ w, [1.2, 0.9, 7.0])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+def tweedie_loss(
+    prediction: Any,
+    target: Any,
+    *,
+    power: float = 1.5,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> LossTerm:
+    r"""Return the mean (or sum) of :math:`y e^{-(p - 1) u}/(p - 1) + e^{(2 - p) u}/(2 - p)`, for
+    amounts of mean :math:`\mu = e^u` and a variance proportional to :math:`\mu^p`.
+
+    Amounts of which many are zero, and the others spread: rain, insurance claims.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        ``y``: numbers, not negative, shape ``(n,)``.
+    power
+        ``p``, strictly between 1 (Poisson) and 2 (gamma).
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----
+    Conjugate by the root of one equation, see :class:`~sparsemodel.losses.TweedieLoss`; smooth and
+    strongly convex on bounded sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.tweedie_loss(np.eye(3) @ w, [1.2, 0.9, 7.0], power=1.4)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    loss = TweedieLoss(power=power)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+def cox_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the negative log partial likelihood of the Cox model, ties after Breslow:
+    the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by the
+    number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
+
+    ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
+    for censoring: ``np.column_stack([time, event])``. An intercept changes nothing and must be
+    left out.
+
+    Parameters
+    ----------
+    prediction, weights, reduction
+        As for :func:`squared_loss`.
+    target
+        Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring.
+
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----
+    Observations are coupled, so there is no conjugate of single losses; convex, no global
+    smoothness constant is declared. See :class:`~sparsemodel.losses.CoxLoss`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.cox_loss(np.eye(3) @ w, [[5.0, 1], [3.0, 0], [1.0, 1]])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    return loss_term(CoxLoss(), prediction, target, weights=weights, reduction=reduction)
+
+
+__all__ = [
+    "cox_loss",
+    "gamma_loss",
+    "negative_binomial_loss",
+    "poisson_loss",
+    "tweedie_loss",
+]
