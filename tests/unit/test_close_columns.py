@@ -113,3 +113,51 @@ def test_columns_that_are_sums_of_others_keep_the_shortest_coefficients():
     found = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 6).solve()
     assert found.value == pytest.approx(_rest(A[:, :5], y, np.ones(40)), rel=1e-10)
     assert np.abs(w.value).max() < 1e4
+
+
+@pytest.mark.parametrize("difference", [1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_exchanges_find_what_no_smaller_support_beats(difference, intercept, weighted):
+    """Brute force over all supports; those of both close columns from a clear basis."""
+    n, p, k = 40, 11, 3
+    rng, A, clear = _columns(int(-np.log10(difference)) + weighted, difference, n=n, p=p)
+    y = 9.0 * clear[:, 1] + 0.3 * clear[:, 5] + 0.1 * rng.standard_normal(n)
+    weights = rng.uniform(0.2, 2.0, n) if weighted else np.ones(n)
+    ones = np.full((n, 1), float(intercept))
+    supports = itertools.combinations(range(p), k)
+    best = min(
+        _rest(np.hstack([(clear if {0, 1} <= set(s) else A)[:, s], ones]), y, weights)
+        for s in supports
+    )
+    w, b = sm.Variable(p, name="w"), sm.Variable(name="b")
+    loss = sm.squared_loss(A @ w + b if intercept else A @ w, y, weights=weights)
+    found = sm.Problem(sm.minimize(loss), sm.card(w) <= k).solve(backend="exchange")
+    assert found.value == pytest.approx(best, rel=_accuracy(difference))
+
+
+@pytest.mark.parametrize("difference", [1e-3, 1e-7])
+@pytest.mark.parametrize("turned", [1.0, -3.0])
+def test_a_pair_is_found_of_which_neither_gains_anything_alone(difference, turned):
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((60, 250))
+    A[:, 200] = turned * (A[:, 7] + difference * A[:, 200])
+    A[:, 100:110] = A[:, 110:120]  # equal ones are no pairs
+    y = (A[:, 200] - turned * A[:, 7]) / difference
+    w = sm.Variable(250, name="w")
+    found = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 2).solve()
+    assert np.flatnonzero(w.value).tolist() == [7, 200]
+    assert found.value < 1e-12 * np.mean(y**2)
+
+
+@pytest.mark.parametrize("difference", [1e-3, 1e-7])
+def test_a_column_is_found_that_nearly_depends_on_two(difference):
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((60, 80))
+    more = A[:, 2].copy()
+    A[:, 2] = A[:, 0] + A[:, 1] + difference * more
+    y = 2.0 * A[:, 0] - A[:, 1] + 3.0 * (A[:, 2] - A[:, 0] - A[:, 1]) / difference
+    w = sm.Variable(80, name="w")
+    found = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 3).solve()
+    assert np.flatnonzero(w.value).tolist() == [0, 1, 2]
+    assert found.value < 1e-12 * np.mean(y**2)

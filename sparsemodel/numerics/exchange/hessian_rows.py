@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
-from sparsemodel.numerics.minimisers.newton import factored
+from sparsemodel.numerics.minimisers.newton import factored, inverse_of_columns
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
 
 _VANISHED = 1e-11
@@ -35,6 +35,8 @@ _LIKELY = 50
 """Rows that a search needs, about, beside a few for each place in the support."""
 _PROBES = 64
 """Random products that estimate the diagonal where columns cannot be read; fewer in a hurry."""
+_DOUBLE = 1e-12
+"""Noise of rows that are computed in double precision, at most."""
 _BLOCK = 2**21
 """Entries of a block of rows that is read at a time (16 MB)."""
 _GROWTH = 32
@@ -85,6 +87,7 @@ class HessianRows:
     ) -> None:
         self._objective, self._at = objective, at
         self.size = objective.shape[0]
+        self._own = curvatures is None
         self._curvatures = _curvatures(objective, at) if curvatures is None else curvatures
         self._slot = np.full(self.size, -1, dtype=np.intp)
         self._store = np.empty((0, self.size))
@@ -146,6 +149,23 @@ class HessianRows:
         rest = ~present | (self.scale[index] == 0.0)
         np.einsum("bgg->bg", out)[rest] += 1.0
         return out
+
+    def inverse(self, coordinates: IntArray) -> FloatArray | None:
+        """Return the inverse of a block of the scaled matrix, from the columns themselves.
+
+        Columns that leave ``d`` of one another are told apart by rows to ``eps / d**2`` and by
+        themselves to ``eps / d``. None where the columns cannot be read, or rounding decides.
+        """
+        if not self._own or self.noise > _DOUBLE:
+            return None
+        together = np.union1d(self._free, coordinates)
+        columns = self._objective.hessian_root(self._at, together)
+        whole = None if columns is None else inverse_of_columns(columns)
+        if whole is None:
+            return None
+        places = np.searchsorted(together, coordinates)
+        scale = self.scale[coordinates]
+        return np.asarray(whole[np.ix_(places, places)] / scale / scale[:, None])
 
     def reduced_gradient(self, gradient: FloatArray) -> FloatArray:
         """Return the scaled gradient of :math:`\\min_{x_F} f`, shape ``(m, p)``."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
-from sparsemodel.numerics.exchange.support_factor import inverse_above
+from sparsemodel.numerics.minimisers.few_columns import inverse_root
 
 _INDEPENDENT = 1e-9
 """Fraction of its curvature that a support must leave of a column that enters."""
@@ -251,6 +251,7 @@ class Exchanges:
         every = np.arange(len(slots))
         inside = self.inverse[every, slots]
         own = inside[every, slots]
+        close = own * self.guard > 1.0
         b = inside / own[:, None]
         known = row[every[:, None], self.members]
         known[every, slots] = 0.0
@@ -291,6 +292,12 @@ class Exchanges:
         self.inverse += q[:, :, None] * (q / pivot[:, None])[:, None, :]
         self.members[every, slots] = into
         self.updates += 1
+        for a in np.flatnonzero(close):  # what resembles the others was taken out: nothing is left
+            again = self._with(itemgetter(slice(a, a + 1)))
+            again.reset(self.members[a])
+            if again.size == self.size:
+                for name in _BATCHED:
+                    getattr(self, name)[a] = getattr(again, name)[0]
 
     def insert(self, into: int) -> None:
         """Add a coordinate to the only support."""
@@ -317,6 +324,9 @@ class Exchanges:
         """Take a member out of the only support."""
         inside = self.inverse[0, slot].copy()
         own = inside[slot]
+        if own * self.guard > 1.0:
+            self.reset(np.delete(self.members[0], slot))
+            return
         b, leaving, w = inside / own, inside @ self.g[0], self.w[0, slot].copy()
         self.explained -= float(w @ w) / own
         self.r += w[:, None] * (leaving / own)
@@ -333,7 +343,11 @@ class Exchanges:
         """Start again from one support, leaving out members that the others make superfluous."""
         block = self._row(members)
         inside = block[:, members]
-        inverse = inverse_above(inside, self.guard) if members.size else np.empty((0, 0))
+        root = inverse_root(inside, np.sqrt(self.guard))
+        if root is None:
+            inverse = self.rows.inverse(self.coordinates(members))
+        else:
+            inverse = root.T @ root
         if inverse is None:
             self._clear()
             for member in members:

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.exchange.close_columns import proposals
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.support.hard_threshold import top_k
@@ -145,8 +146,11 @@ class ExchangeSearch:
                 if self._improve():
                     self.exchanges += 1
                     continue
-            if not self._many or not self._look(self.support):
+            if self._many and self._look(self.support):
+                continue
+            if not self._improve_together(over):
                 return True
+            self.exchanges += 1
         return False
 
     def _improve(self) -> bool:
@@ -177,6 +181,34 @@ class ExchangeSearch:
             return self._improve()
         now.exchange(slots, members)
         return True
+
+    def _improve_together(self, over: Callable[[], bool]) -> bool:
+        """Add columns that nearly depend on others; False when that is worth nothing.
+
+        What gains least without them makes room.
+        """
+        here = Exchanges(self.rows, self._linear)
+        here.reset(self.support)
+        for together in proposals(here):
+            if over():
+                break
+            members = np.union1d(here.members[0], together)
+            trial = here.tiled(1)
+            while True:
+                trial.reset(members)
+                if trial.size < len(members) or len(members) <= self._most:
+                    break
+                costs = trial.removals()[0]
+                costs[np.isin(members, together)] = np.inf
+                if not np.isfinite(costs.min()):
+                    break
+                members = np.delete(members, int(np.argmin(costs)))
+            if trial.size > self._most:
+                continue
+            if _worth(trial, self._price) > self.gain + self._threshold(trial):
+                self.begin(trial)
+                return True
+        return False
 
     def _threshold(self, search: Exchanges) -> float:
         return _NEGLIGIBLE * float(np.max(search.explained))

@@ -215,16 +215,4 @@ def has_common_hessian(objective: Any) -> bool:
     return len(objective.shape) == 1 or isinstance(objective, RegressionObjective)
 
 
-def inverse_above(matrix: FloatArray, guard: float) -> FloatArray | None:
-    """Return the inverse, or None where it is not positive definite with pivots above ``guard``."""
-    try:
-        factor = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return None
-    if not np.square(np.diag(factor)).min() > guard:
-        return None
-    root = np.linalg.inv(factor)
-    return np.asarray(root.T @ root)
-
-
-__all__ = ["SupportFactor", "has_common_hessian", "inverse_above"]
+__all__ = ["SupportFactor", "has_common_hessian"]

@@ -105,18 +105,23 @@ def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None
     if not diagonal.min() > 0.0:
         return None
     d = np.sqrt(diagonal)
+    root = inverse_root(hessian / d / d[:, None], SMALL_PIVOT)
+    return None if root is None else np.asarray(root.T @ (root @ (-gradient / d)) / d)
+
+
+def inverse_root(matrix: FloatArray, least: float) -> FloatArray | None:
+    """Return ``L^{-1}`` of ``M = L L^T``; None unless each pivot is above ``least``."""
     try:
-        factor = np.linalg.cholesky(hessian / d / d[:, None])
+        factor = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return None
-    if not np.diag(factor).min() > SMALL_PIVOT:
+    if not np.diag(factor).min(initial=np.inf) > least:
         return None
-    inverse = np.linalg.inv(factor)
-    return np.asarray(inverse.T @ (inverse @ (-gradient / d)) / d)
+    return np.asarray(np.linalg.inv(factor))
 
 
 def _norm(v: FloatArray) -> float:
     return float(np.sqrt(np.dot(v, v)))
 
 
-__all__ = ["SMALL_PIVOT", "minimise_few"]
+__all__ = ["SMALL_PIVOT", "inverse_root", "minimise_few"]

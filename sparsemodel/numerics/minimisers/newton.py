@@ -304,6 +304,20 @@ def _from_root(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return vectors[keep].T, values[keep] ** -2.0
 
 
+def inverse_of_columns(rows: FloatArray) -> FloatArray | None:
+    """Return the inverse of ``R.T @ R`` from ``R``, whose condition is not squared.
+
+    None where a column of ``R`` is what rounding leaves of the others.
+    """
+    d = np.linalg.norm(rows, axis=0)
+    if not d.min(initial=np.inf) > 0.0:
+        return None
+    basis, inverse = _from_root(rows / d)
+    if len(inverse) < len(d):
+        return None
+    return np.asarray((basis * inverse) @ basis.T / d / d[:, None])
+
+
 def conjugate_gradients(
     objective: Objective,
     point: Point,
@@ -360,6 +374,7 @@ __all__ = [
     "DIRECT_LIMIT",
     "conjugate_gradients",
     "factored",
+    "inverse_of_columns",
     "minimise_on_support",
     "newton_solver",
 ]

@@ -1,0 +1,81 @@
+r"""Columns that tell little of the others apart: which of them could enter a support together.
+
+Of two columns that are nearly equal, apart from sign and scale, neither gains anything alone where
+their difference is what fits. Nor does a column that nearly depends on the support, by the rows
+of the Hessian: what is left of it has cancelled there. So the search proposes to add both, or the
+one, and computes what that gains from the columns themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import IntArray
+from sparsemodel.numerics.exchange.pricing import Exchanges
+
+_CLOSE = 3e-3
+"""Difference of two columns, as a share of them, up to which they are a pair."""
+_NEIGHBOURS = 8
+"""Columns that each is compared with, in the order of one number that pairs nearly share."""
+_KNOWN = 16
+"""Rows of the Hessian that columns are compared by."""
+_PROPOSED = 8
+"""Proposals of each kind at most, the most promising first."""
+_ROUNDING = 1e-12
+"""Difference that is rounding: equal columns are no pair."""
+
+
+def proposals(search: Exchanges) -> list[IntArray]:
+    """Return members that may gain something together where no single change does.
+
+    Parameters
+    ----------
+    search
+        One support, with all columns.
+    """
+    return _pairs(search) + _dependent(search)
+
+
+def _dependent(search: Exchanges) -> list[IntArray]:
+    """Return columns of which nothing is left by the rows, but part of the residual."""
+    size = np.sqrt(np.einsum("mj,mj->j", search.r[0], search.r[0]))
+    left = search.s[0] <= search.guard
+    fits = size > _ROUNDING * float(np.abs(search.linear).max(initial=0.0))
+    found = np.flatnonzero(left & fits)
+    best = found[np.argsort(-size[found], kind="stable")][:_PROPOSED]
+    return list(best[:, None])
+
+
+def _pairs(search: Exchanges) -> list[IntArray]:
+    r"""Return pairs of nearly equal columns whose difference may fit the residual.
+
+    Their rows of the Hessian differ by about ``d`` of its entries' size, where ``d`` is the norm of
+    the difference of the scaled columns, which so gains about
+    :math:`\|r_i \mp r_j\|^2 / d^2`. Only rows that are at hand are read.
+    """
+    rows = search.g[0, :_KNOWN]
+    outside = np.isfinite(search.s[0])
+    sizes = np.sqrt(np.mean(np.square(rows[:, outside]), axis=1)) if outside.any() else rows[:, 0]
+    rows = rows[sizes > 0.0] / sizes[sizes > 0.0, None]
+    if not len(rows):
+        return []
+    largest = np.argmax(np.abs(rows), axis=0)
+    signs = np.sign(rows[largest, np.arange(rows.shape[1])])
+    keys = np.random.default_rng(0).standard_normal(len(rows)) @ (signs * rows)
+    order = np.argsort(keys)
+    order = order[signs[order] != 0.0]
+    found: list[tuple[float, int, int]] = []
+    for shift in range(1, min(_NEIGHBOURS, len(order) - 1) + 1):
+        near = keys[order[shift:]] - keys[order[:-shift]] <= _CLOSE * np.sqrt(len(rows))
+        first, second = order[:-shift][near], order[shift:][near]
+        turned = signs[first] * signs[second]
+        apart = np.mean(np.square(rows[:, first] - turned * rows[:, second]), axis=0)
+        gains = np.square(search.r[0][:, first] - turned * search.r[0][:, second]).sum(axis=0)
+        found += [
+            (-gains[a] / apart[a], int(first[a]), int(second[a]))
+            for a in np.flatnonzero((apart <= _CLOSE**2) & (apart > _ROUNDING**2))
+        ]
+    return [np.array(pair) for _, *pair in sorted(found)[:_PROPOSED]]
+
+
+__all__ = ["proposals"]
