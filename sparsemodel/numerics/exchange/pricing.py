@@ -322,22 +322,7 @@ class Exchanges:
 
     def remove(self, slot: int) -> None:
         """Take a member out of the only support."""
-        inside = self.inverse[0, slot].copy()
-        own = inside[slot]
-        if own * self.guard > 1.0:
-            self.reset(np.delete(self.members[0], slot))
-            return
-        b, leaving, w = inside / own, inside @ self.g[0], self.w[0, slot].copy()
-        self.explained -= float(w @ w) / own
-        self.r += w[:, None] * (leaving / own)
-        self.s += leaving * leaving / own
-        self.s[0, self.members[0, slot]] = 1.0 / own
-        rest = np.delete(np.arange(self.size), slot)
-        self.w = (self.w[0, rest] - np.outer(b[rest], w))[None]
-        self.g = self.g[:, rest]
-        self.inverse = (self.inverse[0][np.ix_(rest, rest)] - np.outer(b[rest], inside[rest]))[None]
-        self.members = self.members[:, rest]
-        self.updates += 1
+        self.reset(np.delete(self.members[0], slot))
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""
