@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,81 @@ Row = dict[str, Any]
 
 
 PAGE = "results-all.md"
+SUMMARY = "summary.md"
+
+JUDGED = {
+    "compressed_sensing": ("error", False),
+    "logistic": ("loss", False),
+    "recovery": ("exact", True),
+    "proofs": ("gap", False),
+    "text": ("test accuracy", True),
+    "precision_matrices": ("objective", False),
+}
+"""Families with other solvers: by what an answer is judged, and whether more of it is better."""
+_AS_GOOD = {"error": 1e-5, "gap": 1e-4}
+"""Errors and gaps below which there is nothing left to find, however small they are."""
+_ALIKE = 1e-3
+"""Relative difference up to which two other figures count as the same."""
 
 
 def write_page(folder: Path) -> Path:
-    """Write the page of all results in ``folder``, quality before cost; return its path."""
+    """Write the results in ``folder``, quality before cost, and their summary; return the page."""
     results = []
     for path in sorted(folder.glob("*-*.json")):
         family, _ = path.stem.rsplit("-", 1)
         results.append({"family": family} | json.loads(path.read_text()))
+    (folder / SUMMARY).write_text("\n".join([*summary(results), ""]))
     path = folder / PAGE
     path.write_text(markdown(results))
     return path
+
+
+def summary(results: list[Row]) -> list[str]:
+    """Return a table of what ``solve()`` reaches beside the best of the others, one row a case."""
+    head = ["problem", "judged by", "sparsemodel", "best of the others", "its CPU time"]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for family, (quality, more) in JUDGED.items():
+        for result in results:
+            if result["family"] == family and str(result["machine"]["threads"]) == "1":
+                lines += _summary_rows(family, result["records"], quality, more)
+    return lines
+
+
+def _summary_rows(family: str, rows: list[Row], quality: str, more: bool) -> Iterator[str]:
+    rows = [row for row in rows if quality in row["quality"]]
+    for ours in rows:
+        rivals = [r for r in rows if r["case"] == ours["case"] and r is not ours]
+        if not ours["solver"].startswith("sparsemodel") or not rivals:
+            continue
+        if any(r["solver"] == "sparsemodel" for r in rivals):
+            continue  # a backend asked for by name is one of the others
+        least = _AS_GOOD.get(quality, -math.inf)
+
+        def badness(row: Row, least: float = least) -> float:
+            value = float(row["quality"][quality])
+            return -value if more else max(value, least)
+
+        best = min(map(badness, rivals))
+        near = [r for r in rivals if badness(r) <= best + _ALIKE * abs(best)]
+        rival = min(near, key=lambda row: float(row["timing"]["cpu"]))
+        factor = rival["timing"]["cpu"] / ours["timing"]["cpu"]
+        times = (
+            f"{factor:.2g} times as long" if factor >= 1.0 else f"{1 / factor:.2g} times quicker"
+        )
+        difference = badness(ours) - badness(rival)
+        if abs(difference) <= _ALIKE * abs(badness(rival)):
+            word = "as good"
+        else:
+            word = "better" if difference < 0.0 else "**worse**"
+        what = f"{family.replace('_', ' ')}, {ours['case']}"
+        cells = [
+            what + ours["solver"].removeprefix("sparsemodel"),
+            quality,
+            f"{_number(ours['quality'][quality])} in {_number(ours['timing']['cpu'])} s, {word}",
+            f"{rival['solver']}: {_number(rival['quality'][quality])}",
+            times,
+        ]
+        yield "| " + " | ".join(cells) + " |"
 
 
 def markdown(results: list[Row]) -> str:
@@ -46,7 +111,9 @@ def markdown(results: list[Row]) -> str:
             if why is not None:
                 lines += [f"**No result: {why}.**", ""]
             else:
-                lines += [*_table(result["records"], result["machine"]["threads"]), ""]
+                table = _table(result["records"], result["machine"]["threads"])
+                name = f"The table of {family.replace('_', ' ')}"
+                lines += [f"<details><summary>{name}</summary>", "", *table, "", "</details>", ""]
     seconds = [result["seconds"] for result in results if "seconds" in result]
     if seconds:
         lines += [f"All of this took {sum(seconds) / 60:.0f} minutes.", ""]

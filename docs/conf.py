@@ -31,6 +31,7 @@ extensions = [
 exclude_patterns = ["_build", "**/README.md", "gallery/*.ipynb", "benchmarks/*-*.md"]
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
+html_js_files = ["names.js"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_show_sphinx = False

@@ -152,7 +152,7 @@ main{max-width:60rem;margin:2rem auto;padding:2.2rem 2.6rem;background:var(--pap
 border:1px solid var(--line);border-radius:6px}
 h1{margin:.1rem 0 .6rem;font-size:1.9rem;line-height:1.2}
 h2{margin:2.2rem 0 .6rem;font-size:1.05rem;letter-spacing:.01em}
-summary{cursor:pointer}summary h2{display:inline-block}
+summary{cursor:pointer}summary h2{display:inline}
 .kind{margin:0;color:var(--soft);font-size:.85rem}
 .claim{display:inline-block;padding-left:.7rem;border-left:.4rem solid var(--soft)}
 .claim::first-letter{text-transform:uppercase}
@@ -200,6 +200,7 @@ h1{font-size:1.55rem}.facts th{width:42%}
 .ends{gap:.9rem}.ends b{font-size:.85rem}.ends span{font-size:.8rem}
 .assumptions li{padding-left:0}.assumptions b{position:static;display:block}
 .charts{grid-template-columns:1fr}}
+@page{margin:16mm}
 @media print{body{background:#fff;font-size:10.5pt}main{border:0;margin:0;padding:0;max-width:none}
 details::details-content{content-visibility:visible;block-size:auto}
 section,figure,tr{break-inside:avoid}i{-webkit-print-color-adjust:exact;print-color-adjust:exact}}

@@ -60,6 +60,30 @@ def test_the_page_states_machine_threads_runs_and_ratios(tmp_path: Path) -> None
     assert cells["runs"] == "5"
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ((2e-4, 2.0), (1e-4, 4.0), ["0.0002 in 2 s, **worse**", "peer: 0.0001", "2 times as long"]),
+        ((1e-4, 2.0), (2e-4, 1.0), ["0.0001 in 2 s, better", "peer: 0.0002", "2 times quicker"]),
+        ((1e-4, 2.0), (1.0005e-4, 1.0), ["0.0001 in 2 s, as good", "peer: 0.0001"]),
+    ],
+)
+def test_the_summary_judges_answers_before_times(
+    tmp_path: Path, ours: tuple[float, float], theirs: tuple[float, float], said: list[str]
+) -> None:
+    solvers = {"sparsemodel": ours, "peer": theirs, "hasty peer": (1.0, 0.1)}
+    records = [
+        Record("logistic", "a case", name, {"loss": loss}, Timing(cpu, cpu, cpu, 1), 0.5).to_dict()
+        for name, (loss, cpu) in solvers.items()
+    ]
+    machine = MACHINE | {"threads": "1"}
+    save(tmp_path, "logistic-1", {"family": "logistic", "machine": machine, "records": records})
+    write_page(tmp_path)
+    (row,) = (tmp_path / "summary.md").read_text().splitlines()[2:]
+    assert row.startswith("| logistic, a case | loss |")
+    assert [text for text in said if text not in row] == []
+
+
 def test_a_family_that_failed_is_on_the_page_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

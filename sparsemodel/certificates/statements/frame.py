@@ -225,8 +225,8 @@ class CertificateFrame(ABC):
         marks = (("lower bound", bound), ("this model", value), (null, number(self.null_value)))
         label = f"{percent(share)} of the range from the lower bound to the {null} is open"
         caption = (
-            "The best possible objective lies in the dark part, between the lower bound and the "
-            "objective of this model; no model lies to the left of the bound."
+            "The best possible objective lies in the marked part on the left, between the lower "
+            "bound and the objective of this model; no model lies below the bound."
         )
         if self.claim is Claim.OPTIMAL:
             caption = "The gap is closed: the lower bound and the objective agree."

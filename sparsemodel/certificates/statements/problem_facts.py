@@ -91,7 +91,8 @@ class ProblemFacts:
             parts.append(f"each costs {number(self.price, 4)}")
         free = self.free if self.grouped else self.free - forced
         if free:
-            parts.append(f"{free} not counted")
+            one = "row" if units == "rows" else "coefficient"
+            parts.append(f"{free} {one}{'s' * (free > 1)} not counted")
         if self.box != "none":
             parts.append("bounds on coefficients")
         if self.region != "none":
