@@ -119,7 +119,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
     prior: ClassVar[Prior | None] = Prior(close=0.85, excess=0.005)
     capabilities: ClassVar[Capabilities] = Capabilities(
-        facets=(TwiceDifferentiable,), box=True, region=True, price=True, limits=True
+        facets=(TwiceDifferentiable,), box=True, region=True, price=True, limits=True, costs=True
     )
 
     def __post_init__(self) -> None:
@@ -182,9 +182,8 @@ class Exchange(IterativeBackend[ExchangeState]):
 
 
 def _exact(objective: Objective) -> bool:
-    """Return whether single coordinates, under one limit, have a common constant Hessian."""
-    free = not objective.cardinality.limits
-    return free and _single(objective) and has_common_hessian(objective)
+    """Return whether single coordinates, one limit and price, have a constant Hessian."""
+    return objective.cardinality.plain and _single(objective) and has_common_hessian(objective)
 
 
 def _single(objective: Objective) -> bool:
@@ -203,7 +202,7 @@ def _closed(objective: Objective, point: Point) -> bool:
     if not np.isfinite(floor):
         return False
     rounding = 1e-13 * abs(objective.origin().value - floor)
-    return objective.cardinality.price == 0.0 and bool(point.value - floor <= rounding)
+    return not objective.cardinality.priced and bool(point.value - floor <= rounding)
 
 
 def _quadratic(

@@ -70,7 +70,7 @@ class Exhaustive(Backend):
     always: ClassVar[str] = "the best of all supports, each minimised to its tolerance"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
-        smooth=False, price=True, box=True, region=True, limits=True
+        smooth=False, price=True, box=True, region=True, limits=True, costs=True
     )
 
     def __post_init__(self) -> None:
@@ -177,7 +177,8 @@ class _Blocks:
         self._hessian = hessian / size[:, None] / size
         self._hessian[np.diag_indices_from(hessian)] += _JITTER
         self._linear = -objective.gradient(origin) / size
-        self._price = 2.0 * objective.cardinality.price
+        self._prices = np.zeros(objective.cardinality.size)
+        self._prices[objective.cardinality.counted] = 2.0 * objective.cardinality.unit_price
         self._best = 0.0
         """The most that a support lowers twice the objective by, less what it costs."""
 
@@ -192,7 +193,7 @@ class _Blocks:
         gains = np.square(half).sum(axis=1)
         pivots = np.einsum("bii->bi", factors).min(axis=1, initial=1.0)
         known = np.isfinite(gains) & (pivots > _JUDGED)
-        worth = gains - self._price * supports.shape[1]
+        worth = gains - self._prices[supports].sum(axis=1)
         self._best = max(self._best, float(worth[known].max(initial=0.0)))
         slack = _ACCURACY * float(gains[known].max(initial=0.0))
         return np.asarray(~known | (worth >= self._best - slack))
@@ -203,14 +204,15 @@ def _supports(form: Form) -> Iterator[IntArray]:
     for size in _sizes(form):
         for units in combinations(range(sparsity.units), size):
             chosen = np.array(units, dtype=np.intp)
-            if not sparsity.limits or sparsity.within(chosen):
+            if sparsity.plain or sparsity.within(chosen):
                 yield sparsity.coordinates(chosen)
 
 
 def _sizes(form: Form) -> range:
     sparsity = form.cardinality
     largest = min(sparsity.budget, sparsity.units)
-    return range(0 if sparsity.price > 0.0 else largest, largest + 1)
+    fewer = sparsity.priced or sparsity.knapsack is not None
+    return range(0 if fewer else largest, largest + 1)
 
 
 def _decades(form: Form) -> float:

@@ -16,6 +16,8 @@ losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D 
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -59,7 +61,8 @@ def objective(problem: Problem, x: Any) -> Number:
     out = total(ridge * at * at) / 2 + problem.constant
     for term in problem.terms:
         out = out + total(weighted(term, term.loss.value(predictions(problem, term, x), term.y)))
-    return out + problem.price * problem.units_of(x).size
+    chosen = problem.units_of(x)
+    return out + total(problem.prices[chosen]) if chosen.size else out
 
 
 def dual(
@@ -114,12 +117,72 @@ def region_bound(problem: Problem, found: Dual, inside: Any, out: Any) -> Any:
     must = inside.copy()
     must[problem.unit[rows_of((problem.lower > 0.0) | (problem.upper < 0.0)) & problem.counted]] = 1
     crowded = any(must[among].sum() > most for among, most in problem.limits)
+    left = ~must & ~out
+    if problem.knapsack is not None:
+        costs, budget = problem.knapsack
+        room = math.fsum([budget, *(-costs[must]).tolist()])
+        crowded = crowded or room < 0.0
+        left &= costs <= np.nextafter(room, np.inf)
     if np.any(must & out) or must.sum() > problem.budget or crowded:
         return np.inf  # nothing is feasible there
-    profits = gains - high(problem.price)
+    prices = high(problem.prices)
+    found = _priced(problem, base, gains, prices, must, left)
+    if problem.knapsack is None:
+        return found
+    return max(found, _budgeted(problem, base, gains, prices, must, left, problem.knapsack))
+
+
+def _priced(problem: Problem, base: Any, gains: Any, prices: Any, must: Any, left: Any) -> Any:
+    """Return the bound where units of ``must`` are in and others may be, at these prices."""
+    profits = gains - prices
     if not problem.exact:
-        profits = profits + 2.0 * UNIT * (np.abs(gains) + high(problem.price))
-    return less(base, [*profits[must], *_best(problem, profits, must, ~must & ~out)])
+        profits = profits + 2.0 * UNIT * (np.abs(gains) + np.abs(prices))
+    return less(base, [*profits[must], *_best(problem, profits, must, left)])
+
+
+def _budgeted(
+    problem: Problem,
+    base: Any,
+    gains: Any,
+    prices: Any,
+    must: Any,
+    left: Any,
+    knapsack: tuple[Any, float],
+) -> Any:
+    r"""Return the best bound with :math:`\mu (c(S) - B) \le 0`, :math:`\mu \ge 0`, added.
+
+    It is concave in :math:`\mu`: a search in thirds, from zero to the largest profit per cost. The
+    budget is what ``must`` leaves of it.
+    """
+    costs, budget = knapsack
+    profits = np.asarray(gains, dtype=np.float64) - np.asarray(prices, dtype=np.float64)
+    on = left & (profits > 0.0) & (costs > 0.0)
+    worth = profits[on] / costs[on]
+    room = math.fsum([budget, *(-costs[must]).tolist()])
+    if costs[on].sum() <= room or not np.all(np.isfinite(worth)):
+        return -np.inf  # all fit
+
+    def at(mu: float) -> Any:
+        if problem.exact:
+            share, most = Fraction(mu) * problem.number(costs), Fraction(mu) * Fraction(budget)
+        else:
+            share = np.maximum(mu * costs * (1.0 - 4.0 * UNIT), 0.0)
+            most = np.nextafter(mu * budget, np.inf)
+        dearer = prices + share
+        if not problem.exact:
+            dearer = dearer * (1.0 - 4.0 * UNIT)
+        return _priced(problem, less(base, [most]), gains, dearer, must, left)
+
+    low, high_ = 0.0, float(worth.max())
+    best = -np.inf
+    for _ in range(80):
+        third = (high_ - low) / 3.0
+        one, two = at(low + third), at(high_ - third)
+        best = max(best, one, two)
+        low, high_ = (low + third, high_) if one < two else (low, high_ - third)
+    order = np.argsort(-worth, kind="stable")
+    over = np.flatnonzero(np.cumsum(costs[on][order]) > room)
+    return max(best, at(float(worth[order[over[0]]]))) if over.size else best
 
 
 def _best(problem: Problem, profits: Any, must: Any, left: Any) -> list[Any]:

@@ -27,6 +27,10 @@ def violations(problem: Problem, x: Any) -> list[str]:
     for among, most in problem.limits:
         if np.isin(chosen, among).sum() > most:
             out.append(f"more than {most} of a set of units are nonzero")
+    if problem.knapsack is not None:
+        costs, budget = problem.knapsack
+        if math.fsum([*costs[chosen].tolist(), -budget]) > 0.0:
+            out.append("the nonzero units cost more than the budget")
     if problem.rows is not None:
         matrix, least, most = problem.rows
         value, reach = matrix @ x, np.abs(matrix) @ np.abs(x)
@@ -86,7 +90,7 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
         smallest = math.inf
     curvature = middle(problem.ridge) + (0.0 if taken is None else taken)
     lowest = float(curvature[problem.counted].min(initial=np.inf))
-    without = lowest <= 0.0 or problem.bounded or middle(problem.price) > 0.0
+    without = lowest <= 0.0 or problem.bounded or bool(np.any(middle(problem.prices) > 0.0))
     return {
         "smooth": True,
         "residual": max(on / size if known else math.inf if on > 0.0 else 0.0, left, 0.0),

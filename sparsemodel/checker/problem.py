@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT, Number, number
+from sparsemodel.checker.arithmetic import UNIT, Number, middle, number
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
 from sparsemodel.checker.losses import LOSSES, Family, loss_of
 
@@ -41,7 +41,8 @@ class Problem:
     terms: list[Term]
     shape: tuple[int, ...]
     ridge: Number
-    price: Number
+    prices: Number
+    """What each unit costs in the objective."""
     constant: Number
     free: Any
     """Coordinates that are always in."""
@@ -57,6 +58,8 @@ class Problem:
     words: list[str]
     limits: list[tuple[Any, int]]
     """Sets of units with the number of them that may be nonzero, beside ``budget``."""
+    knapsack: tuple[Any, float] | None
+    """What each unit takes, as floats, of what all nonzero ones together may."""
     columns: dict[int, str]
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
@@ -81,6 +84,12 @@ class Problem:
         """Return whether losses are squares and units single coordinates."""
         alone = len(self.shape) == 1 and self.units == self.counted.sum()
         return self.squares and bool(alone)
+
+    @property
+    def plain(self) -> bool:
+        """Return whether units differ in nothing but what they gain."""
+        prices = middle(self.prices)
+        return not self.limits and self.knapsack is None and bool(np.all(prices == prices[:1]))
 
     def units_of(self, x: Any) -> Any:
         """Return the counted units that are not zero."""
@@ -121,21 +130,27 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     ridge, free = _vector(array(held["ridge"]), (p,), "ridge"), index(held["free"], p)
     unit = _units(held, p, free)
     low, high, box = _box(held, shape)
-    limits = _limits(held, int(unit.max(initial=-1)) + 1)
-    _compare(facts, held, ridge, free, unit, box, limits)
+    units = int(unit.max(initial=-1)) + 1
+    limits, knapsack = _limits(held, units), _knapsack(held, units)
     k, forced = int(facts["k"]), int(facts["forced"])
     price, constant = real(facts["price"]), real(facts["constant"])
+    prices = np.full(units, price)
+    if "prices" in held:
+        prices = _vector(array(held["prices"]), (units,), "prices")
+    _compare(facts, held, ridge, free, unit, box, limits)
     kept = int(rows_of((low > 0.0) | (high < 0.0))[free].sum())
     sound = 0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf
+    sound = sound and prices.min(initial=price) == price
     if not sound or np.any(ridge < 0.0):
         raise Refuted("one of 'problem.k', 'forced', 'price', 'constant', 'ridge' makes no sense.")
     words += [
         f"plus 1/2 ridge_j x_j^2, ridge on the counted: {_values(ridge[unit >= 0])}",
         f"  ridge on those always in: {_values(ridge[free])}",
-        f"plus {price:g} for every nonzero unit, plus the constant {constant!r}",
+        f"plus a price for every nonzero unit, {_values(prices)}, plus the constant {constant!r}",
         f"at most k = {k} of {facts['units'] + forced} nonzero, {forced} of them by their bounds: "
         + ("coordinates" if held["groups"] is None else "groups"),
         *(f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits),
+        *_spent(knapsack),
         f"always in, whatever the others are: coordinates {_indices(free)}",
         f"bounds: lower {_values(low)}; upper {_values(high)}",
     ]
@@ -146,7 +161,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         terms=terms,
         shape=shape,
         ridge=number(ridge, exact),
-        price=number(price, exact),
+        prices=number(prices, exact),
         constant=number(constant, exact),
         free=free,
         unit=unit,
@@ -157,6 +172,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         squares=all(t.loss.name in ("squared_loss", "linear_term") for t in terms),
         words=words,
         limits=limits,
+        knapsack=knapsack,
         columns=columns,
         rows=rows,
     )
@@ -233,6 +249,23 @@ def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
     return found
 
 
+def _knapsack(held: dict[str, Any], units: int) -> tuple[Any, float] | None:
+    """Return the costs of the units and the budget."""
+    if "knapsack" not in held:
+        return None
+    costs = _vector(array(held["knapsack"]["costs"]), (units,), "costs")
+    most = real(held["knapsack"]["most"])
+    if np.any(costs < 0.0) or not 0.0 <= most < math.inf:
+        raise Refuted("the costs or the budget are negative.")
+    return costs, most
+
+
+def _spent(knapsack: tuple[Any, float] | None) -> list[str]:
+    if knapsack is None:
+        return []
+    return [f"  nonzero units cost at most {knapsack[1]!r} together: {_values(knapsack[0])}"]
+
+
 def _units(held: dict[str, Any], p: int, free: Any) -> Any:
     """Return the counted unit of each coordinate, -1 for the free ones."""
     unit = np.full(p, -1)
@@ -265,6 +298,11 @@ def _compare(
     grouped = held["groups"] is not None
     structure = [array_hash(free), array_hash(unit if grouped else None)]
     structure += [f"{array_hash(s)}<={most}" for s, most in limits]
+    if "prices" in held:
+        structure.append(f"prices {array_hash(array(held['prices']))}")
+    if "knapsack" in held:
+        costs, most = held["knapsack"]["costs"], real(held["knapsack"]["most"])
+        structure.append(f"{array_hash(array(costs))}<={most!r}")
     for line, found in (
         ("ridge", array_hash(ridge)),
         ("structure", ":".join(structure)),

@@ -113,7 +113,7 @@ class RegressionTree(Tree):
     """The tree of a regression."""
 
     def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
-        super().__init__(tree["nodes"], problem.units, problem.budget, bool(problem.limits))
+        super().__init__(tree["nodes"], problem.units, problem.budget, not problem.plain)
         self.problem = problem
         if tree.get("kind") != "parts":
             raise NotChecked(f"a proof of the kind {tree.get('kind')!r}")

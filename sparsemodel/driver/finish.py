@@ -73,8 +73,8 @@ def restored(
     if reduced.reductions:
         fresh = objective_of(form)
         value = fresh.point_from(x).value
-    if sparsity.price > 0.0:
-        value += sparsity.price * sparsity.count(x)
+    if sparsity.priced:
+        value += sparsity.charge(sparsity.active_units(x))
     if not np.isfinite(value):
         raise DataError(
             "The objective overflows at the solution; rescale the data matrix or the target."

@@ -55,7 +55,7 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
             f"The backend {name!r} returned {count} nonzero units, and it may choose "
             f"{sparsity.budget}. This is a bug in the backend."
         )
-    if sparsity.limits and not sparsity.within(sparsity.active_units(x)):
+    if not sparsity.plain and not sparsity.within(sparsity.active_units(x)):
         raise BackendContractError(
             f"The backend {name!r} returned a point with more nonzero units than a limit on a part "
             "of them allows. This is a bug in the backend."

@@ -63,6 +63,9 @@ class Capabilities:
     """Accepts a price per unit of support in the objective."""
     limits: bool = False
     """Keeps limits on parts of the units (:attr:`Cardinality.limits`), beside ``k``."""
+    costs: bool = False
+    """Weighs costs of the units' own: :attr:`Cardinality.prices` and :attr:`Cardinality.knapsack`.
+    Its supports come from ``within``, ``room`` and ``exchangeable``."""
     max_coordinates: int | None = None
 
 
@@ -313,9 +316,9 @@ class IterativeBackend(Backend, Generic[State]):
 def priced(objective: Objective, point: Point) -> float:
     """Return the objective at ``point`` with the price of its support."""
     sparsity = objective.cardinality
-    if sparsity.price == 0.0:
+    if not sparsity.priced:
         return point.value
-    return point.value + sparsity.price * sparsity.count(point.x)
+    return point.value + sparsity.charge(sparsity.active_units(point.x))
 
 
 _FACETS: dict[type, str] = {
@@ -342,10 +345,12 @@ def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
         reasons.append("cannot keep coordinates that are not counted (an intercept)")
     if sparsity.groups is not None and not can.groups:
         reasons.append("cannot count groups")
-    if sparsity.price > 0.0 and not can.price:
+    if sparsity.priced and not can.price:
         reasons.append("cannot put a price on the cardinality in the objective")
     if sparsity.limits and not can.limits:
         reasons.append("cannot keep limits on parts of what is counted")
+    if not can.costs and (sparsity.prices is not None or sparsity.knapsack is not None):
+        reasons.append("cannot weigh costs that differ from unit to unit")
     if len(form.shape) > 1 and not can.matrix:
         reasons.append("cannot solve for a matrix variable")
     if can.max_coordinates is not None and sparsity.size > can.max_coordinates:

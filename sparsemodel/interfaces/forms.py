@@ -7,6 +7,7 @@ hold are the user's own wherever possible and are never written to.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast, final
@@ -78,6 +79,28 @@ class Layer:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Knapsack:
+    """A budget: the costs of the units that are nonzero add up to at most ``most``."""
+
+    costs: FloatArray
+    """What each unit takes of the budget, nonnegative, shape ``(units,)``."""
+    most: float
+
+    def left(self, taken: IntArray) -> float:
+        """Return what units that are ``taken`` leave of the budget; negative if they exceed it."""
+        return math.fsum([self.most, *(-self.costs[taken]).tolist()])
+
+    def fitting(self, taken: IntArray) -> BoolArray:
+        """Return which single units have room beside those ``taken``, shape ``(units,)``."""
+        return np.asarray(self.costs <= self.left(taken))
+
+    def after(self, taken: IntArray, kept: IntArray) -> Knapsack:
+        """Return what units that are ``taken`` leave of the budget to those ``kept``."""
+        return Knapsack(self.costs[kept], self.left(taken))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Cardinality:
     """At most ``k`` units may be nonzero, of which :attr:`budget` are left to choose.
 
@@ -85,11 +108,13 @@ class Cardinality:
     coordinates belong to every support. Those that were never counted (intercepts, always-in
     features) do not touch ``k``. Those that were counted and that their bounds keep away from zero
     are ``forced``: they use up a part of ``k``. A backend chooses at most ``budget`` of the
-    ``units`` that are neither. ``price`` adds ``price`` for each of those that is nonzero.
+    ``units`` that are neither. ``price`` adds ``price`` for each of those that is nonzero, or
+    ``prices`` what each of them costs.
 
     ``limits`` hold beside ``k``: sets of units are disjoint or one within the other (a laminar
     family), so that supports are the independent sets of a matroid, and ``k`` is its rank. What
-    knows ``k`` alone relaxes the problem: its bounds are valid, its supports need not be.
+    knows ``k`` alone relaxes the problem: its bounds are valid, its supports need not be. So does
+    what leaves out a ``knapsack``, or takes ``price``, the least one, for ``prices``.
     """
 
     size: int
@@ -101,17 +126,46 @@ class Cardinality:
     groups: IntArray | None = None
     """Group ``0 .. G-1`` of each coordinate, ``-1`` for the free ones."""
     price: float = 0.0
+    """What each unit costs in the objective; the least of them where ``prices`` differ."""
     forced: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """Sorted indices of those free coordinates that are part of ``k``."""
     forced_units: int = 0
     """How many units the forced coordinates make up."""
     limits: tuple[Layer, ...] = ()
     """Limits on parts of the units, inner sets before those that contain them."""
+    prices: FloatArray | None = None
+    """What each unit costs in the objective, shape ``(units,)``; None where it is ``price``."""
+    knapsack: Knapsack | None = None
+    """A budget over costs of the units."""
+
+    @property
+    def priced(self) -> bool:
+        """Return whether units cost something in the objective, so that fewer may be better."""
+        return self.price > 0.0 or self.prices is not None
+
+    @property
+    def plain(self) -> bool:
+        """Return whether ``k`` is the only limit, and a unit costs what any other does."""
+        return not self.limits and self.prices is None and self.knapsack is None
+
+    @property
+    def unit_price(self) -> float | FloatArray:
+        """Return what a unit costs in the objective: a number, or one for each."""
+        return self.price if self.prices is None else self.prices
+
+    def charge(self, units: IntArray) -> float:
+        """Return what distinct ``units`` cost in the objective together."""
+        if self.prices is None:
+            return self.price * units.size
+        return math.fsum(self.prices[units].tolist())
 
     def within(self, units: IntArray) -> bool:
         """Return whether distinct ``units`` may be nonzero together."""
-        return units.size <= self.budget and all(
-            bool(np.all(layer.counts(units) <= layer.most)) for layer in self.limits
+        affordable = self.knapsack is None or self.knapsack.left(units) >= 0.0
+        return (
+            affordable
+            and units.size <= self.budget
+            and all(bool(np.all(layer.counts(units) <= layer.most)) for layer in self.limits)
         )
 
     def limited_sets(self) -> list[tuple[IntArray, int]]:
@@ -131,6 +185,8 @@ class Cardinality:
         mask = np.full(self.units, units.size < self.budget)
         for layer in self.limits:
             mask &= ~layer.full(units)
+        if self.knapsack is not None:
+            mask &= self.knapsack.fitting(units)
         mask[units] = False
         return mask
 
@@ -139,6 +195,9 @@ class Cardinality:
         mask = np.ones((units.size, self.units), dtype=bool)
         for layer in self.limits:
             mask &= ~layer.full(units) | (layer.sets[units][:, None] == layer.sets)
+        if self.knapsack is not None:
+            for place in range(units.size):
+                mask[place] &= self.knapsack.fitting(np.delete(units, place))
         mask[:, units] = False
         return mask
 
@@ -290,4 +349,13 @@ def coordinate_scores(x: FloatArray) -> FloatArray:
     return np.square(x) if x.ndim == 1 else np.einsum("ij,ij->i", x, x)
 
 
-__all__ = ["Box", "Cardinality", "Form", "Layer", "SparseRegression", "Term", "coordinate_scores"]
+__all__ = [
+    "Box",
+    "Cardinality",
+    "Form",
+    "Knapsack",
+    "Layer",
+    "SparseRegression",
+    "Term",
+    "coordinate_scores",
+]

@@ -1,7 +1,7 @@
 """The language: variables, expressions, losses, constraints, problems."""
 
 from sparsemodel.modelling.expressions.affine import Affine
-from sparsemodel.modelling.expressions.cardinality import card
+from sparsemodel.modelling.expressions.cardinality import card, chosen
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.parameters import Parameter
@@ -64,6 +64,7 @@ __all__ = [
     "absolute_loss",
     "available_formulations",
     "card",
+    "chosen",
     "cox_loss",
     "custom_loss",
     "diff",

@@ -11,9 +11,15 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine
-from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
+from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
-from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price
+from sparsemodel.modelling.expressions.objective_terms import (
+    Budget,
+    LossTerm,
+    Objective,
+    Price,
+    counted_in,
+)
 from sparsemodel.modelling.expressions.parameters import Parameter, parameters_in
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.from_cvxpy.choices import choices_of
@@ -25,7 +31,14 @@ from sparsemodel.modelling.regression.stand_ins import (
     without_stand_ins,
 )
 
-_DECIDES = {"k": "k", "limit": "k", "lower": "box", "upper": "box", "radius": "region"}
+_DECIDES = {
+    "k": "k",
+    "limit": "k",
+    "lower": "box",
+    "upper": "box",
+    "radius": "region",
+    "most": "structure",
+}
 """What the numbers of constraints decide."""
 
 
@@ -203,8 +216,7 @@ def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) ->
         if isinstance(expression, Affine):
             yield expression
     for constraint in constraints:
-        if isinstance(constraint, CardinalityConstraint):
-            yield from (part.expression for part in constraint.counted)
+        yield from (part.expression for part in counted_in(constraint))
         expression = getattr(constraint, "expression", None)
         if isinstance(expression, Affine):
             yield expression
@@ -227,6 +239,8 @@ def quantities(
         else:
             yield "ridge", term.weight
     for constraint in constraints:
+        if isinstance(constraint, Budget):
+            yield from (("structure", term.gamma) for term in constraint.terms)
         for name, place in _DECIDES.items():
             yield place, getattr(constraint, name, None)
 

@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import Followed, PathPoint, Search, refuse_costs
 
 F = TypeVar("F", bound=Form)
 Thinning = Callable[[F, FloatArray], FloatArray]
@@ -136,6 +136,8 @@ def limited_path(
     known
         What was computed from the data alone.
     """
+
+    refuse_costs(form.sparsity)
 
     def limited(k: int) -> SparseRegression:
         sparsity = _with_total(form.sparsity, k) if along is None else along[k]

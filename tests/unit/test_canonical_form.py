@@ -54,15 +54,15 @@ def test_what_is_declared_twice_holds_twice():
         box = form_of(bounds=tuple(BoundSpec(0, None, *pair) for pair in limits)).box
         np.testing.assert_array_equal(box.lower, np.full(P, -2.0))
         np.testing.assert_array_equal(box.upper, np.full(P, 4.0))
-        cards = tuple(CardSpec(EVERY, k, price=c) for k, c in ((3, 0.0), (2, 0.0), (None, 1.5)))
-        sparsity = form_of(cards=(*cards[::order], CardSpec(EVERY, None, price=2.0))).sparsity
+        cards = tuple(CardSpec(EVERY, k, prices=(c,)) for k, c in ((3, 0.0), (2, 0.0), (None, 1.5)))
+        sparsity = form_of(cards=(*cards[::order], CardSpec(EVERY, None, prices=(2.0,)))).sparsity
         assert (sparsity.k, sparsity.price) == (2, 3.5)
     ridge = form_of(ridges=(RidgeSpec(0, None, 1.0), RidgeSpec(0, np.array([1]), 2.0))).ridge
     np.testing.assert_array_equal(ridge, [1.0, 3.0, 1.0, 1.0])
 
 
 def test_a_constant_stays_and_forced_units_are_paid_for():
-    priced = CardSpec(EVERY, 3, price=0.5)
+    priced = CardSpec(EVERY, 3, prices=(0.5,))
     low = np.array([1.0, -np.inf, -np.inf, -np.inf])
     high = np.array([np.inf, np.inf, -2.0, np.inf])
     form = form_of(constant=7.0, cards=(priced,), bounds=(BoundSpec(0, None, low, high),))

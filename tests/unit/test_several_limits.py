@@ -280,7 +280,7 @@ def test_a_minorant_decides_what_all_supports_would(family, seed, price):
     status = rng.choice([OUT, 0, 0, 0, IN], P).astype(np.int8)
     inside = set(np.flatnonzero(status == IN).tolist())
     k = sparsity.budget - len(inside)
-    found = decide(Minorant(5.0, gains), status, k, price, sparsity.limits)
+    found = decide(Minorant(5.0, gains), status, k, replace(sparsity, price=price))
 
     parts = [
         (set(u), 5.0 - sum(gains[j] - price for j in u))

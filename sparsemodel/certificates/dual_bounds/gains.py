@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, up
-from sparsemodel.interfaces import BoolArray, Box, Cardinality, FloatArray
+from sparsemodel.interfaces import BoolArray, Box, Cardinality, FloatArray, IntArray
 from sparsemodel.numerics import best_units
 
 
@@ -92,14 +92,56 @@ def best_selection(units: FloatArray, forced: FloatArray, sparsity: Cardinality)
     """Return an upper bound on the gain of the best units that are allowed, prices paid.
 
     Units in ``forced`` are taken whatever they gain, and then limits on parts are left out; of the
-    others only those with a profit.
+    others only those with a profit. A budget over costs is left out, or priced, whichever says
+    more.
     """
-    price = sparsity.price
-    profit = units - price
     must = forced > 0.0
-    room = sparsity.budget - int(must.sum())
-    if room < 0:
+    if must.any() and not sparsity.within(np.flatnonzero(must)):
         return -math.inf
+    found = _selected(units, must, sparsity, sparsity.unit_price)
+    if sparsity.knapsack is None:
+        return found
+    priced = priced_budget(sparsity, units, np.flatnonzero(must), np.flatnonzero(~must))
+    if priced is None:
+        return found
+    prices, most = priced
+    with_budget = _selected(units, must, sparsity, prices) + most
+    return min(found, math.nextafter(with_budget, math.inf))
+
+
+def priced_budget(
+    sparsity: Cardinality, gains: FloatArray, inside: IntArray, left: IntArray
+) -> tuple[FloatArray, float] | None:
+    r"""Return prices with a share of each unit's cost, and what that share is of the budget.
+
+    For :math:`\mu \ge 0` the objective is at least itself and :math:`\mu (c(S) - B)`, which is a
+    price for each unit, less :math:`\mu B`. :math:`\mu` is the profit per cost at which the budget
+    ends when units ``left`` beside those ``inside`` are taken by it: the continuous knapsack.
+    Prices are rounded down and the constant up. None where all profitable units have room.
+    """
+    knapsack, prices = sparsity.knapsack, sparsity.unit_price
+    if knapsack is None:
+        return None
+    profits, costs = (gains - prices)[left], knapsack.costs[left]
+    on = np.flatnonzero((profits > 0.0) & (costs > 0.0))
+    with np.errstate(over="ignore"):
+        worth = profits[on] / costs[on]
+    order = np.argsort(-worth, kind="stable")
+    over = np.flatnonzero(np.cumsum(costs[on[order]]) > knapsack.left(inside))
+    if not over.size or not math.isfinite(worth[order[over[0]]]):
+        return None
+    multiplier = float(worth[order[over[0]]])
+    dearer = np.asarray((prices + multiplier * knapsack.costs) * (1.0 - 8.0 * U))
+    most = math.nextafter(multiplier * knapsack.most, math.inf)
+    return (dearer, most) if math.isfinite(most) and np.all(np.isfinite(dearer)) else None
+
+
+def _selected(
+    units: FloatArray, must: BoolArray, sparsity: Cardinality, prices: float | FloatArray
+) -> float:
+    """Return an upper bound on the gain of the best units, less ``prices``."""
+    profit = units - prices
+    room = sparsity.budget - int(must.sum())
     optional = np.maximum(profit[~must], 0.0)
     if sparsity.limits and optional.size == units.size:
         optional = optional[best_units(sparsity, optional)]
@@ -110,6 +152,7 @@ def best_selection(units: FloatArray, forced: FloatArray, sparsity: Cardinality)
     chosen = np.concatenate([profit[must], optional])
     # One rounding for each subtraction of the price.
     size = float(np.abs(chosen).max(initial=0.0)) if chosen.size else 0.0
+    price = float(np.max(prices, initial=0.0))
     slack = 2.0 * U * chosen.size * (size + price) if price > 0.0 else 0.0
     return add_up(chosen) + slack if math.isfinite(size) else math.inf
 
@@ -119,5 +162,6 @@ __all__ = [
     "coordinate_gains",
     "forced_units",
     "half_square_over",
+    "priced_budget",
     "unit_gains",
 ]

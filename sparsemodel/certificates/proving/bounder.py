@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
-from sparsemodel.certificates.proving.node import Minorant, Node
-from sparsemodel.interfaces import FloatArray, IntArray, Layer
+from sparsemodel.certificates.proving.node import K_ALONE, Minorant, Node
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray
 
 
 @final
@@ -83,18 +83,15 @@ class NodeBounder(ABC):
         The form's numbers of the units, sorted.
     inside_units
         Those that are in for good.
-    price
-        The price of a unit.
-    limits
-        Limits on parts of the units.
+    sparsity
+        Prices of the units and limits on parts of them, numbered as ``units`` are.
     rounding
         Gap below which rounding leaves nothing to be closed.
     """
 
     units: IntArray
     inside_units: IntArray
-    price: float = 0.0
-    limits: tuple[Layer, ...] = ()
+    sparsity: Cardinality = K_ALONE
     rounding: float = 0.0
 
     @abstractmethod

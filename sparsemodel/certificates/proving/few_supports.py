@@ -26,7 +26,7 @@ PATIENCE = 3.0
 def few_supports(sparsity: Cardinality) -> bool:
     """Return whether there are no more than ``FEW`` supports to tell apart."""
     largest = min(sparsity.budget, sparsity.units)
-    smallest = 0 if sparsity.price > 0.0 else largest
+    smallest = 0 if sparsity.priced or sparsity.knapsack is not None else largest
     count = 0
     for size in range(smallest, largest + 1):
         count += math.comb(sparsity.units, size)

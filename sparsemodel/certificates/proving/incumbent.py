@@ -34,7 +34,7 @@ class Incumbent:
         inside = part.units[node.status == IN]
         better = False
         # Where units have a price fewer may be better: the smallest go first.
-        fewest = 0 if part.price > 0.0 else chosen.size
+        fewest = 0 if part.sparsity.priced else chosen.size
         for count in range(chosen.size, fewest - 1, -1):
             units = np.concatenate([part.inside_units, inside, part.units[chosen[:count]]])
             better = self.refit(part, np.sort(units)) or better

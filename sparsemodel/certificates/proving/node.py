@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.dual_bounds.gains import priced_budget
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Layer
 from sparsemodel.numerics import best_units
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from sparsemodel.certificates.proving.bounder import NodeBounder
 
 OUT, UNDECIDED, IN = -1, 0, 1
+K_ALONE = Cardinality(0, 0)
+"""No price, and no limit beside ``k``."""
 
 
 @final
@@ -71,28 +74,33 @@ class Node:
             return np.empty(0, np.intp)
         undecided = np.flatnonzero(self.status == UNDECIDED)
         inside = np.flatnonzero(self.status == IN)
-        for layer in self.part.limits:
+        sparsity = self.part.sparsity
+        for layer in sparsity.limits:
             undecided = undecided[~layer.full(inside)[undecided]]
+        if sparsity.knapsack is not None:
+            undecided = undecided[sparsity.knapsack.fitting(inside)[undecided]]
         return undecided
 
     @property
     def choice(self) -> Cardinality:
         """Return what may be chosen of the undecided units, numbered from 0 on."""
-        undecided = self.undecided
-        limits = limits_left(self.part.limits, self.status, undecided)
-        return Cardinality(undecided.size, max(self.k, 0), limits=limits)
+        undecided, inside = self.undecided, np.flatnonzero(self.status == IN)
+        limits = limits_left(self.part.sparsity.limits, self.status, undecided)
+        knapsack = self.part.sparsity.knapsack
+        if knapsack is not None:
+            knapsack = knapsack.after(inside, undecided)
+        return Cardinality(undecided.size, max(self.k, 0), limits=limits, knapsack=knapsack)
 
     def allows(self, units: IntArray) -> bool:
         """Return whether ``units`` may be nonzero beside those that are in."""
         inside = np.flatnonzero(self.status == IN)
         together = np.concatenate([inside, units])
-        return units.size <= self.k and all(
-            bool(np.all(layer.counts(together) <= layer.most)) for layer in self.part.limits
-        )
+        sparsity = replace(self.part.sparsity, k=inside.size + self.k, forced_units=0)
+        return sparsity.within(together)
 
     def decided(self, low: Minorant) -> Proved | None:
         """Return what a minorant proves over the part; see :func:`decide`."""
-        return decide(low, self.status, self.k, self.part.price, self.part.limits)
+        return decide(low, self.status, self.k, self.part.sparsity)
 
     def child(self, unit: int, decision: int, bound: float, link: tuple[int, int]) -> Node:
         """Return the part where one more unit is decided."""
@@ -122,10 +130,38 @@ def limits_left(limits: tuple[Layer, ...], status: Any, kept: IntArray) -> tuple
     return tuple(layer.left(inside, kept) for layer in limits)
 
 
-def decide(
-    low: Minorant, status: Any, k: int, price: float = 0.0, limits: tuple[Layer, ...] = ()
+def decide(low: Minorant, status: Any, k: int, sparsity: Cardinality = K_ALONE) -> Proved | None:
+    """Return the bound of a minorant over a part, and those of the part's possible children.
+
+    Of ``sparsity`` prices and limits beside ``k`` are read. A budget over costs is left out and
+    priced, and what either proves holds.
+    """
+    knapsack, inside = sparsity.knapsack, np.flatnonzero(status == IN)
+    if knapsack is None:
+        return _decided(low, status, k, sparsity.unit_price, sparsity.limits)
+    left = np.flatnonzero(status == UNDECIDED)
+    if knapsack.left(inside) < 0.0:
+        nowhere = np.full(status.size, -math.inf)
+        return Proved(math.inf, nowhere, nowhere)  # those that are in cost more than may be spent
+    gains, room = low.gains.copy(), knapsack.fitting(inside)[left]
+    gains[left[~room]] = -math.inf
+    low = Minorant(low.base, gains)
+    found = _decided(low, status, k, sparsity.unit_price, sparsity.limits)
+    priced = priced_budget(sparsity, gains, inside, left[room])
+    if found is None or priced is None:
+        return found
+    base = math.nextafter(low.base - priced[1], -math.inf)
+    more = _decided(Minorant(base, gains), status, k, priced[0], sparsity.limits)
+    if more is None:
+        return found
+    sides = (np.maximum(found.if_in, more.if_in), np.maximum(found.if_out, more.if_out))
+    return Proved(max(found.bound, more.bound), *sides)
+
+
+def _decided(
+    low: Minorant, status: Any, k: int, price: float | FloatArray, limits: tuple[Layer, ...]
 ) -> Proved | None:
-    r"""Return the bound of a minorant over a part, and those of the part's possible children.
+    r"""Return what :func:`decide` does with ``k`` and limits on parts of the units.
 
     The best units are chosen greedily. Putting in another one raises the bound by the least profit
     (gain less price) that it can take the place of, less its own; leaving out one of them by its
@@ -137,10 +173,11 @@ def decide(
     limits = limits_left(limits, status, undecided)
     if k < 0 or any(np.any(layer.most < 0) for layer in limits):
         return Proved(math.inf, if_in, if_out)  # more units are in than may be
+    prices = np.broadcast_to(price, status.shape)
     inside = low.gains[status == IN]
-    if price > 0.0:
-        inside = np.nextafter(inside - price, math.inf)
-    raw = low.gains[undecided] - price
+    if np.any(prices > 0.0):
+        inside = np.nextafter(inside - prices[status == IN], math.inf)
+    raw = low.gains[undecided] - prices[undecided]
     profits = np.maximum(raw, 0.0)
     chosen, rest, last, following = _exchanged(profits, min(k, undecided.size), limits)
     top = profits[chosen]
@@ -148,13 +185,14 @@ def decide(
         return None
     total = math.fsum([low.base, *(-inside).tolist(), *(-top).tolist()])
     # Each profit rounds once beside its price.
-    bound = math.nextafter(total - 2.0 * U * price * top.size, -math.inf)
+    paid, dearest = prices[undecided[chosen]].sum(), prices.max(initial=0.0)
+    bound = math.nextafter(total - 2.0 * U * paid * (1.0 + U * top.size), -math.inf)
     if k == 0:
         if_in[undecided], if_out[undecided] = math.inf, bound
         return Proved(bound, if_in, if_out)
     # Each difference and sum rounds once.
     most, next_ = float(top.max(initial=0.0)), float(following.max(initial=0.0))
-    slack = 4.0 * U * (abs(bound) + most + next_ + price)
+    slack = 4.0 * U * (abs(bound) + most + next_ + dearest)
     # For units outside the difference is negative or zero where their profit is larger than
     # rounding makes it; large gains only make it smaller.
     if_in[undecided[chosen]] = bound + np.maximum(-raw[chosen], 0.0) - slack

@@ -81,6 +81,7 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         "free": _index(form.sparsity.free),
         "groups": None if groups is None else [int(g) for g in groups],
         **({"limits": _limits(form.sparsity)} if form.sparsity.limits else {}),
+        **_costs(form.sparsity),
         "lower": _array(lower),
         "upper": _array(upper),
     }
@@ -95,6 +96,17 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
 def _limits(sparsity: Cardinality) -> list[dict[str, Any]]:
     """Return the sets of units with their limits, inner ones first."""
     return [{"units": _index(units), "most": most} for units, most in sparsity.limited_sets()]
+
+
+def _costs(sparsity: Cardinality) -> dict[str, Any]:
+    """Return prices that differ, and the budget with what each unit takes of it."""
+    found: dict[str, Any] = {}
+    if sparsity.prices is not None:
+        found["prices"] = pack(sparsity.prices)
+    if sparsity.knapsack is not None:
+        costs, most = sparsity.knapsack.costs, sparsity.knapsack.most
+        found["knapsack"] = {"costs": pack(costs), "most": most}
+    return found
 
 
 def edges_of(form: SparsePrecision) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def primal(
     squares = np.square((root if x.ndim == 1 else root[:, None]) * x[nonzero])
     energy = 0.5 * math.fsum(squares.ravel())
     units = form.sparsity.count(x)
-    paid = form.sparsity.price * units
+    paid = form.sparsity.charge(form.sparsity.active_units(x))
     value = math.fsum([*values, energy, paid])
     slack = gamma(16 + form.outputs) * (energy + paid) + 4.0 * U * abs(value)
     slack += TINY * (1 + squares.size)
@@ -175,11 +175,12 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
 
 
 def _over_limits(sparsity: Cardinality, x: FloatArray) -> list[str]:
-    """Return which limits on parts of the units are broken."""
-    if not sparsity.limits:
+    """Return which limits on parts of the units, and which budget, are broken."""
+    if sparsity.plain:
         return []
-    active = sparsity.active_units(x)
-    return [
+    active, knapsack = sparsity.active_units(x), sparsity.knapsack
+    over = 0.0 if knapsack is None else -knapsack.left(active)
+    return [f"the costs of nonzero units exceed the budget by {over:g}"] * (over > 0.0) + [
         f"{count} units of a set are nonzero, of which at most {most} may be"
         for layer in sparsity.limits
         for count, most in zip(layer.counts(active).tolist(), layer.most.tolist(), strict=True)

@@ -87,8 +87,13 @@ class ProblemFacts:
         if further:
             sets = "another set" if further == 1 else f"{further} further sets"
             parts.append(f"with a limit on {sets} of them")
-        if self.price > 0.0:
+        if "prices" in (self.numbers or {}):
+            parts.append(f"each at a price of its own, {number(self.price, 4)} or more")
+        elif self.price > 0.0:
             parts.append(f"each costs {number(self.price, 4)}")
+        knapsack = (self.numbers or {}).get("knapsack")
+        if knapsack is not None:
+            parts.append(f"their costs within a budget of {number(knapsack['most'], 4)}")
         free = self.free if self.grouped else self.free - forced
         if free:
             one = "row" if units == "rows" else "coefficient"
@@ -146,6 +151,10 @@ def describe(
     structure = array_hash(sparsity.free.astype(np.float64)) + ":" + array_hash(groups)
     for units, most in sparsity.limited_sets():
         structure += f":{array_hash(units.astype(np.float64))}<={most}"
+    if sparsity.prices is not None:
+        structure += f":prices {array_hash(sparsity.prices)}"
+    if sparsity.knapsack is not None:
+        structure += f":{array_hash(sparsity.knapsack.costs)}<={sparsity.knapsack.most!r}"
     box = (
         "none"
         if form.box is None

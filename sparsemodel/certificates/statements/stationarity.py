@@ -274,7 +274,7 @@ def _threshold(form: SparseRegression, extraction: FloatArray | None) -> float:
     counted = curvature[form.sparsity.counted]
     lowest = float(counted.min(initial=np.inf))
     bounded = form.box is not None or form.region is not None
-    if lowest <= 0.0 or bounded or form.sparsity.price > 0.0:
+    if lowest <= 0.0 or bounded or form.sparsity.priced:
         return np.inf
     return 1.0 / lowest
 

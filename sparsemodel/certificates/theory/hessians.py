@@ -25,9 +25,9 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("the variable is a matrix")
     if form.sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
-    if form.sparsity.limits:
+    if form.sparsity.limits or form.sparsity.knapsack is not None:
         out.append("there are limits on parts of what is counted")
-    if form.sparsity.price > 0.0:
+    if form.sparsity.priced:
         out.append("the cardinality has a price in the objective")
     if form.box is not None or form.region is not None:
         out.append("there are constraints beside the cardinality")

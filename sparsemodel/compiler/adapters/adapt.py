@@ -39,8 +39,8 @@ def adapt(backend: Backend, form: Form) -> Adapted:
         easier = smoothed_form(easier, typical_widths(easier))
         nonsmooth = {t.loss.name for t in form.terms if not t.traits.has_hessian}
         adapted = Smoothed(adapted, tuple(sorted(nonsmooth)))
-    priced = form.sparsity.price > 0.0 and not type(backend).capabilities.price
-    if priced and not form.sparsity.limits:  # a path along k knows no other limit
+    priced = form.sparsity.priced and not type(backend).capabilities.price
+    if priced and form.sparsity.plain:  # a path along k knows no other limit
         easier = replace(easier, sparsity=replace(easier.sparsity, price=0.0))
         adapted = Priced(adapted)
     if adapted is backend:

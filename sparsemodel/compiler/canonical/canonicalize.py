@@ -45,7 +45,7 @@ def canonicalize(
                 "`d == D @ w`, or leave it out."
             )
     box = _box(declaration, layout)
-    sparsity, forced = without_forced(cardinality_of(declaration, layout), box, layout)
+    sparsity, paid = without_forced(cardinality_of(declaration, layout), box, layout)
     form = SparseRegression(
         terms=terms,
         ridge=_ridge(declaration, layout),
@@ -53,7 +53,7 @@ def canonicalize(
         outputs=layout.outputs,
         matrix=layout.matrix,
         box=box,
-        constant=declaration.constant + forced * sparsity.price,
+        constant=declaration.constant + paid,
         region=region_of(declaration, layout),
     )
     return form, layout

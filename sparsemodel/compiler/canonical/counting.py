@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sparsemodel.compiler.canonical.declaration import CardSpec, CountedSpec, Declaration
 from sparsemodel.compiler.canonical.layout import Layout
-from sparsemodel.interfaces import Cardinality, IntArray, Layer, ModelError
+from sparsemodel.interfaces import (
+    Cardinality,
+    FloatArray,
+    IntArray,
+    Knapsack,
+    Layer,
+    ModelError,
+)
 from sparsemodel.numerics import best_units
+
+_ROUNDING = 1e-12
+"""How far above a budget a sum of costs may be, relative to it."""
 
 
 def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
@@ -17,13 +29,14 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
     ------
     ModelError
         When limits overlap without one set being part of the other, when entries are counted in
-        two ways, or when prices stand on parts of what is counted.
+        two ways, or when there are several budgets.
     """
     if not declaration.cards:
         return Cardinality(layout.size, 0, free=np.arange(layout.size))
     units = _Units(declaration, layout)
     limits = [(units.of(card), card.k) for card in declaration.cards if card.k is not None]
-    price = _price(declaration, units)
+    prices = sum((units.prices(c) for c in declaration.cards if c.most is None), units.nothing)
+    knapsack, affordable = _budget(declaration, units)
     for chosen, k in limits:
         if k > chosen.size:
             label, what = units.described
@@ -36,28 +49,36 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
     whole = [limit for chosen, limit in limits if chosen.size == units.number]
     return Cardinality(
         layout.size,
-        min([k, *whole]),
+        min([k, affordable, *whole]),
         free=units.free,
         groups=units.groups,
-        price=price,
+        price=float(prices.min(initial=math.inf)) if prices.size else 0.0,
         limits=layers,
+        prices=None if np.all(prices == prices[:1]) else prices,
+        knapsack=knapsack,
     )
 
 
-def _price(declaration: Declaration, units: _Units) -> float:
-    """Return the price of every unit, which is the same for all."""
-    prices = np.zeros(units.number)
-    for card in declaration.cards:
-        if card.price:
-            prices[units.of(card)] += card.price
-    least, largest = prices.min(initial=np.inf), prices.max(initial=0.0)
-    if least < largest:
+def _budget(declaration: Declaration, units: _Units) -> tuple[Knapsack | None, int]:
+    """Return the budget over costs, and how many units it pays for at most.
+
+    None where it is a limit on their number, or none at all. A sum is within the budget up to a
+    relative 1e-12, which is what adding decimal numbers may make it differ by.
+    """
+    budgets = [(card, card.most) for card in declaration.cards if card.most is not None]
+    if not budgets:
+        return None, units.number
+    if len(budgets) > 1:
         raise ModelError(
-            "A price holds for all that is counted, and here it is "
-            f"{least:g} for some and {largest:g} for others. Write one price for all of it, "
-            "`gamma * (sm.card(u) + sm.card(v))`, or a limit on each part in place of prices."
+            f"There are {len(budgets)} budgets over what is chosen, and one can be kept. Leave the "
+            "looser ones out and check `costs @ (w.value != 0)` afterwards, or put a price on what "
+            "they are about: `sm.minimize(loss + prices @ sm.chosen(w))`."
         )
-    return float(largest)
+    card, most = budgets[0]
+    costs, most = units.prices(card), most * (1.0 + _ROUNDING)
+    affordable = int(np.count_nonzero(np.cumsum(np.sort(costs)) <= most))
+    alike = bool(np.all(costs == costs[:1]))
+    return None if alike or affordable == units.number else Knapsack(costs, most), affordable
 
 
 class _Units:
@@ -116,6 +137,23 @@ class _Units:
         coordinates = layout.rows(part.variable, part.rows)
         groups = part.groups
         return coordinates, np.arange(coordinates.size) if groups is None else groups
+
+    @property
+    def nothing(self) -> FloatArray:
+        """Return a price of zero for each unit."""
+        return np.zeros(self.number)
+
+    def prices(self, card: CardSpec) -> FloatArray:
+        """Return what a cardinality asks for each unit; zero for those that it does not count."""
+        total = self.nothing
+        for part, given in zip(card.counted, card.prices, strict=False):
+            coordinates, labels = self._labelled(part)
+            one = self.nothing
+            one[self._unit[coordinates]] = np.broadcast_to(given, labels.max(initial=-1) + 1)[
+                labels
+            ]
+            total += one
+        return total
 
     def of(self, card: CardSpec) -> IntArray:
         """Return the sorted units that a cardinality counts."""

@@ -77,11 +77,16 @@ class CountedSpec:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CardSpec:
-    """At most ``k`` of all that is counted, or ``price`` for each of it in the objective."""
+    """At most ``k`` of all that is counted, or ``prices`` for each of it in the objective.
+
+    With ``most`` the prices of what is nonzero add up to no more than that, outside the objective.
+    """
 
     counted: tuple[CountedSpec, ...]
     k: int | None
-    price: float = 0.0
+    prices: tuple[float | FloatArray, ...] = ()
+    """For each part of what is counted: one price, or one for each of its units."""
+    most: float | None = None
 
 
 @final

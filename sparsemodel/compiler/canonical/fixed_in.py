@@ -12,22 +12,22 @@ from sparsemodel.interfaces import Box, Cardinality, InfeasibleError, IntArray, 
 
 def without_forced(
     sparsity: Cardinality, box: Box | None, layout: Layout
-) -> tuple[Cardinality, int]:
-    """Return the cardinality with forced units made free, and how many there are.
+) -> tuple[Cardinality, float]:
+    """Return the cardinality with forced units made free, and what they cost in the objective.
 
     Zero is within the bounds of every unit that is left to choose. ``k`` stays what was declared.
 
     Raises
     ------
     InfeasibleError
-        When more units are forced than may be nonzero.
+        When more units are forced than may be nonzero, or than the budget pays for.
     """
     if box is None:
-        return sparsity, 0
+        return sparsity, 0.0
     away = (box.lower > 0.0) | (box.upper < 0.0)
     away = (away if away.ndim == 1 else away.any(axis=1)) & sparsity.counted
     if not away.any():
-        return sparsity, 0
+        return sparsity, 0.0
     units = np.flatnonzero(sparsity.unit_scores(away.astype(np.float64)))
     if units.size > sparsity.k:
         name = layout.names()[int(np.argmax(away))]
@@ -45,11 +45,26 @@ def without_forced(
         groups = np.full(sparsity.size, -1, dtype=np.intp)
         groups[mask] = codes
     forced = np.setdiff1d(free, sparsity.free, assume_unique=True)
-    number = int(units.size)
+    others = np.delete(np.arange(sparsity.units), units)
+    knapsack = sparsity.knapsack
+    if knapsack is not None:
+        knapsack = knapsack.after(units, others)
+        if knapsack.most < 0.0:
+            raise InfeasibleError(
+                f"The bounds keep {units.size} entries away from zero, whose costs exceed the "
+                f"budget by {-knapsack.most:g}."
+            )
     with_them = replace(
-        sparsity, free=free, groups=groups, forced=forced, forced_units=number, limits=limits
+        sparsity,
+        free=free,
+        groups=groups,
+        forced=forced,
+        forced_units=int(units.size),
+        limits=limits,
+        prices=None if sparsity.prices is None else sparsity.prices[others],
+        knapsack=knapsack,
     )
-    return with_them, number
+    return with_them, sparsity.charge(units)
 
 
 def _limits_left(sparsity: Cardinality, forced: IntArray) -> tuple[Layer, ...]:

@@ -102,7 +102,7 @@ def _opening(
     form: SparseRegression, facts: FactSheet, gradient: FloatArray | None
 ) -> tuple[Role | None, str, bool]:
     """Return the role that starts best, why, and whether its end may be the end of the plan."""
-    if form.sparsity.price > 0.0:
+    if form.sparsity.priced:
         return Role.REFINEMENT, "a path along k finds the best number of units", False
     if not _stored(form):
         return Role.RECOVERY, "columns cannot be read, and this takes products alone", False
@@ -212,7 +212,7 @@ def _enumerated(sparsity: Cardinality, limit: int) -> int:
     Those of ``k`` units, and of fewer, too, where a unit has a price.
     """
     units, k = sparsity.units, min(sparsity.budget, sparsity.units)
-    priced = sparsity.price > 0.0
+    priced = sparsity.priced or sparsity.knapsack is not None
     of_size, total = 1, 1
     for size in range(1, (k if priced else min(k, units - k)) + 1):
         of_size = of_size * (units - size + 1) // size

@@ -42,11 +42,16 @@ def _(form: SparseRegression) -> str:
     forced = sparsity.forced_units
     free = int(sparsity.free.size - sparsity.forced.size)
     text = f"minimise {losses}{ridged}"
-    if sparsity.price > 0.0:
+    if sparsity.prices is not None:
+        dearest = float(sparsity.prices.max())
+        text += f" + {sparsity.price:g} to {dearest:g} for each of the {units} that are not zero"
+    elif sparsity.price > 0.0:
         text += f" + {sparsity.price:g} for each of the {units} that are not zero"
-    if sparsity.budget < sparsity.units or sparsity.price == 0.0:
+    if sparsity.budget < sparsity.units or not sparsity.priced:
         text += f", at most {sparsity.k} of {sparsity.units + forced} {units} nonzero"
     text += _parts(sparsity)
+    if sparsity.knapsack is not None:
+        text += f", their costs at most {sparsity.knapsack.most:g} together"
     text += f" ({forced} of them by their bounds)" if forced else ""
     text += f", {free} not counted" if free else ""
     text += ", within bounds" if form.box is not None else ""

@@ -70,9 +70,9 @@ def droppable(form: SparseRegression) -> np.ndarray:
     """Return the mask of coordinates that may be fixed at zero if their column is useless."""
     mask = form.sparsity.counted
     sparsity = form.sparsity
-    if sparsity.groups is not None or sparsity.limits or form.region is not None:
+    if sparsity.groups is not None or not sparsity.plain or form.region is not None:
         # A group keeps its coordinates; a constraint may need any of them, and where there are
-        # limits on parts, a copy may stand where the column itself may not.
+        # limits on parts or costs, a copy may stand where the column itself may not.
         mask[:] = False
     if form.box is not None:
         low, high = form.box.lower, form.box.upper

@@ -7,11 +7,15 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.interfaces import IntArray, ModelError
+from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Counted, at_most
 from sparsemodel.modelling.expressions.foreign import parts_as_ours, taken
-from sparsemodel.modelling.expressions.objective_terms import Objective, Price
+from sparsemodel.modelling.expressions.objective_terms import (
+    Objective,
+    Price,
+    checked_prices,
+)
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
@@ -64,6 +68,11 @@ class card(Symbolic):
                 "`sm.card(u, groups=g) + sm.card(v, groups=h) <= k`."
             )
         self._counted = tuple(_counted(part, groups, axis) for part in parts)
+
+    @property
+    def parts(self) -> tuple[Counted, ...]:
+        """Return what is counted; nothing for the edges of a graph."""
+        return self._counted
 
     @property
     def value(self) -> int | None:
@@ -119,9 +128,8 @@ class card(Symbolic):
 
     def __matmul__(self, _: Any) -> NoReturn:
         raise ModelError(
-            "A price on card(w) is one number, the same for every entry, and a budget counts every "
-            "entry as one. In place of a price of its own for each, give each set of entries of "
-            "about the same price a limit: `sm.card(w[cheap]) <= 5, sm.card(w[costly]) <= 1`."
+            "card(w) is one number, and has one price. With a price of its own for each entry "
+            "write `costs @ sm.chosen(w)`: in the objective, or `costs @ sm.chosen(w) <= budget`."
         )
 
     __rmatmul__ = __matmul__
@@ -135,6 +143,120 @@ class card(Symbolic):
         if self._edges is not None:
             return f"card(offdiag({self._edges.expression}))"
         return " + ".join(map(repr, self._counted))
+
+
+@final
+class chosen(Symbolic):
+    r"""Which entries of a variable are nonzero: :math:`z_j = 1` where :math:`w_j \neq 0`, else 0.
+
+    ``costs @ sm.chosen(w)`` is what the nonzero entries cost together. In an objective each has a
+    price of its own; ``costs @ sm.chosen(w) <= budget`` is a constraint. Costs are not negative;
+    costs that are all the same make it ``card(w)``.
+
+    Parameters
+    ----------
+    expression
+        A variable, a slice of one or an expression of one, as in :class:`card`; with one index.
+    groups
+        A label per entry: entries with one label are chosen together, and their cost is paid once.
+        Costs follow the sorted labels.
+    axis
+        1 for the rows of a matrix variable, with a cost for each row.
+
+    Raises
+    ------
+    ModelError
+        When what is counted is not a vector of entries, groups or rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> np.array([1.0, 2.0, 5.0]) @ sm.chosen(w) <= 6.0
+    costs @ chosen(w) <= 6
+    """
+
+    _instead = "After solving, sm.chosen(w).value has the zeros and ones."
+
+    def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
+        self._card = card(expression, groups=groups, axis=axis)
+        parts = self._card.parts
+        if len(parts) != 1:
+            raise ModelError(
+                "chosen takes one variable, or a slice of one; for several write a sum, "
+                "`costs @ sm.chosen(u) + prices @ sm.chosen(v)`."
+            )
+        (self._counted,) = parts
+        shape: tuple[int, ...] = getattr(expression, "shape", ())
+        if len(shape) == 2 and shape[1] > 1 and groups is None and axis is None:
+            raise ModelError(
+                "chosen(W) of a matrix has a cost for each column or each row: "
+                "`costs @ sm.chosen(W[:, j])`, or `costs @ sm.chosen(W, axis=1)`."
+            )
+        self._sliced = expression if groups is None and axis is None else None
+
+    @property
+    def value(self) -> FloatArray | None:
+        """Return the zeros and ones; None before the variable has a value."""
+        return self._counted.chosen
+
+    def sum(self) -> card:
+        """Return how many are chosen: ``sm.card`` of the same."""
+        return self._card
+
+    def __getitem__(self, key: Any) -> chosen:
+        if self._sliced is None:
+            raise ModelError("chosen of groups or rows has no slices; choose the labels instead.")
+        return chosen(self._sliced[key])
+
+    def __rmatmul__(self, costs: Any) -> Objective:
+        costs = taken(costs)
+        if not isinstance(costs, Quantity):
+            costs = checked_prices(costs, self._counted)
+        elif costs.shape != (self._counted.size,):
+            raise ModelError(
+                f"costs @ {self!r} needs a cost for each of the {self._counted.size} entries, and "
+                f"{costs!r} has the shape {costs.shape}."
+            )
+        if not np.ndim(costs) and not isinstance(costs, Quantity):
+            raise ModelError(f"One price for all is `{costs:g} * sm.card(w)`.")
+        return Objective((Price(self._counted, costs),))
+
+    __matmul__ = __rmatmul__
+
+    def __mul__(self, _: Any) -> NoReturn:
+        raise ModelError(
+            "chosen(w) is a vector. With a price for each entry write `costs @ sm.chosen(w)`, with "
+            "one for all `price * sm.card(w)`."
+        )
+
+    __rmul__ = __mul__
+
+    def __add__(self, _: Any) -> NoReturn:
+        raise ModelError(
+            "chosen(w) is a vector, and stands in `costs @ sm.chosen(w)` alone; their number is "
+            "sm.card(w)."
+        )
+
+    __radd__ = __sub__ = __rsub__ = __add__
+
+    def __le__(self, _: Any) -> NoReturn:
+        raise ModelError(
+            "Which entries may be nonzero together is declared by limits and budgets: "
+            "`sm.card(w[pair]) <= 1` for one of a pair, `costs @ sm.chosen(w) <= budget`. That one "
+            "comes only with another, or at least one of several, cannot be declared: leave what "
+            "has to be in out of what is counted, solve for each choice of it, and keep the best; "
+            "or let those that belong together count as one, `sm.card(w, groups=labels) <= k`."
+        )
+
+    __ge__ = __lt__ = __gt__ = __eq__ = __le__
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __repr__(self) -> str:
+        return repr(self._card).replace("card(", "chosen(", 1)
 
 
 def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
@@ -215,4 +337,4 @@ def _group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArra
     return np.unique(array, return_inverse=True)[1].reshape(-1)
 
 
-__all__ = ["card"]
+__all__ = ["card", "chosen"]

@@ -75,8 +75,21 @@ class Counted:
         return len(pieces) == 1 and pieces[0].bare and offset is None
 
     @property
+    def size(self) -> int:
+        """Return how many units there are to count."""
+        if self.groups is not None:
+            return int(self.groups.max(initial=-1)) + 1
+        return self.expression.value_shape()[0]
+
+    @property
     def value(self) -> int | None:
-        """Return how many are not zero; None before the variables have values.
+        """Return how many are not zero; None before the variables have values."""
+        chosen = self.chosen
+        return None if chosen is None else int(np.count_nonzero(chosen))
+
+    @property
+    def chosen(self) -> FloatArray | None:
+        """Return 1 for what is not zero and 0 for the rest; None before the variables have values.
 
         An entry of an expression that is zero up to rounding counts as zero.
         """
@@ -91,7 +104,9 @@ class Counted:
         if nonzero.ndim > 1 and (self.groups is None or self.groups.size == nonzero.shape[0]):
             nonzero = nonzero.any(axis=1)
         groups = np.arange(nonzero.size) if self.groups is None else self.groups
-        return int(np.unique(groups[nonzero.ravel()]).size)
+        found = np.zeros(int(groups.max(initial=-1)) + 1)
+        found[groups[nonzero.ravel()]] = 1.0
+        return found
 
     def __repr__(self) -> str:
         rows = len(self.expression.value_shape()) == 2 and self.groups is None

@@ -14,13 +14,15 @@ from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
+    Constraint,
     Counted,
     at_most,
+    limit_text,
 )
 from sparsemodel.modelling.expressions.foreign import objective_as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity, resolve
 from sparsemodel.modelling.expressions.symbolic import Symbolic
-from sparsemodel.modelling.expressions.values import real_number
+from sparsemodel.modelling.expressions.values import real_array, real_number
 
 Reduction: TypeAlias = Literal["mean", "sum"]
 
@@ -243,10 +245,11 @@ class Ridge(ObjectiveLike):
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Price(ObjectiveLike):
-    """``gamma * card(expression)`` in the objective."""
+    """``gamma * card(expression)`` in the objective, or ``costs @ chosen(expression)``."""
 
     counted: Counted
-    gamma: float | Quantity
+    gamma: float | FloatArray | Quantity
+    """One price for all that is counted, or one for each."""
 
     @property
     def expression(self) -> Affine:
@@ -258,27 +261,77 @@ class Price(ObjectiveLike):
 
     @property
     def value(self) -> float | None:
-        count = self.counted.value
-        return None if count is None else float(_now(self.gamma)) * count
+        chosen = self.counted.chosen
+        return None if chosen is None else float(np.sum(_now(self.gamma) * chosen))
 
     def scaled(self, factor: float | Quantity) -> Price:
         """Return the term times ``factor``."""
         return replace(self, gamma=_times(factor, self.gamma))
 
     def __repr__(self) -> str:
+        if np.ndim(self.gamma) or (isinstance(self.gamma, Quantity) and self.gamma.shape):
+            shown = repr(self.gamma) if isinstance(self.gamma, Quantity) else "costs"
+            return f"{shown} @ chosen({self.counted!r})".replace("(card(", "(").replace("))", ")")
         return f"{_factor(self.gamma)}{self.counted!r}"
 
 
-def _limit_on(counts: Objective, k: Any) -> CardinalityConstraint:
-    """Return ``card(u) + card(v) <= k``."""
-    prices = [term for term in counts.terms if isinstance(term, Price)]
-    if counts.constant or any(not isinstance(p.gamma, float) or p.gamma != 1.0 for p in prices):
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget(Constraint):
+    """``costs @ chosen(u) + costs @ chosen(v) + ... <= most``."""
+
+    terms: tuple[Price, ...]
+    most: float | Quantity
+
+    def __repr__(self) -> str:
+        return f"{' + '.join(map(repr, self.terms))} <= {limit_text(self.most, np.max)}"
+
+
+def counted_in(constraint: Constraint) -> tuple[Counted, ...]:
+    """Return what a limit or a budget counts; nothing for other constraints."""
+    if isinstance(constraint, Budget):
+        return tuple(term.counted for term in constraint.terms)
+    return constraint.counted if isinstance(constraint, CardinalityConstraint) else ()
+
+
+def checked_prices(prices: Any, counted: Counted) -> float | FloatArray:
+    """Return prices as numbers: one, or one for each unit that is counted; none is negative."""
+    where = "The price of card" if not np.ndim(prices) else "costs in costs @ chosen(...)"
+    if not np.ndim(prices):
+        return real_number(prices, where=where, minimum=0.0)
+    found = real_array(prices, where=where)
+    if found.size != counted.size:
         raise ModelError(
-            f"{counts!r} <= k: counts are added with a factor of one, `sm.card(u) + sm.card(v) <= "
-            "k`. A budget with a cost for each feature cannot be declared; let card count those "
-            "that cost about the same, each set with a limit of its own."
+            f"costs @ chosen(...) needs a cost for each of the {counted.size} that are counted, "
+            f"and has {found.size}."
         )
-    return at_most(tuple(price.counted for price in prices), k)
+    if np.any(found < 0.0):
+        raise ModelError(
+            f"The costs in costs @ chosen(...) must not be negative, and the one at index "
+            f"{int(np.argmax(found < 0.0))} is {found.min():g}. What pays for being nonzero, leave "
+            "out of what is counted: it is then always in."
+        )
+    return found
+
+
+def _limit_on(counts: Objective, k: Any) -> CardinalityConstraint | Budget:
+    """Return ``card(u) + card(v) <= k``, or a budget where what is counted has a price."""
+    prices = tuple(term for term in counts.terms if isinstance(term, Price))
+    if not counts.constant and all(isinstance(p.gamma, float) and p.gamma == 1.0 for p in prices):
+        return at_most(tuple(price.counted for price in prices), k)
+    most = taken(k)
+    if isinstance(most, Quantity):
+        most = most - counts.constant if counts.constant else most
+        if most.shape:
+            raise ModelError(f"A budget is one number, and {most!r} has several.")
+        return Budget(prices, most)
+    most = real_number(most, where="The budget of costs @ chosen(...)") - counts.constant
+    if most < 0.0:
+        raise ModelError(
+            f"{counts!r} <= {most + counts.constant:g}: costs are not negative, and neither can "
+            "be what they add up to. Write `costs @ sm.chosen(w) <= B` with B >= 0."
+        )
+    return Budget(prices, most)
 
 
 def linear_term(expression: AffineLike) -> LossTerm:
@@ -311,6 +364,7 @@ def _factor(scale: Any) -> str:
 
 
 __all__ = [
+    "Budget",
     "FormTerm",
     "LossTerm",
     "Objective",
@@ -318,5 +372,7 @@ __all__ = [
     "Price",
     "Reduction",
     "Ridge",
+    "checked_prices",
+    "counted_in",
     "linear_term",
 ]

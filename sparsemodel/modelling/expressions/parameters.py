@@ -236,7 +236,7 @@ class Parameter(Quantity):
         return found
 
     def __matmul__(self, other: Any) -> Any:
-        if hasattr(other, "as_affine"):
+        if hasattr(other, "__rmatmul__"):
             return other.__rmatmul__(self)
         raise ModelError(f"{self!r} @ ... needs a variable on its right.")
 

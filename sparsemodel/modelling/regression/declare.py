@@ -25,7 +25,14 @@ from sparsemodel.modelling.expressions.comparisons import (
     LinearConstraint,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
-from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.objective_terms import (
+    Budget,
+    LossTerm,
+    Objective,
+    Price,
+    Ridge,
+    counted_in,
+)
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.loss_terms.terms import (
@@ -36,6 +43,7 @@ from sparsemodel.modelling.loss_terms.terms import (
 )
 from sparsemodel.modelling.regression.declare_constraints import (
     bound_spec,
+    budget_spec,
     card_spec,
     image_spec,
     linear_spec,
@@ -76,8 +84,12 @@ def declare(
                 f"The constraint {constraint!r} is not understood beside {objective!r}."
             )
         by_kind[type(constraint)].append(constraint)
-    cards = (*prices, *(card_spec(c, places) for c in by_kind[CardinalityConstraint]))
-    counted = [part for c in by_kind[CardinalityConstraint] for part in c.counted]
+    cards = (
+        *prices,
+        *(card_spec(c, places) for c in by_kind[CardinalityConstraint]),
+        *(budget_spec(c, places) for c in by_kind[Budget]),
+    )
+    counted = [part for c in constraints for part in counted_in(c)]
     counted += [term.counted for term in objective.terms if isinstance(term, Price)]
     declaration = Declaration(
         variables=tuple(
@@ -98,7 +110,7 @@ def declare(
     return changed(declaration)
 
 
-_UNDERSTOOD = (CardinalityConstraint, Bound, LinearConstraint, NormConstraint)
+_UNDERSTOOD = (CardinalityConstraint, Budget, Bound, LinearConstraint, NormConstraint)
 """What a problem with losses of predictions can be constrained by: all of it is declared."""
 
 

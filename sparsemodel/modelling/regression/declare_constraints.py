@@ -15,7 +15,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     LinearConstraint,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
-from sparsemodel.modelling.expressions.objective_terms import Price
+from sparsemodel.modelling.expressions.objective_terms import Budget, Price, checked_prices
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
 from sparsemodel.modelling.expressions.values import cardinality_bound, real_number
 from sparsemodel.modelling.regression.places import Places
@@ -28,10 +28,20 @@ def card_spec(constraint: CardinalityConstraint, places: Places) -> CardSpec:
 
 
 def price_spec(term: Price, places: Places) -> CardSpec:
-    """Return ``gamma * card(...)``."""
-    value = as_float(resolve(term.gamma, "The price of card"))
-    gamma = real_number(value, where="The price of card", minimum=0.0)
-    return CardSpec((_counted(term.counted, places),), None, gamma)
+    """Return ``gamma * card(...)`` or ``costs @ chosen(...)``."""
+    return CardSpec((_counted(term.counted, places),), None, (_prices(term),))
+
+
+def budget_spec(constraint: Budget, places: Places) -> CardSpec:
+    """Return ``costs @ chosen(...) + ... <= most``."""
+    parts = tuple(_counted(term.counted, places) for term in constraint.terms)
+    value = as_float(resolve(constraint.most, "The budget of chosen(...)"))
+    most = real_number(value, where="The budget of chosen(...)", minimum=0.0)
+    return CardSpec(parts, None, tuple(map(_prices, constraint.terms)), most)
+
+
+def _prices(term: Price) -> float | FloatArray:
+    return checked_prices(resolve(term.gamma, "The price of card"), term.counted)
 
 
 def _counted(part: Counted, places: Places) -> CountedSpec:
@@ -99,4 +109,12 @@ def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
     return LinearSpec(places.blocks(expression.pieces, shape), lower, upper)
 
 
-__all__ = ["bound_spec", "card_spec", "image_spec", "linear_spec", "norm_spec", "price_spec"]
+__all__ = [
+    "bound_spec",
+    "budget_spec",
+    "card_spec",
+    "image_spec",
+    "linear_spec",
+    "norm_spec",
+    "price_spec",
+]

@@ -17,7 +17,13 @@ from sparsemodel.modelling.expressions.comparisons import (
     LinearConstraint,
     compare,
 )
-from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.objective_terms import (
+    Budget,
+    LossTerm,
+    Objective,
+    Price,
+    Ridge,
+)
 from sparsemodel.modelling.expressions.variables import Variable
 
 StandIns: TypeAlias = tuple[tuple[Variable, Affine], ...]
@@ -104,6 +110,10 @@ def _rewritten(
         parts = [_meant(part, variable, meaning) for part in constraint.counted]
         kept = tuple(part for part in parts if part is not None)
         return (replace(constraint, counted=kept),) if len(kept) == len(parts) else None
+    if isinstance(constraint, Budget):
+        terms = [(t, _meant(t.counted, variable, meaning)) for t in constraint.terms]
+        spent = tuple(replace(t, counted=part) for t, part in terms if part is not None)
+        return (replace(constraint, terms=spent),) if len(spent) == len(terms) else None
     expression = getattr(constraint, "expression", None)
     pieces = expression.pieces if isinstance(expression, Affine) else ()
     if not any(piece.variable is variable for piece in pieces):

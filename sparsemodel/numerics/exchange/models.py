@@ -72,7 +72,7 @@ class ExchangeModels:
     def searchable(self) -> bool:
         """Whether single coordinates are chosen, under one limit and linear equations at most."""
         form = self._objective.form
-        alone = self._index is None and not form.cardinality.limits and form.box is None
+        alone = self._index is None and form.cardinality.plain and form.box is None
         region = form.region
         return alone and (
             region is None or (not region.every_ball and all(map(_is_equation, region.linear)))

@@ -81,7 +81,7 @@ class ExchangeTrials:
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
         sparsity = objective.cardinality
-        alone = sparsity.groups is None and not sparsity.limits and sparsity.price == 0.0
+        alone = sparsity.groups is None and sparsity.plain and not sparsity.priced
         self._plain = alone and not objective.form.constrained
         self._started = False  # afresh: the starts are always the same
         self._free = np.zeros(objective.shape[0], dtype=bool)
@@ -229,17 +229,19 @@ class ExchangeTrials:
         gains = self._models.insertions(base)
         gains[units] = 0.0
         drawn: IntArray = kept
-        for left in range(gone.size, 0, -1):
+        one_by_one = bool(sparsity.limits) or sparsity.knapsack is not None
+        most = gone.size if sparsity.knapsack is None else sparsity.budget
+        for left in range(most, 0, -1):
             gains[~sparsity.room(drawn)] = 0.0
             best = top_k(gains, _PROMISING)
             best = best[gains[best] > 0.0]
             if not best.size:
                 break
             chances = gains[best] / gains[best].sum()
-            many = 1 if sparsity.limits else min(left, int(np.count_nonzero(chances)))
+            many = 1 if one_by_one else min(left, int(np.count_nonzero(chances)))
             chosen = rng.choice(best, many, replace=False, p=chances)
             drawn = np.concatenate([drawn, chosen])
-            if not sparsity.limits:
+            if not one_by_one:
                 break
         return point if drawn is kept else self._minimised(drawn, base)
 
@@ -284,11 +286,15 @@ class ExchangeTrials:
         if not active.size:
             return None
         units, costs, gains = self._models.exchanges(point)
-        if sparsity.limits:
+        if sparsity.limits or sparsity.knapsack is not None:
             gains[~sparsity.exchangeable(units)] = -np.inf
-        if sparsity.price > 0.0:
-            cheapest = int(np.argmin(costs))
-            if costs[cheapest] < sparsity.price:
+        prices = sparsity.prices
+        if prices is not None:
+            gains += prices[units][:, None] - prices
+        if sparsity.priced:
+            losses = costs - (sparsity.price if prices is None else prices[units])
+            cheapest = int(np.argmin(losses))
+            if losses[cheapest] < 0.0:
                 fewer = self._minimised(np.delete(units, cheapest), point)
                 if self.better(fewer, point):
                     return fewer
@@ -305,11 +311,11 @@ class ExchangeTrials:
         return None
 
     def _filled(self, point: Point, active: IntArray, room: int) -> Point | None:
-        price = self._objective.cardinality.price
-        gains = self._models.insertions(point)
-        gains[~self._objective.cardinality.room(active)] = 0.0
-        block = max(1, room // 3) if price == 0.0 else 1
-        for chosen in self._fillings(gains, block, price):
+        sparsity = self._objective.cardinality
+        gains = self._models.insertions(point) - sparsity.unit_price
+        gains[~sparsity.room(active)] = 0.0
+        block = 1 if sparsity.priced else max(1, room // 3)
+        for chosen in self._fillings(gains, block):
             if self._over():
                 return None
             trial = self._minimised(self._allowed(active, chosen), point)
@@ -328,9 +334,9 @@ class ExchangeTrials:
                 active = np.append(active, unit)
         return active
 
-    def _fillings(self, gains: FloatArray, block: int, price: float) -> list[IntArray]:
+    def _fillings(self, gains: FloatArray, block: int) -> list[IntArray]:
         best = top_k(gains, max(block, self._candidates))
-        best = best[gains[best] > price]
+        best = best[gains[best] > 0.0]
         best = best[np.argsort(-gains[best], kind="stable")]
         if not best.size:
             return []

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, coordinate_scores
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Knapsack, coordinate_scores
 
 _BLOCKS, _FEW = 8, 8
 """Blocks for each entry selected, and the least size of a block that is worth it."""
@@ -69,14 +69,31 @@ def best_units(cardinality: Cardinality, scores: FloatArray, *, k: int | None = 
     At most ``k`` of them (``cardinality.budget`` by default). With limits on parts of the units,
     the best of every inner set are what sets that contain it choose from: the greedy algorithm,
     exact for sets that are disjoint or nested. O(p), and a sort of the units that have a limit.
+    With a budget the units with the largest scores for what they cost, as long as they fit: not
+    always the best.
     """
     k = cardinality.budget if k is None else k
     left = np.arange(scores.size)
     for layer in cardinality.limits:
         left = left[_best_of_each(layer.sets[left], layer.most, scores[left])]
+    if cardinality.knapsack is not None:
+        return left[_affordable(cardinality.knapsack, left, scores[left], k)]
     if left.size == scores.size:
         return top_k(scores, k)
     return left[top_k(scores[left], k)]
+
+
+def _affordable(knapsack: Knapsack, units: IntArray, scores: FloatArray, k: int) -> IntArray:
+    """Return the sorted positions of ``units`` that are taken by score and cost, ``k`` at most."""
+    costs, room = knapsack.costs[units], knapsack.most
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = np.where(costs > 0.0, scores / costs, np.inf)
+    chosen: list[int] = []
+    for place in np.argsort(-worth, kind="stable").tolist():
+        if len(chosen) < k and costs[place] <= room:
+            chosen.append(place)
+            room -= costs[place]
+    return np.sort(np.array(chosen, dtype=np.intp))
 
 
 def _best_of_each(sets: IntArray, most: IntArray, scores: FloatArray) -> IntArray:

@@ -34,7 +34,7 @@ def as_sequence(form: Form) -> tuple[FloatArray, FloatArray] | None:
     if not isinstance(design, StepsDesign) or not term.traits.square or form.matrix:
         return None
     n = design.shape[0]
-    plain = sparsity.groups is None and not sparsity.limits and not sparsity.forced_units
+    plain = sparsity.groups is None and sparsity.plain and not sparsity.forced_units
     if not plain or sparsity.free.tolist() != [n - 1] or np.any(form.ridge):
         return None
     if min(sparsity.budget, n) * n * n > _WORK:

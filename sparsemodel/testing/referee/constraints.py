@@ -13,6 +13,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     LinearConstraint,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
+from sparsemodel.modelling.expressions.objective_terms import Budget
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
@@ -24,7 +25,7 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.objective import count
+from sparsemodel.testing.referee.objective import count, paid
 from sparsemodel.testing.referee.textbook_losses import long
 
 BOUNDS = 1e-9
@@ -75,6 +76,11 @@ def _broken(
         limit = present(constraint.k) if k is None else k
         found = count(constraint, values)
         return [f"{constraint!r}: {found} are not zero, {limit:g} may be"] * (found > limit)
+    if isinstance(constraint, Budget):
+        most = float(present(constraint.most))
+        spent = float(sum(paid(term, values) for term in constraint.terms))
+        over = spent > most * (1.0 + 2e-12)  # decimal numbers round when they are added
+        return [f"{constraint!r}: the nonzero entries cost {spent:.17g}"] * over
     if isinstance(constraint, EdgeCount):
         return _edges(constraint, values, required, k)
     if isinstance(constraint, EdgePattern):

@@ -18,7 +18,13 @@ from sparsemodel.losses import (
 )
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.comparisons import Counted
-from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.objective_terms import (
+    Budget,
+    LossTerm,
+    Objective,
+    Price,
+    Ridge,
+)
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import NegativeLogDet, Trace
 from sparsemodel.testing.referee.expressions import (
@@ -88,7 +94,7 @@ def objective_at(objective: Objective, variables: tuple[Variable, ...], values: 
             elif isinstance(term, Ridge):
                 one = _plain(_ridge(term, variables, values))
             elif isinstance(term, Price):
-                one = _plain(long(present(term.gamma)) * count(term, values))
+                one = _plain(paid(term, values))
             elif isinstance(term, NegativeLogDet):
                 one = _log_det(term, values)
             elif isinstance(term, Trace):
@@ -189,22 +195,37 @@ def count(term: Any, values: Values) -> int:
     return sum(_count(part, values) for part in parts_of(term))
 
 
+def paid(term: Price, values: Values) -> Any:
+    """Return what the nonzero units that a price is about cost together."""
+    chosen = _chosen(term.counted, values)
+    return np.sum(long(present(term.gamma)) * long(chosen))
+
+
 def parts_of(term: Any) -> tuple[Counted, ...]:
     """Return what a price or a limit counts."""
+    if isinstance(term, Budget):
+        return tuple(part.counted for part in term.terms)
     return term.counted if isinstance(term.counted, tuple) else (term.counted,)
 
 
 def _count(part: Counted, values: Values) -> int:
+    return int(_chosen(part, values).sum())
+
+
+def _chosen(part: Counted, values: Values) -> Any:
+    """Return 1 for each unit that is not zero, in the order of their labels, and 0 for others."""
     if not part.plain:  # found from other coordinates, with their rounding
         found = evaluate(part.expression, values)
         nonzero = np.abs(found.value) > found.size.max(initial=0.0) * 1e-9
+        nonzero = nonzero.ravel()
         groups = np.arange(nonzero.size) if part.groups is None else part.groups
-        return int(np.unique(groups[nonzero.ravel()]).size)
+        return np.array([nonzero[groups == label].any() for label in np.unique(groups)])
     x = entries_of(part.expression.pieces[0], values)
     nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
-    if part.groups is not None:
-        return len(set(np.asarray(part.groups)[nonzero].tolist()))
-    return int(np.count_nonzero(nonzero))
+    if part.groups is None:
+        return nonzero
+    groups = np.asarray(part.groups)
+    return np.array([nonzero[groups == label].any() for label in np.unique(groups)])
 
 
 def counted(terms: Iterator[Any]) -> dict[int, set[int]]:

@@ -80,8 +80,7 @@ class DualPart(NodeBounder):
         self._stage: Stage | None = None
         self._norms = norms
         self._last: tuple[bytes, Relaxed | None] = (b"", None)
-        self.price = world.form.sparsity.price
-        self.limits = self._form.sparsity.limits
+        self.sparsity = self._form.sparsity
         unit = world.unit[coordinates]
         self.inside_units = np.unique(world.unit[inside])
         marked = np.zeros(world.form.sparsity.units + 1, dtype=bool)
@@ -154,7 +153,7 @@ class DualPart(NodeBounder):
         if low is not None:
             # What the units that are in gain is in the base already.
             gains[places] = low.gains
-            paid = self.price * int(np.sum(node.status == IN))
+            paid = self.sparsity.charge(np.flatnonzero(node.status == IN))
             base = low.base if paid == 0.0 else math.nextafter(low.base - paid, -math.inf)
             base -= 2.0 * U * paid
             low = Minorant(base, gains)
@@ -304,7 +303,7 @@ class DualPart(NodeBounder):
     def finish(self, node: Node) -> Finished | None:
         """Return the bound of a node where nothing is left to choose: one convex problem."""
         undecided = node.undecided
-        everything = node.allows(undecided) and self.price == 0.0
+        everything = node.allows(undecided) and not self.sparsity.priced
         if (undecided.size and not everything) or not self._world.points.form.traits.has_hessian:
             return None
         inside = node.status == IN

@@ -38,6 +38,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         groups = np.full(unit.size, -1, dtype=np.intp)
         kept = np.isin(unit, counted)
         groups[kept] = np.searchsorted(counted, unit[kept])
+    prices, knapsack = sparsity.prices, sparsity.knapsack
     box = None
     if form.box is not None:
         lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
@@ -56,11 +57,13 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
             groups=groups,
             price=sparsity.price,
             limits=tuple(layer.left(taken, counted) for layer in sparsity.limits),
+            prices=None if prices is None else prices[counted],
+            knapsack=None if knapsack is None else knapsack.after(taken, counted),
         ),
         outputs=form.outputs,
         matrix=form.matrix,
         box=box,
-        constant=form.constant + sparsity.price * int(taken.size),
+        constant=form.constant + sparsity.charge(taken),
     )
 
 

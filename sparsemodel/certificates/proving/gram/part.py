@@ -43,13 +43,13 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     other = {t.loss.name for t in form.terms if not t.traits.gram}
     if other:
         out.append(f"{', '.join(sorted(other))} is no squared loss or linear term")
-    if sparsity.limits:
+    if sparsity.limits or sparsity.knapsack is not None:
         out.append("there are limits on parts of what is counted")
     if form.matrix:
         out.append("the variable is a matrix")
     if sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
-    if sparsity.price > 0.0:
+    if sparsity.priced:
         out.append("the cardinality has a price in the objective")
     if form.region is not None:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")

@@ -36,7 +36,6 @@ class Reader(ABC):
 
     root: Bound | None = None
     """What the dual point of the first record proves, where it is one."""
-    price: float = 0.0
 
     def begun(self) -> Any:
         """Return what is known of the whole problem beside the statuses of units."""
@@ -68,7 +67,7 @@ class GramReader(Reader):
         reasons = objections(form)
         if reasons:
             raise ValueError("; ".join(reasons))
-        self._form, self._caution, self.price = form, caution, form.sparsity.price
+        self._form, self._caution = form, caution
         self._q = q = Quadratic.of(form) if quadratic is None else quadratic
         sparsity, box = form.sparsity, form.box
         self._counted, free = np.flatnonzero(sparsity.counted), sparsity.free
@@ -135,7 +134,7 @@ class DualReader(Reader):
     """Evaluates dual points on the data."""
 
     def __init__(self, form: SparseRegression, stages: Any, caution: float) -> None:
-        self._form, self._caution, self.price = form, caution, form.sparsity.price
+        self._form, self._caution = form, caution
         self._norms = tuple(column_norms(term.design) for term in form.terms)
         self.root: Bound | None = None
         sound = bool(stages) and applies(form) and squares_hold(form)

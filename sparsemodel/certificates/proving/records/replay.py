@@ -225,7 +225,7 @@ class Replay:
         return low, max(known, self._value(low, status, k))
 
     def _decided(self, low: Minorant, status: Any, k: int) -> Proved | None:
-        return decide(low, status, k, self._reader.price, self._sparsity.limits)
+        return decide(low, status, k, self._sparsity)
 
     def _value(self, low: Minorant | None, status: Any, k: int) -> float:
         if k < 0:

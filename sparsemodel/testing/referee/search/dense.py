@@ -20,7 +20,13 @@ from sparsemodel.modelling.expressions.comparisons import (
     LinearConstraint,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
-from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Price, Ridge
+from sparsemodel.modelling.expressions.objective_terms import (
+    Budget,
+    LossTerm,
+    Objective,
+    Price,
+    Ridge,
+)
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
@@ -56,8 +62,10 @@ class Dense:
     rows: tuple[Rows, ...]
     ridge: Long
     constant: Long
-    prices: tuple[tuple[float, tuple[IntArray, ...]], ...]
+    prices: tuple[tuple[FloatArray, tuple[IntArray, ...]], ...]
     """What each counted unit costs, and the places of the units in ``z``."""
+    budgets: tuple[tuple[FloatArray, float], ...]
+    """What each of :attr:`units` takes of a budget, and the budget."""
     units: tuple[IntArray, ...]
     """The counted units, as places in ``z``."""
     limit: int
@@ -119,13 +127,21 @@ class Dense:
         x = np.concatenate([np.ravel(values[id(v)]) for v in self.variables])
         return np.asarray(self.basis.T @ x / self.basis.sum(axis=0))
 
+    @property
+    def _fewer(self) -> bool:
+        """Whether supports that leave room may be the best."""
+        return bool(self.prices or self.parts or self.budgets)
+
     def supports(self, most: int) -> Iterator[IntArray]:
         """Yield the places that may be nonzero together, for at most ``most`` supports."""
         largest = min(self.limit, len(self.units))
-        sizes = range(largest + 1) if self.prices or self.parts else (largest,)
+        sizes = range(largest + 1) if self._fewer else (largest,)
         every = chain.from_iterable(combinations(range(len(self.units)), size) for size in sizes)
         for chosen in islice(every, most):
             if any(len(among.intersection(chosen)) > allowed for among, allowed in self.parts):
+                continue
+            picked = list(chosen)
+            if any(np.sum(costs[picked]) > most * (1.0 + 1e-12) for costs, most in self.budgets):
                 continue
             parts = [self.free, *(self.units[i] for i in chosen)]
             yield np.unique(np.concatenate(parts)).astype(np.intp)
@@ -136,7 +152,7 @@ class Dense:
         from math import comb
 
         largest = min(self.limit, len(self.units))
-        sizes = range(largest + 1) if self.prices or self.parts else (largest,)
+        sizes = range(largest + 1) if self._fewer else (largest,)
         return float(sum(comb(len(self.units), size) for size in sizes))
 
 
@@ -169,12 +185,16 @@ def make_dense(
         elif isinstance(term, Ridge):
             ridge += _ridge(term, variables, starts, width)
         elif isinstance(term, Price):
-            prices.append((float(present(term.gamma)), _units(term.counted, starts, basis)))
+            prices.append(_costs(term, starts, basis))
         else:
             raise Unjudged("matrix terms are enumerated elsewhere")
-    units, limit, parts, others = _limits(constraints, starts, basis, k)
-    if prices and not units:
-        units, limit = prices[0][1], len(prices[0][1])
+    spent = [c for c in constraints if isinstance(c, Budget)]
+    others = tuple(c for c in constraints if not isinstance(c, Budget))
+    units, limit, parts, others = _limits(others, starts, basis, k)
+    asked = [*prices, *(_costs(term, starts, basis) for c in spent for term in c.terms)]
+    if asked and not units:
+        every = {tuple(unit): unit for _, some in asked for unit in some}
+        units, limit = tuple(every.values()), len(every)
     free = np.setdiff1d(np.arange(basis.shape[1]), np.concatenate([*units, np.empty(0)]))
     return Dense(
         variables,
@@ -183,6 +203,7 @@ def make_dense(
         long(basis.T) @ ridge,
         long(objective.constant),
         tuple(prices),
+        tuple(_budget(c, units, starts, basis) for c in spent),
         units,
         limit,
         parts,
@@ -279,6 +300,27 @@ def _units(part: Counted, starts: dict[int, Any], basis: FloatArray) -> tuple[In
         entries = np.atleast_1d(place[rows == label]).ravel()
         found.append(np.flatnonzero(basis[entries].any(axis=0)))
     return tuple(found)
+
+
+def _costs(
+    term: Price, starts: dict[int, Any], basis: FloatArray
+) -> tuple[FloatArray, tuple[IntArray, ...]]:
+    """Return what each unit costs, and the units."""
+    units = _units(term.counted, starts, basis)
+    return np.broadcast_to(np.asarray(present(term.gamma), dtype=np.float64), len(units)), units
+
+
+def _budget(
+    budget: Budget, units: tuple[IntArray, ...], starts: dict[int, Any], basis: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return what each of the counted ``units`` takes of a budget, and the budget."""
+    costs, number = np.zeros(len(units)), {tuple(unit): i for i, unit in enumerate(units)}
+    for term in budget.terms:
+        for cost, unit in zip(*_costs(term, starts, basis), strict=True):
+            if tuple(unit) not in number:
+                raise Unjudged("a budget over what no limit counts: its optimum is not looked for")
+            costs[number[tuple(unit)]] += cost
+    return costs, float(present(budget.most))
 
 
 def _limits(

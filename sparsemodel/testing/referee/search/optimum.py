@@ -95,17 +95,18 @@ def best_on(dense: Dense, given: FloatArray) -> Candidate | None:
 def _exactly(dense: Dense, exact: Rational, z: FloatArray) -> Candidate:
     minimum = exact.minimum(np.union1d(np.flatnonzero(z), dense.free).astype(np.intp))
     if minimum is not None:
-        minimum += sum((Fraction(p) * _count(u, z) for p, u in dense.prices), Fraction(0))
+        minimum += sum((Fraction(p) for p in _paid(dense, z)), Fraction(0))
     return Candidate(z, minimum)
 
 
-def _count(units: tuple[IntArray, ...], z: FloatArray) -> int:
-    return sum(bool(np.any(z[unit] != 0.0)) for unit in units)
+def _paid(dense: Dense, z: FloatArray) -> list[float]:
+    """Return the prices of the units that are nonzero."""
+    priced = [(p, u) for prices, units in dense.prices for p, u in zip(prices, units, strict=True)]
+    return [float(price) for price, unit in priced if np.any(z[unit] != 0.0)]
 
 
 def _priced(dense: Dense, z: FloatArray) -> float:
-    paid = sum(price * _count(units, z) for price, units in dense.prices)
-    value = float(dense.value(long(z))) + paid
+    value = float(dense.value(long(z))) + sum(_paid(dense, z))
     return value if value == value else np.inf
 
 
@@ -136,7 +137,11 @@ def _closed_forms(dense: Dense, supports: list[IntArray]) -> list[FloatArray]:
         inverse = np.linalg.pinv(scaled[chosen[:, :, None], chosen[:, None, :]], hermitian=True)
         right = flat[chosen]
         gain = np.einsum("si,sij,sj->s", right, inverse, right) * float(top) ** 2 / 2
-        paid = sum(price for price, _ in dense.prices) * (chosen.shape[1] - dense.free.size)
+        marks = np.zeros(dense.size)
+        paid = np.zeros(len(chosen))
+        for row, places in enumerate(chosen):
+            marks[:], marks[places] = 0.0, 1.0
+            paid[row] = sum(_paid(dense, marks))
         gains += list(zip((gain - paid).tolist(), members, strict=True))
     best = sorted(gains, reverse=True)[:_REFINED]
     return [_closed_form(dense, supports[i]) for _, i in best]
