@@ -64,8 +64,7 @@ class Capabilities:
     limits: bool = False
     """Keeps limits on parts of the units (:attr:`Cardinality.limits`), beside ``k``."""
     costs: bool = False
-    """Weighs costs of the units' own: :attr:`Cardinality.prices` and :attr:`Cardinality.knapsack`.
-    Its supports come from ``within``, ``room`` and ``exchangeable``."""
+    """Weighs costs of the units' own: prices and a knapsack."""
     max_coordinates: int | None = None
 
 
@@ -316,9 +315,8 @@ class IterativeBackend(Backend, Generic[State]):
 def priced(objective: Objective, point: Point) -> float:
     """Return the objective at ``point`` with the price of its support."""
     sparsity = objective.cardinality
-    if not sparsity.priced:
-        return point.value
-    return point.value + sparsity.charge(sparsity.active_units(point.x))
+    paid = sparsity.charge(sparsity.active_units(point.x)) if sparsity.priced else 0.0
+    return point.value + paid
 
 
 _FACETS: dict[type, str] = {
