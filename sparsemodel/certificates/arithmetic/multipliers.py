@@ -84,9 +84,9 @@ def multipliers_at(
     says nothing of its bounds. A product with the data and one with its transpose.
     """
     rows = None if form.matrix else rows_of(form)
-    witness = None if rows is None else from_point(form, x)
-    if rows is None or witness is None or witness.at is not None:
+    if rows is None or not form.traits.conjugable:
         return None
+    witness = from_point(form, x)
     gradient, sizes = form.ridge * x, form.ridge.astype(np.float64, copy=True)
     for term, a in zip(form.terms, witness.duals, strict=True):
         gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))

@@ -24,6 +24,9 @@ CAUTION = 4.0
 another order or on another machine, differ by twice the allowance at most; so that a check that
 subtracts it once never proves less than the search claimed."""
 
+COMPUTED = 64.0 * U
+"""What losses without a known conjugate may round, relative to the sizes that they state."""
+
 TWICE = 2.02
 """Rounding allowances by which two computations of the same objective may differ: each is within
 its own of the exact one, and the allowances themselves are within a hundredth of each other."""
@@ -85,6 +88,7 @@ def conjugate_error(
 
 __all__ = [
     "CAUTION",
+    "COMPUTED",
     "TINY",
     "TWICE",
     "U",

@@ -31,7 +31,6 @@ from sparsemodel.certificates.arithmetic.rounding import CAUTION, TINY, U, add_u
 from sparsemodel.certificates.dual_bounds.conjugates import (
     TermBound,
     plane_error,
-    tangent,
     term_bound,
 )
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, gradient_distance
@@ -101,10 +100,10 @@ def dual_bound(
     form
         The problem.
     duals
-        ``a`` for each term, in the shape of its predictions; None for a term whose conjugate is
-        not known, which is then bounded by its tangent at ``at``.
+        ``a`` for each term, in the shape of its predictions. For a term whose conjugate is not
+        known these are predictions, and its tangent there bounds it.
     at
-        A point; needed for tangents and with an extraction.
+        A point; needed with an extraction.
     extraction
         Diagonal curvature taken out of the squared losses; the dual point must then be (close
         to) their gradient at ``at``.
@@ -127,37 +126,28 @@ def dual_bound(
     Costs one ``A.T @ r`` and, unless ``norms`` are given, one pass for the column norms.
     """
     method = DUAL if extraction is None else EXTRACTED
-    known = tuple(
-        a is not None and isinstance(t.loss, Conjugable)
-        for a, t in zip(duals, form.terms, strict=True)
-    )
-    if not all(known) and at is None:
-        return nothing("a term without a known conjugate needs a point to be linearised at", method)
+    if any(a is None for a in duals):
+        return nothing("a term has no dual point", method)
     delta = None if extraction is None else extraction.diagonal
-    points = tuple(
-        np.asarray(a, dtype=np.float64) if ok else np.empty(0)
-        for a, ok in zip(duals, known, strict=True)
-    )
-    distances = tuple(
-        plane_error(t, a) if ok else a for t, a, ok in zip(form.terms, points, known, strict=True)
-    )
+    points = tuple(np.asarray(a, dtype=np.float64) for a in duals)
+    distances = tuple(plane_error(t, a) for t, a in zip(form.terms, points, strict=True))
     if extraction is not None:
-        if at is None or not all(known):
+        if at is None or not form.traits.conjugable:
             return nothing("the extraction of curvature needs a point and squared losses", method)
         distances = gradient_distance(form, points, at)
     index = unbounded_coordinates(form, delta)
     if balanced is not None:
         index = np.union1d(index, balanced)
     if index.size:
-        if not all(known):
+        if not form.traits.conjugable:
             return nothing("a coordinate has no ridge and no bounds", method)
         near = exact_neighbour(form, free_columns(form, index), points, distances)
         if isinstance(near, str):
             return nothing(near, method)
         distances = near
     pieces: list[TermBound] = []
-    for term, a, distance, ok in zip(form.terms, points, distances, known, strict=True):
-        piece = term_bound(term, a, distance) if ok else tangent(term, _needed(at))
+    for term, a, distance in zip(form.terms, points, distances, strict=True):
+        piece = term_bound(term, a, distance)
         if isinstance(piece, str):
             return nothing(piece, method)
         pieces.append(piece)

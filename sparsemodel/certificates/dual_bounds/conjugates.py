@@ -12,8 +12,14 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.products import predictions
-from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_down, add_up, conjugate_error
+from sparsemodel.certificates.arithmetic.rounding import (
+    COMPUTED,
+    TINY,
+    U,
+    add_down,
+    add_up,
+    conjugate_error,
+)
 from sparsemodel.interfaces import (
     Conjugable,
     FloatArray,
@@ -63,10 +69,13 @@ def plane_error(term: Term, a: FloatArray) -> FloatArray:
 
 
 def term_bound(term: Term, a: FloatArray, delta: FloatArray) -> TermBound | str:
-    """Return the minorant that the dual points within ``delta`` of ``a`` give, or why none."""
+    """Return the minorant that the dual points within ``delta`` of ``a`` give, or why none.
+
+    Of a loss whose conjugate is not known ``a`` are predictions, whose gradient is the dual point.
+    """
     loss, y, c = term.loss, term.target, term.weights
     if not (isinstance(loss, Loss) and isinstance(loss, Conjugable)):
-        return f"the conjugate of {loss.name} is not known"
+        return _tangent(term, a)
     values = loss.conjugate(a, y)
     if not np.all(np.isfinite(values)):
         first = int(np.flatnonzero(~np.isfinite(values))[0])
@@ -96,30 +105,23 @@ def term_bound(term: Term, a: FloatArray, delta: FloatArray) -> TermBound | str:
     )
 
 
-def tangent(term: Term, x: FloatArray) -> TermBound:
-    r"""Return the tangent minorant of a term at ``x``, for losses without a known conjugate.
+def _tangent(term: Term, z: FloatArray) -> TermBound | str:
+    r"""Return the tangent minorant of a term at the predictions ``z``.
 
-    :math:`F(A x' + o) \ge F(z) - \langle g, A x\rangle + \langle g, A x' \rangle`. That the
-    gradient is right to 64 units in the last place is an assumption about the loss.
+    With the gradient ``g`` there, :math:`F(A x + o) \ge F(z) + \langle g, o - z\rangle
+    + \langle g, A x\rangle`: what the conjugate says at ``g``, by Fenchel and Young. For the Cox
+    loss ``g`` has, at every event, the softmax over its risk set as weights.
     """
-    nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-    z, _ = predictions(term.design, x, nonzero)
-    if term.offset is not None:
-        z = z + term.offset
-    # The tangent at this very z is a minorant, whether or not z is A x + o to the last digit.
     value = term.loss.total(z, term.target, term.weights)
     g = term.loss.gradient(z, term.target, term.weights)
-    slope_error = 64.0 * U * np.abs(g) + TINY
-    pieces = [-g * z]
-    slack = slope_error * np.abs(z)
-    if term.offset is not None:
-        pieces.append(g * term.offset)
-        slack = slack + slope_error * np.abs(term.offset)
-    products = np.concatenate([piece.ravel() for piece in pieces])
-    allowance = add_up(np.concatenate([slack.ravel(), 4.0 * U * np.abs(products)]))
-    allowance += 256.0 * U * abs(value) + products.size * TINY
+    size, sizes = term.loss.magnitudes(z, term.target, term.weights)
+    slope_error = COMPUTED * sizes + TINY
+    away = -z if term.offset is None else term.offset - z
+    products = g * away
+    slack = slope_error * np.abs(away) + 4.0 * U * np.abs(products) + 2.0 * U * np.abs(g * z)
+    allowance = add_up(slack) + COMPUTED * size + products.size * TINY
     if not math.isfinite(allowance):
-        return TermBound(-math.inf, math.inf, g, slope_error)
+        return f"{term.loss.name} is not finite where it is linearised"
     constant = math.fsum([value, add_down(products), -allowance])
     return TermBound(math.nextafter(constant, -math.inf), allowance, g, slope_error)
 
@@ -162,4 +164,4 @@ def _separable_columns(
     return largest, errors
 
 
-__all__ = ["TermBound", "domain_slack", "plane_error", "tangent", "term_bound"]
+__all__ = ["TermBound", "domain_slack", "plane_error", "term_bound"]

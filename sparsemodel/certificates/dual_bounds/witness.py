@@ -15,7 +15,7 @@ from sparsemodel.certificates.dual_bounds.steps import steps_bound
 from sparsemodel.certificates.dual_bounds.unpenalised import balanced
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.objective_interval import primal
-from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression, Term
 
 
 def evaluate(
@@ -47,8 +47,12 @@ def evaluate(
         witness.at.shape != form.shape or not np.all(np.isfinite(witness.at))
     ):
         return nothing("the point of linearisation does not fit the problem")
-    if form.traits.square and witness.at is not None and any(a is None for a in witness.duals):
-        witness = replace(extracted(form, witness.at, None), extraction=witness.extraction)
+    if witness.at is not None and any(a is None for a in witness.duals):
+        square = (
+            form.traits.square
+        )  # earlier files name the point of a tangent, not its predictions
+        found = extracted(form, witness.at, None) if square else from_point(form, witness.at)
+        witness = replace(found, extraction=witness.extraction)
     extraction = None
     if witness.extraction is not None:
         extraction = Extraction(witness.extraction)
@@ -61,41 +65,55 @@ def evaluate(
 
 
 def from_gradients(
-    form: SparseRegression, gradients: Iterable[FloatArray], balance: IntArray | None = None
+    form: SparseRegression,
+    gradients: Iterable[FloatArray],
+    balance: IntArray | None = None,
+    *,
+    at: FloatArray | None = None,
 ) -> Witness | None:
     """Return the witness that belongs to gradients of the terms in their predictions.
 
-    The gradients have the weights inside, as losses return them. None when a loss has no known
-    conjugate (its tangent needs a point, see :func:`from_point`).
+    The gradients have the weights inside, as losses return them. A loss without a known conjugate
+    has the predictions at the point ``at`` in their place; None where that is not given.
     """
     duals = []
     for term, g in zip(form.terms, gradients, strict=True):
-        if not isinstance(term.loss, Conjugable):
+        if isinstance(term.loss, Conjugable):
+            c = term.weights if g.ndim == 1 else term.weights[:, None]
+            a = np.divide(g, c, out=np.zeros_like(g), where=c > 0.0)
+            duals.append(term.loss.project_dual(a, term.target))
+        elif at is None:
             return None
-        c = term.weights if g.ndim == 1 else term.weights[:, None]
-        a = np.divide(g, c, out=np.zeros_like(g), where=c > 0.0)
-        duals.append(term.loss.project_dual(a, term.target))
-    return Witness(balanced(form, tuple(duals), balance))
+        else:
+            duals.append(_predicted(term, at))
+    return _settled(form, duals, balance)
 
 
 def from_point(form: SparseRegression, x: FloatArray, balance: IntArray | None = None) -> Witness:
-    """Return the witness at a point: loss derivatives, tangents where conjugates are unknown.
+    """Return the witness at a point: derivatives of losses, predictions without a conjugate.
 
     Moved so that the slopes of the coordinates ``balance`` are zero, beside those that must be.
     """
-    support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-    duals: list[FloatArray | None] = []
+    duals = []
     for term in form.terms:
-        if not isinstance(term.loss, Conjugable):
-            duals.append(None)
-            continue
-        z, _ = predictions(term.design, x, support)
-        z = z if term.offset is None else z + term.offset
-        a = term.loss.derivative(z, term.target)  # type: ignore[attr-defined]
-        duals.append(term.loss.project_dual(a, term.target))
-    if any(a is None for a in duals):
-        return Witness(tuple(duals), at=x)
-    return Witness(balanced(form, tuple(a for a in duals if a is not None), balance))
+        z = _predicted(term, x)
+        if isinstance(term.loss, Conjugable):
+            a = term.loss.derivative(z, term.target)  # type: ignore[attr-defined]
+            z = term.loss.project_dual(a, term.target)
+        duals.append(z)
+    return _settled(form, duals, balance)
+
+
+def _settled(form: SparseRegression, duals: list[FloatArray], balance: IntArray | None) -> Witness:
+    """Return the witness with what balances coordinates that nothing holds, where that is known."""
+    found = tuple(duals)
+    return Witness(balanced(form, found, balance) if form.traits.conjugable else found)
+
+
+def _predicted(term: Term, x: FloatArray) -> FloatArray:
+    support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+    z, _ = predictions(term.design, x, support)
+    return z if term.offset is None else z + term.offset
 
 
 def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | None) -> Witness:
@@ -103,12 +121,10 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | Non
 
     The residuals there are the dual point, exactly; nothing may be projected.
     """
-    support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
-    duals = []
-    for term in form.terms:
-        z, _ = predictions(term.design, at, support)
-        z = z if term.offset is None else z + term.offset
-        duals.append(term.loss.derivative(z, term.target))  # type: ignore[attr-defined]
+    duals = [
+        term.loss.derivative(_predicted(term, at), term.target)  # type: ignore[attr-defined]
+        for term in form.terms
+    ]
     return Witness(tuple(duals), at=at, extraction=diagonal)
 
 

@@ -209,7 +209,7 @@ class _WorkingSet:
         bound -= selected(units, form.sparsity.budget, form.sparsity.price)
         if bound > self.bound:
             self.bound, self.gains = bound, units
-            self.witness = from_gradients(form, gradients)
+            self.witness = from_gradients(form, gradients, at=at)
         return units
 
     def exchange(self, state: State, units: FloatArray, added: IntArray, threshold: float) -> None:

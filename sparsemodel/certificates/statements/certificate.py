@@ -51,9 +51,10 @@ class Witness:
     NEWER: ClassVar[tuple[str, ...]] = ("multipliers",)
 
     duals: tuple[FloatArray | None, ...]
-    """``a`` for each term; None for a term bounded by its tangent at ``at``."""
+    """``a`` for each term, or the predictions whose gradient it is where the conjugate of the loss
+    is not known; None for the gradient of squares at ``at``."""
     at: FloatArray | None = None
-    """Where losses are linearised, when the bound needs a point."""
+    """Where squared losses are linearised, when the bound needs a point."""
     extraction: FloatArray | None = None
     """Diagonal curvature taken out of squared losses."""
     bounds: CoefficientBounds | None = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import check_adjoint, matrix_free
 from sparsemodel.certificates.arithmetic.tall import Survey
-from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.bound import INFIMUM, Bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
@@ -191,20 +191,10 @@ def list_assumptions(seen: Survey, bound: Bound, witness: Witness) -> list[Assum
                 "the data have the extracted curvature (Cholesky with a safety margin)", True
             )
         )
-    unknown = sorted(
-        {
-            t.loss.name
-            for t, a in zip(form.terms, witness.duals, strict=False)
-            if a is None and not t.traits.square
-        }
-    )
-    if unknown:
-        out.append(
-            Assumption(
-                f"{', '.join(unknown)}: convex, with gradients right to 64 units in the last place",
-                False,
-            )
-        )
+    unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
+    if unknown and bound.method != INFIMUM:
+        words = "convex, with values and gradients right to 64 units in the last place of the sizes"
+        out.append(Assumption(f"{', '.join(unknown)}: {words} that it states", False))
     out += _of_operators(form)
     out.append(
         Assumption("float64 arithmetic rounds to nearest, library functions to a few ulp", False)

@@ -10,7 +10,14 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predicted_rows
-from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, value_error
+from sparsemodel.certificates.arithmetic.rounding import (
+    COMPUTED,
+    TINY,
+    U,
+    add_up,
+    gamma,
+    value_error,
+)
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Loss, SparseRegression, Term
 
 FEASIBLE = 1e-9
@@ -108,9 +115,9 @@ class TermValue:
             value = loss.total(u, y, c)
             shift = float(np.sum(np.abs(loss.gradient(u, y, c)) * error))
             # Observations are coupled: their predictions cancel in differences of any of them.
-            size = float(np.sum(c)) * (1.0 + 2.0 * float(np.abs(u).max(initial=0.0)))
+            size, _ = loss.magnitudes(u, y, c)
             self._values.append(value)
-            self._highs.append(value + 2.0 * shift + 256.0 * U * (abs(value) + size))
+            self._highs.append(value + 2.0 * shift + COMPUTED * size)
             return
         losses = loss.value(u, y)
         reach = error * (1.0 + 8.0 * U)

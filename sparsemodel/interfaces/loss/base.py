@@ -69,6 +69,16 @@ class DataFit(ABC):
         """
         return 0.0, np.inf
 
+    def magnitudes(self, u: FloatArray, y: FloatArray, c: FloatArray) -> tuple[float, FloatArray]:
+        """Return what rounding errors of :meth:`total` and :meth:`gradient` are small relative to.
+
+        A number, and an array in the shape of ``u``. Where observations are coupled, or no
+        conjugate is known, certificates take what is computed to be within 64 units in the last
+        place of these. The default suits sums without long chains of operations.
+        """
+        size = float(np.sum(c)) * (1.0 + 2.0 * float(np.abs(u).max(initial=0.0)))
+        return 4.0 * (abs(self.total(u, y, c)) + size), np.abs(self.gradient(u, y, c))
+
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         """Return a valid lower bound on ``F(.; y, c)``; ``-inf`` when none is known."""
         return -np.inf

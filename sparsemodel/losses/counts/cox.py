@@ -106,6 +106,19 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
             product -= np.exp(log_r + _log_tail_sums(log_rates + log_means)[risk.group])
         return risk.unsorted(product).reshape(v.shape)
 
+    def magnitudes(self, u: FloatArray, y: FloatArray, c: FloatArray) -> tuple[float, FloatArray]:
+        # Logarithms of sums over risk sets go through up to n steps, each rounded in units of the
+        # logarithms; slopes are differences of what such logarithms are exponentiated to.
+        value, gradient = self.total(u, y, c), self.gradient(u, y, c)
+        events, logs = c * y[:, 1], np.abs(np.log(c[c > 0.0]))
+        reach = float(np.ptp(u)) if u.size else 0.0
+        reach += 4.0 * float(logs.max(initial=0.0)) + 2.0 * np.log(u.size + 1.0)
+        steps = (1.0 + 0.25 * u.size) * (1.0 + reach)
+        largest = 2.0 * float(np.abs(u).max(initial=0.0))
+        return abs(value) + float(events.sum()) * (steps + largest), events + steps * (
+            gradient + events
+        )
+
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         deaths = _RiskSets.of(y, c).deaths
         deaths = deaths[deaths > 0.0]

@@ -25,10 +25,12 @@ witness, once the search has used up its share of the time."""
 
 def objections(form: SparseRegression) -> tuple[str, ...]:
     """Return every reason why nodes of ``form`` cannot be bounded by dual points."""
-    out = []
-    unknown = sorted({t.loss.name for t in form.terms if not t.traits.conjugable})
-    if unknown:
-        out.append(f"the conjugate of {', '.join(unknown)} is not known")
+    out = list[str]()
+    unknown = ", ".join(sorted({t.loss.name for t in form.terms if not t.traits.conjugable}))
+    if unknown and not form.traits.has_hessian:
+        out.append(f"the conjugate of {unknown} is not known, and a loss has no Hessian")
+    elif unknown and np.any(loose_coordinates(form)):
+        out.append(f"the conjugate of {unknown} is not known, so that all needs a ridge or bounds")
     if np.any(forced_units(form.sparsity, form.box)):
         out.append("bounds keep counted coordinates away from zero")
     reason = objection(form, form.ridge)
@@ -52,7 +54,12 @@ def _countable(form: SparseRegression) -> bool:
     rows = sum(t.design.shape[0] for t in form.terms)
     few = sparsity.size < rows or math.comb(sparsity.units, sparsity.budget) <= _SUPPORTS
     solvable = form.traits.has_hessian or all(t.traits.smoothable for t in form.terms)
-    return few and solvable and bool(np.any(loose_coordinates(form)[sparsity.counted]))
+    return (
+        few
+        and solvable
+        and form.traits.conjugable
+        and bool(np.any(loose_coordinates(form)[sparsity.counted]))
+    )
 
 
 @final
