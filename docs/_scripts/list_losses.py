@@ -23,8 +23,8 @@ _HEAD = """\
 
 A row for every loss that comes with the package, written from the losses themselves. *Function*
 is what you write, with a link to its formula; *command line* is the name after `--loss`. A loss
-that is not smooth is solved through smooth approximations. Every loss with a known conjugate has
-dual bounds, so that `certify()` gives a gap (with a ridge) and `prove()` can close it.
+that is not smooth is solved through smooth approximations. Every loss with a known conjugate
+or Hessian has dual bounds, so that `certify()` gives a gap (with a ridge) and `prove()` can close it.
 
 | function | command line | target | smooth | likelihood | certify and prove |
 | --- | --- | --- | --- | --- | --- |
@@ -46,7 +46,7 @@ def table() -> str:
         kind = cls().target_kind
         y = np.array([[1.0, 1.0], [2.0, 0.0]]) if kind is TargetKind.TIMES else np.ones(2)
         traits = LossTraits.of(cls(), y)
-        known = "yes" if traits.conjugable else "a weak bound, no proof"
+        known = "yes" if traits.conjugable or traits.has_hessian else "no"
         rows.append(
             f"| {{py:func}}`~sparsemodel.{cls.name}` | "
             f"{'from Python' if kind is TargetKind.TIMES else f'`{info.name}`'} | "

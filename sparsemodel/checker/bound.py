@@ -37,7 +37,7 @@ from sparsemodel.checker.arithmetic import (
     total,
     up,
 )
-from sparsemodel.checker.losses import widened
+from sparsemodel.checker.losses import Coupled, widened
 from sparsemodel.checker.problem import Problem, Term, rows_of
 
 Dual = tuple[Any, Any]
@@ -74,12 +74,18 @@ def dual(
 ) -> Dual:
     """Return what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out.
 
+    Where observations are coupled, predictions stand for their gradient, and None for zero.
+
     That the curvature may be taken is for the caller to have shown. The bound is taken at a dual
     point nearby where also the slopes of the coordinates ``balanced`` are zero.
     """
     duals: list[Number] = []
+    known = dict[int, Any]()
     for index, term in enumerate(problem.terms):
-        if points is not None:
+        if points is not None and isinstance(term.loss, Coupled):
+            a, known[index] = term.loss.tangent(points[index], term.y)
+            duals.append(a)
+        elif points is not None:
             point = problem.number(points[index])
             duals.append(widened(term.loss, point, term.y) if isinstance(point, Ball) else point)
         elif term.loss.name == "linear_term":
@@ -92,13 +98,13 @@ def dual(
         rows = problem.number(taken if at.ndim == 1 else taken[:, None])
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
     if zero.size:
-        balanced = _balanced(problem, duals, zero)
+        balanced = None if known else _balanced(problem, duals, zero)
         if balanced is None:
             return -np.inf, np.full(problem.units, np.inf)
         duals = balanced
     base, v = problem.constant, problem.number(np.zeros(problem.shape))
-    for term, a in zip(problem.terms, duals, strict=True):
-        conjugate = term.loss.conjugate(a, term.y)
+    for index, (term, a) in enumerate(zip(problem.terms, duals, strict=True)):
+        conjugate = known[index] if index in known else term.loss.conjugate(a, term.y)
         if not np.all(conjugate < np.inf):
             return -np.inf, np.full(problem.units, np.inf)
         base = base + total(weighted(term, a * term.o)) - total(weighted(term, conjugate))

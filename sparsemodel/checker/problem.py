@@ -343,13 +343,14 @@ def _term(
     if one["design"] not in (whole, alone):
         raise Refuted("line 'design' does not follow from the fingerprints of the matrices.")
     label, y = data.vector(one["target"])
-    loss = loss_of(one["loss"], one["parameters"], y)
+    c = _vector(array(more["weights"]), (n,), "weights")
+    loss = loss_of(one["loss"], one["parameters"], y, c)
     if isinstance(loss, str):
         raise Refuted(loss + ".")
     u_shape = (n, *shape[1:])
-    if y.shape != ((n,) if loss.name == "multinomial_loss" else u_shape):
+    of_rows = {"multinomial_loss": (n,), "cox_loss": (n, 2)}
+    if y.shape != of_rows.get(loss.name, u_shape):
         raise Refuted(f"the target has shape {y.shape}, and the predictions {u_shape}.")
-    c = _vector(array(more["weights"]), (n,), "weights")
     o = array(more["offset"])
     if array_hash(c) != one["weights"] or array_hash(o) != one["offset"] or np.any(c < 0.0):
         raise Refuted("the weights or offsets are not those of their fingerprints.")

@@ -22,6 +22,7 @@ from sparsemodel.checker.claims import (
     violations,
 )
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, index, real
+from sparsemodel.checker.losses import Coupled
 from sparsemodel.checker.problem import Problem, build, rows_of, without_rows
 from sparsemodel.checker.quadratic import check_coefficients, has_curvature, hessian
 from sparsemodel.checker.tree import RegressionTree, fitting
@@ -115,11 +116,10 @@ def _bound(
         raise NotChecked("a loss that is bounded by a tangent, for want of a conjugate")
     found = -math.inf
     if proof is not None or not points:
-        classes = [t.loss.name == "multinomial_loss" for t in problem.terms]
-        shapes = [(t.y.size, *problem.shape[1:]) for t in problem.terms]
+        shapes = [(t.matrix.shape[0], *problem.shape[1:]) for t in problem.terms]
         zeros = [
-            np.zeros(shape if many else t.y.shape)
-            for t, many, shape in zip(problem.terms, classes, shapes, strict=True)
+            None if isinstance(t.loss, Coupled) else np.zeros(shape)
+            for t, shape in zip(problem.terms, shapes, strict=True)
         ]
         found = bound(problem, dual(problem, zeros))
     if taken is not None and (

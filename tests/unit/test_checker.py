@@ -31,6 +31,7 @@ SIZES = np.exp(0.3 * A[:, 0]) * RNG.gamma(2.0, 0.5, N)
 CLASSES = np.digitize(B, [-0.7, 0.7]).astype(float)
 TWO = np.column_stack([B, A[:, 2] + RNG.standard_normal(N)])
 OFFSET, WEIGHTS = RNG.standard_normal(N), RNG.random(N)
+TIMES = np.column_stack([RNG.integers(1, 9, N), RNG.integers(0, 2, N)]).astype(float)
 WIDE = RNG.standard_normal((40, 30))
 WIDE[:, 1:] += 0.5 * WIDE[:, :-1]
 WIDE_B = WIDE[:, 3] - WIDE[:, 9] + RNG.standard_normal(40)
@@ -85,6 +86,9 @@ PROBLEMS: dict[str, Callable[[], tuple[sm.Problem, dict[str, np.ndarray]]]] = {
     "negative binomial": lambda: declared(sm.negative_binomial_loss, COUNTS, theta=2.0, c=True),
     "tweedie": lambda: declared(sm.tweedie_loss, SIZES * (B > -1.0), power=1.3, c=True),
     "multinomial": lambda: declared(sm.multinomial_loss, CLASSES, columns=3),
+    "cox": lambda: declared(sm.cox_loss, TIMES, weights=WEIGHTS, offset=OFFSET),
+    "cox, tree": lambda: declared(sm.cox_loss, TIMES, ridge=0.01, k=3, weights=WEIGHTS),
+    "cox, no ridge": lambda: declared(sm.cox_loss, TIMES, ridge=0.0),
     "two responses": lambda: declared(sm.squared_loss, TWO, columns=2),
     "weights": lambda: declared(sm.squared_loss, B, weights=WEIGHTS),
     "box, no ridge": lambda: declared(sm.absolute_loss, B, ridge=0.0, more=boxed),
@@ -106,7 +110,7 @@ PROBLEMS: dict[str, Callable[[], tuple[sm.Problem, dict[str, np.ndarray]]]] = {
     "graph, tree": graph,
 }
 PIECEWISE = ("squared, tree", "no ridge, huber", "expectile", "hinge", "groups", "box, no ridge")
-PROVED = ("squared, tree", "hinge", "logistic", "neighbours", "graph, tree")
+PROVED = ("squared, tree", "hinge", "logistic", "cox, tree", "neighbours", "graph, tree")
 
 
 @pytest.fixture(scope="module")

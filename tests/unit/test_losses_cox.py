@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.certificates.dual_bounds.bound import dual_bound
 from sparsemodel.losses import CoxLoss
 from sparsemodel.losses.counts import cox
 
@@ -121,3 +124,59 @@ def test_observations_of_weight_zero_are_not_there() -> None:
     np.testing.assert_allclose(gradient[kept], loss.gradient(*part), atol=1e-13)
     np.testing.assert_allclose(product[kept], loss.hessian_product(*part, v[kept]), atol=1e-13)
     assert np.isfinite(loss.total(u, y, c))
+
+
+def declared(seed: int, ridge: float) -> sm.Problem:
+    """Ties, weights, an offset and groups, so that all of the bound is asked for."""
+    rng, n, p = np.random.default_rng(seed), 24, 8
+    _, y, c = data(seed, n, 9)
+    X, w = rng.normal(size=(n, p)), sm.Variable(p)
+    loss = sm.cox_loss(X @ w + rng.normal(size=n), y, weights=c)
+    limit = sm.card(w, groups=np.arange(p) // 2) <= 2 if seed % 2 else sm.card(w) <= 2
+    return sm.Problem(sm.minimize(loss + sm.ridge(w, ridge)), [limit])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_predictions_bound_the_best_support(seed: int) -> None:
+    problem = declared(seed, 0.1)
+    best = problem.solve(backend="exhaustive").value
+    rng = np.random.default_rng(seed)
+    for scale in (1e-9, 1.0, 30.0, 1e5):
+        bound = dual_bound(problem.form, (scale * rng.normal(size=24),))
+        assert np.isfinite(bound.value)
+        assert bound.value <= best
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("ridge", [1e-4, 0.1])
+def test_a_proof_finds_the_best_support(seed: int, ridge: float) -> None:
+    problem = declared(seed, ridge)
+    best = problem.solve(backend="exhaustive").value
+    certificate = problem.prove(gap=1e-7)
+    assert certificate.claim.value == "globally optimal"
+    assert certificate.bound <= best * (1.0 + 1e-12)
+    assert certificate.value == pytest.approx(best, rel=1e-9)
+    assert verify(certificate, problem.form).claim is certificate.claim
+
+
+def test_the_relaxation_bounds_better_than_the_gradient_at_the_point() -> None:
+    problem = declared(2, 0.1)
+    problem.solve()
+    certificate, form = problem.certify(), problem.form
+    term = form.terms[0]
+    at_point = dual_bound(form, (term.design.matvec(certificate.x) + term.offset,))
+    assert certificate.bound > at_point.value
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+def test_stated_sizes_cover_what_is_rounded(scale: float) -> None:
+    u, y, c = data(7, 400, 150)
+    u, loss = scale * u, CoxLoss()
+    size, sizes = loss.magnitudes(u, y, c)
+    assert abs(loss.total(u, y, c) - by_definition(u, y, c)) <= 2.0**-47 * size
+    exact, wide = -(c * y[:, 1]).astype(LONG), u.astype(LONG)
+    for i in np.flatnonzero(y[:, 1]):
+        risk = y[:, 0] >= y[i, 0]
+        r = np.where(risk, c.astype(LONG), 0) * np.exp(np.where(risk, wide - wide[risk].max(), 0))
+        exact += c[i] * r / r.sum()
+    assert np.all(np.abs(loss.gradient(u, y, c) - exact) <= 2.0**-47 * sizes + 1e-300)

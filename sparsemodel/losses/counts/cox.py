@@ -38,8 +38,10 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     observations). The weights inside the logarithm are scaled to mean one, so that ``F`` is
     proportional to ``c``; a weight of 2 acts as two equal observations, up to a constant.
 
-    * Observations are coupled: there is no conjugate of single losses. Adding a constant to
-      ``u`` changes nothing.
+    * Observations are coupled: there is no conjugate of single losses. Bounds are tangents at
+      predictions ``z``: with the softmax of ``z`` over the risk set of an event as :math:`\alpha`,
+      :math:`\log \sum_j e^{u_j} \ge \alpha^T u - \sum_j \alpha_j \log \alpha_j`. Adding a constant
+      to ``u`` changes nothing.
     * Convex, with a Hessian of at most half the sum of the events' weights in the place of a
       useful global constant: ``curvature(y)`` is ``(0, inf)``.
     * Infimum: the sum over the distinct event times of :math:`d \log \hat d`, where ``d`` and
