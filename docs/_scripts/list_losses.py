@@ -23,8 +23,9 @@ _HEAD = """\
 
 A row for every loss that comes with the package, written from the losses themselves. *Function*
 is what you write, with a link to its formula; *command line* is the name after `--loss`. A loss
-that is not smooth is solved through smooth approximations. Every loss with a known conjugate
-or Hessian has dual bounds, so that `certify()` gives a gap (with a ridge) and `prove()` can close it.
+that is not smooth is solved through smooth approximations. Every loss with a known conjugate or
+Hessian has dual bounds, so that `certify()` gives a gap (with a ridge) and `prove()` can close
+it.
 
 | function | command line | target | smooth | likelihood | certify and prove |
 | --- | --- | --- | --- | --- | --- |
