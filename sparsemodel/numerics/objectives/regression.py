@@ -237,7 +237,7 @@ class RegressionObjective(OfRegression):
 
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
         if len(self.shape) > 1 or not self._traits.curved:
-            return self._hessian_by_products(at, support)
+            return self._hessian_of_outputs(at, support)
         weights = tuple(
             curvatures_of(term, z) for term, z in zip(self._form.terms, at.state, strict=True)
         )
@@ -263,16 +263,35 @@ class RegressionObjective(OfRegression):
             parts.append(np.sqrt(h)[:, None] * design.to_array())
         return np.concatenate(parts)
 
-    def _hessian_by_products(self, at: Point, support: IntArray) -> FloatArray:
-        shape = (support.size, *self.shape[1:])
-        size = int(np.prod(shape))
-        out = np.empty((size, size))
-        unit = np.zeros(size)
-        for j in range(size):
-            unit[j] = 1.0
-            out[:, j] = self.hessian_product(at, support, unit.reshape(shape)).ravel()
-            unit[j] = 0.0
-        return (out + out.T) / 2.0
+    def _hessian_of_outputs(self, at: Point, support: IntArray) -> FloatArray:
+        """Return the Hessian where observations are coupled, or predictions have several columns.
+
+        Its blocks are weighted Gram matrices, one for each pair of columns.
+        """
+        m = int(np.prod(self.shape[1:]))
+        out = np.zeros((support.size, m, support.size, m))
+        for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
+            loss, u = cast("TwiceDifferentiable", term.loss), margins(term, z)
+            if len(self.shape) == 1:
+                columns = design.to_array()
+                changed = loss.hessian_product(u, term.target, term.weights, columns)
+                out[:, 0, :, 0] += design.rmatvec(changed)
+                continue
+            for b in range(m):
+                unit = np.zeros(u.shape)
+                unit[:, b] = 1.0
+                weights = loss.hessian_product(u, term.target, term.weights, unit)
+                for a in range(b + 1):
+                    if weights[:, a].any():
+                        block = design.gram(np.ascontiguousarray(weights[:, a]))
+                        out[:, a, :, b] += block
+                        if a < b:
+                            out[:, b, :, a] += block
+        self._count_restricted(support.size * m)
+        total = out.reshape(support.size * m, -1)
+        total = (total + total.T) / 2.0
+        total[np.diag_indices_from(total)] += np.repeat(self._ridge[support], m)
+        return total
 
     # ---- columns -----------------------------------------------------------------------------
 
