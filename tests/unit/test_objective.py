@@ -7,7 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsemodel.interfaces import Cardinality
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import (
+    Cardinality,
+    DataFit,
+    SparseRegression,
+    Term,
+    TwiceDifferentiable,
+)
+from sparsemodel.losses import CoxLoss, MultinomialLoss, SquaredLoss
+from sparsemodel.numerics import RegressionObjective
 from sparsemodel.testing.instances import catalogue
 from sparsemodel.testing.instances.problems import EXACT_STORAGES
 from sparsemodel.testing.instances.reference import brute_force
@@ -76,6 +85,49 @@ def test_smoothness_bounds_every_hessian(maker):
     top = np.linalg.eigvalsh(objective.hessian(objective.origin(), everything))[-1]
     assert bound.kind in ("exact", "upper")
     assert bound.value >= top * (1 - 1e-12)
+
+
+class Softplus(TwiceDifferentiable, DataFit):
+    """The logarithm of a sum over all predictions: coupled, and of one column or several."""
+
+    name = "softplus"
+
+    def total(self, u, y, c):
+        return float(np.log(np.exp(u).sum()))
+
+    def gradient(self, u, y, c):
+        return np.exp(u) / np.exp(u).sum()
+
+    def hessian_product(self, u, y, c, v):
+        p = self.gradient(u, y, c)
+        p = p if u.ndim == v.ndim else p[:, None]
+        return p * (v - (p * v).sum(axis=0 if u.ndim == 1 else None))
+
+
+@pytest.mark.parametrize(
+    ("loss", "columns"),
+    [(SquaredLoss(), 3), (MultinomialLoss(3), 3), (CoxLoss(), 0), (Softplus(), 0), (Softplus(), 3)],
+)
+def test_hessians_in_full_are_their_products(loss, columns):
+    rng, n, p = np.random.default_rng(2), 15, 6
+    shape = (columns,) if columns else ()
+    y = rng.normal(size=(n, *shape))
+    y = np.arange(n) % 3.0 if loss.name == "multinomial_loss" else y
+    y = np.column_stack([np.arange(n) % 7, np.arange(n) % 2]) if loss.name == "cox_loss" else y
+    term = Term(DenseDesign(rng.normal(size=(n, p))), loss, 1.0 * y, rng.uniform(0.2, 2.0, n))
+    form = SparseRegression(
+        terms=(term,),
+        ridge=rng.uniform(size=p),
+        sparsity=Cardinality(size=p, k=3),
+        outputs=max(columns, 1),
+        matrix=columns > 0,
+    )
+    objective, support = RegressionObjective(form), np.array([0, 2, 5])
+    at = objective.point(support, rng.normal(size=(3, *shape)))
+    v = rng.normal(size=(3, *shape))
+    matrix, product = objective.hessian(at, support), objective.hessian_product(at, support, v)
+    np.testing.assert_allclose(matrix @ v.ravel(), product.ravel(), rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(matrix, matrix.T)
 
 
 def test_strong_convexity_is_the_smallest_ridge():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast, final
 
 import numpy as np
@@ -266,27 +266,28 @@ class RegressionObjective(OfRegression):
     def _hessian_of_outputs(self, at: Point, support: IntArray) -> FloatArray:
         """Return the Hessian where observations are coupled, or predictions have several columns.
 
-        Its blocks are weighted Gram matrices, one for each pair of columns.
+        Blocks of losses by observation are weighted Gram matrices, one for each pair of columns.
         """
         m = int(np.prod(self.shape[1:]))
         out = np.zeros((support.size, m, support.size, m))
         for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
             loss, u = cast("TwiceDifferentiable", term.loss), margins(term, z)
-            if len(self.shape) == 1:
-                columns = design.to_array()
-                changed = loss.hessian_product(u, term.target, term.weights, columns)
-                out[:, 0, :, 0] += design.rmatvec(changed)
+            product = partial(loss.hessian_product, u, term.target, term.weights)
+            if not term.traits.by_observation and u.ndim == 1:
+                out[:, 0, :, 0] += design.rmatvec(product(design.to_array()))
                 continue
             for b in range(m):
-                unit = np.zeros(u.shape)
+                unit = np.zeros((u.shape[0], m))
                 unit[:, b] = 1.0
-                weights = loss.hessian_product(u, term.target, term.weights, unit)
-                for a in range(b + 1):
-                    if weights[:, a].any():
+                if term.traits.by_observation:
+                    weights = product(unit.reshape(u.shape)).reshape(-1, m)
+                    for a in np.flatnonzero(weights[:, : b + 1].any(axis=0)):
                         block = design.gram(np.ascontiguousarray(weights[:, a]))
                         out[:, a, :, b] += block
-                        if a < b:
-                            out[:, b, :, a] += block
+                        out[:, b, :, a] += 0.0 if a == b else block
+                    continue
+                for j, column in enumerate(design.to_array().T):
+                    out[:, :, j, b] += design.rmatvec(product(column[:, None] * unit))
         self._count_restricted(support.size * m)
         total = out.reshape(support.size * m, -1)
         total = (total + total.T) / 2.0
