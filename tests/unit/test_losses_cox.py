@@ -159,6 +159,18 @@ def test_a_proof_finds_the_best_support(seed: int, ridge: float) -> None:
     assert verify(certificate, problem.form).claim is certificate.claim
 
 
+def test_a_proof_without_a_ridge_says_what_it_needs() -> None:
+    problem = declared(0, 0.0)
+    problem.solve()
+    with pytest.raises(sm.UnsupportedProblemError, match="needs a ridge or bounds"):
+        problem.prove()
+    assert problem.certify().bound == pytest.approx(
+        problem.form.terms[0].loss.infimum(
+            problem.form.terms[0].target, problem.form.terms[0].weights
+        )
+    )
+
+
 def test_the_relaxation_bounds_better_than_the_gradient_at_the_point() -> None:
     problem = declared(2, 0.1)
     problem.solve()

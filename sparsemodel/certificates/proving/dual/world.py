@@ -54,12 +54,8 @@ def _countable(form: SparseRegression) -> bool:
     rows = sum(t.design.shape[0] for t in form.terms)
     few = sparsity.size < rows or math.comb(sparsity.units, sparsity.budget) <= _SUPPORTS
     solvable = form.traits.has_hessian or all(t.traits.smoothable for t in form.terms)
-    return (
-        few
-        and solvable
-        and form.traits.conjugable
-        and bool(np.any(loose_coordinates(form)[sparsity.counted]))
-    )
+    loose = bool(np.any(loose_coordinates(form)[sparsity.counted]))
+    return few and solvable and loose and form.traits.conjugable
 
 
 @final
