@@ -19,7 +19,7 @@ import numpy as np
 
 from sparsemodel.checker.arithmetic import UNIT, Number, middle, number
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
-from sparsemodel.checker.losses import LOSSES, Family, loss_of
+from sparsemodel.checker.losses import FORMULAS, Family, loss_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +363,7 @@ def _term(
         raise Refuted("the matrix holds NaN or infinite entries.")
     given = "; ".join(f"{key} = {value}" for key, value in one["parameters"].items())
     words = [
-        f"the sum over {n} observations of c * {LOSSES[loss.name][0]}; {given}",
+        f"the sum over {n} observations of c * {FORMULAS[loss.name]}; {given}",
         f"  u = A x + o, A: {'; '.join(sources)}",
         f"  y: {label}; c: {_values(c)}; o: {_values(offset)}",
     ]

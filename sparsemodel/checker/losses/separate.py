@@ -7,7 +7,7 @@ Most of them are one family: with ends, centre ``t``, dead zone and curvature of
 
 where :math:`\mu` is divided by a number for each side in the expectile loss. The others have
 logarithms and exponentials. Everything is convex, so that over an interval the largest value is at
-an end. The Cox loss, which is no sum of such losses, is bounded by its tangent at predictions.
+an end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.special import entr, expit
 
 from sparsemodel.checker.arithmetic import TINY, UNIT, Ball, Number, high, lift, low, number, up
 
-_LIBRARY = 32.0 * UNIT
+LIBRARY = 32.0 * UNIT
 """Relative error of a few operations and library functions (exp, log: a few units each)."""
 
 _SIGNS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
@@ -90,11 +90,6 @@ LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] =
     ),
     "gamma_loss": ("y exp(-u) + u", (), lambda y: (-_INF, 1, y, 0, 0)),
     "multinomial_loss": ("log sum_j exp(u_j) - u_y", (), lambda y: (-_INF, _INF, y, 0, 1)),
-    "cox_loss": (
-        "event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t and events",
-        (),
-        lambda y: (-_INF, _INF, 0, 0, 1),
-    ),
 }
 """Formula, parameters, and from targets the ends, centre, dead zone and curvature of the dual.
 
@@ -216,74 +211,13 @@ class Family:
         else:
             s = 1.0 - a
             value, size = -entr(s) - s * np.log(y) - s, s + np.abs(s * np.log(y))
-        return value + _LIBRARY * (np.abs(value) + np.abs(entr(s)) + size) + TINY * (value != 0.0)
+        return value + LIBRARY * (np.abs(value) + np.abs(entr(s)) + size) + TINY * (value != 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Coupled(Family):
-    """The Cox loss: risk sets are the observations whose time is not below that of an event."""
-
-    c: Any = None
-
-    def _rates(self, u: Any, y: Any) -> tuple[Any, Any, float]:
-        """Return what every observation has of the hazards, the logarithms of the sums of hazards
-        over the risk sets, and a bound on the relative errors of hazards and their sums.
-        """
-        n, reach = u.size, float(np.ptp(u))
-        if not reach <= 300.0:
-            raise NotImplementedError("predictions more than 300 apart, whose hazards underflow")
-        order = np.argsort(-y[:, 0], kind="stable")
-        time, events = -y[order, 0], (self.c * y[:, 1])[order]
-        r = (self.c * (n / np.sum(self.c)))[order] * np.exp(u[order] - u.max())
-        sums = np.cumsum(r)[np.searchsorted(time, time, side="right") - 1]
-        known = np.where(sums > 0.0, sums, 1.0)  # else nobody of positive weight is there
-        tails = np.cumsum((events / known)[::-1])[::-1]
-        hazards, logs = np.empty(n), np.empty(n)
-        hazards[order] = r * tails[np.searchsorted(time, time, side="left")]
-        logs[order] = np.log(known) + u.max()
-        return hazards, logs, (8 * n + 64 + 4.0 * reach) * UNIT
-
-    def slope(self, u: Any, y: Any) -> Any:
-        """Return the derivative over the weight."""
-        hazards, _, _ = self._rates(u, y)
-        weight = np.where(self.c > 0.0, self.c, 1.0)
-        return np.where(self.c > 0.0, hazards / weight - y[:, 1], 0.0)
-
-    def value(self, u: Number, y: Any) -> Number:
-        """Return what each event adds: neither of its two parts moves by more than ``u`` does."""
-        _, logs, error = self._rates(u.mid, y)
-        size = np.abs(logs) + 2.0 * np.abs(u.mid).max()
-        rad = 2.0 * u.rad.max() + 2.0 * error + _LIBRARY * size
-        return Ball(y[:, 1] * (logs - u.mid), up(y[:, 1] * rad))
-
-    def tangent(self, z: Any, y: Any) -> tuple[Ball, Any]:
-        """Return the dual point that is the gradient at ``z``, and what its conjugate is at most.
-
-        Without ``z`` the dual point is zero: an event's own time has all the risk.
-        """
-        if z is None:
-            times, at = np.unique(y[:, 0], return_inverse=True)
-            deaths = np.bincount(at.ravel(), self.c * y[:, 1], times.size)[at.ravel()]
-            some = (y[:, 1] > 0.0) & (self.c > 0.0)
-            logs = np.log(np.where(some, deaths * (self.c.size / np.sum(self.c)), 1.0))
-            slack = (4 * self.c.size + 64) * UNIT * (1.0 + np.abs(logs))
-            return Ball(np.zeros(logs.shape)), some * (slack - logs)
-        hazards, _, error = self._rates(z, y)
-        weight = np.where(self.c > 0.0, self.c, 1.0)
-        rad = 2.0 * error * hazards / weight + 4.0 * UNIT * y[:, 1]
-        a = Ball(self.slope(z, y), np.where(self.c > 0.0, up(rad), 0.0))
-        return a, high(a * z - self.value(Ball(z), y))
-
-
-def loss_of(name: str, parameters: dict[str, Any], y: Any, c: Any = None) -> Family | str:
-    """Return the loss with that name for the targets ``y``, or what is wrong with them.
-
-    ``c`` are the weights, which the Cox loss has in its logarithms.
-    """
+def family_of(name: str, parameters: dict[str, Any], y: Any) -> Family | str:
+    """Return the loss with that name for the targets ``y``, or what is wrong with them."""
     if name not in LOSSES:
         raise NotImplementedError(f"the loss {name!r} is not one of those that this checker knows")
-    if name == "cox_loss":
-        return _coupled(parameters, y, c)
     _, keys, made = LOSSES[name]
     values: list[Any] = [parameters.get(key) for key in keys]
     if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
@@ -309,17 +243,6 @@ def loss_of(name: str, parameters: dict[str, Any], y: Any, c: Any = None) -> Fam
     )
 
 
-def _coupled(parameters: dict[str, Any], y: Any, c: Any) -> Coupled | str:
-    if y.ndim != 2 or y.shape[1] != 2 or any(v != "breslow" for v in parameters.values()):
-        raise NotImplementedError("a Cox loss with other than times, events and Breslow's ties")
-    if not np.all(np.isfinite(y)) or not np.all((y[:, 1] == 0.0) | (y[:, 1] == 1.0)):
-        return "the target must hold finite times, and 1 or 0 for events"
-    if c is None or c.shape != (y.shape[0],) or not np.sum(c) > 0.0:
-        return "the weights do not fit the target"
-    none = np.zeros(c.shape)
-    return Coupled("cox_loss", none - _INF, none + _INF, none, 0.0, 1.0, c)
-
-
 def _like(values: Any, other: Any) -> Any:
     """Return floats as the kind of number that ``other`` holds."""
     if not (isinstance(other, np.ndarray) and other.dtype == object):
@@ -338,19 +261,19 @@ def _enclosed(f: Callable[[Any], Number], r: Number) -> Number:
 def _smooth_value(name: str, u: Any, y: Any, shape: float) -> Ball:
     if name == "logistic_loss":
         value = np.log1p(np.exp(-np.abs(u))) + np.maximum(-y * u, 0.0)
-        return Ball(value, _LIBRARY * value + TINY)
+        return Ball(value, LIBRARY * value + TINY)
     if name == "negative_binomial_loss":
         v = np.logaddexp(0.0, u - np.log(shape))
         reach = 2.0 + 0.1 * (np.abs(u) + abs(np.log(shape)))  # the argument's error counts once
         grown, line = (y + shape) * v, np.abs(y * u)
-        return Ball(grown - y * u, _LIBRARY * (grown * reach + line) + TINY)
+        return Ball(grown - y * u, LIBRARY * (grown * reach + line) + TINY)
     if name == "tweedie_loss":
         fall, rise = shape - 1.0, 2.0 - shape
         value = y * np.exp(-fall * u) / fall + np.exp(rise * u) / rise
-        return Ball(value, _LIBRARY * (1.0 + 0.1 * np.abs(u)) * value + TINY)
+        return Ball(value, LIBRARY * (1.0 + 0.1 * np.abs(u)) * value + TINY)
     grown = np.exp(u) if name == "poisson_loss" else y * np.exp(-u)
     line = -y * u if name == "poisson_loss" else u
-    return Ball(grown + line, _LIBRARY * (grown + np.abs(line)) + TINY)
+    return Ball(grown + line, LIBRARY * (grown + np.abs(line)) + TINY)
 
 
 def _tweedie_conjugate(a: Any, y: Any, power: float) -> Any:
@@ -366,7 +289,7 @@ def _tweedie_conjugate(a: Any, y: Any, power: float) -> Any:
 
     def slope(v: Any) -> tuple[Any, Any]:
         grown, shrunk = np.exp(rise * v), y * np.exp(-fall * v)
-        return a - grown + shrunk, _LIBRARY * (1.0 + np.abs(v)) * (np.abs(a) + grown + shrunk)
+        return a - grown + shrunk, LIBRARY * (1.0 + np.abs(v)) * (np.abs(a) + grown + shrunk)
 
     left, right = np.full(a.shape, -500.0 / fall), np.full(a.shape, 500.0 / rise)
     for _ in range(64):
@@ -427,4 +350,4 @@ def widened(loss: Family, a: Ball, y: Any) -> Ball:
     return Ball(a.mid, up(a.rad + more))
 
 
-__all__ = ["LOSSES", "Coupled", "Family", "loss_of", "widened"]
+__all__ = ["LIBRARY", "LOSSES", "Family", "family_of", "widened"]
