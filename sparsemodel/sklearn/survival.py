@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,8 +23,11 @@ from sparsemodel.sklearn._docs import (
 class _Cox(SparseLinearModel):
     _matrix_target: ClassVar[bool] = True
 
+    _: KW_ONLY
+    ties: str = "breslow"
+
     def _loss(self) -> DataFit:
-        return CoxLoss()
+        return CoxLoss(ties=self.ties)
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
         return CoxLoss().check_target(np.asarray(y, dtype=np.float64), "y"), 1
@@ -54,8 +57,8 @@ class _Cox(SparseLinearModel):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The features.
-        y : array-like of shape (n_samples, 2)
-            Times and events.
+        y : array-like of shape (n_samples, 2) or (n_samples, 3)
+            Times, events and perhaps strata; pairs are of one stratum.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples; a pair has the product of theirs.
 
@@ -78,11 +81,13 @@ def concordance(risk: FloatArray, y: FloatArray, weights: Any = None) -> float:
     0.6666666666666666
     """
     time, event = y[:, 0], y[:, 1] == 1.0
+    stratum = y[:, 2] if y.shape[1] > 2 else np.zeros(time.size)
     c = np.ones(time.size) if weights is None else np.asarray(weights, dtype=np.float64)
     right = total = 0.0
     for i in np.flatnonzero(event):
         # At one time, who had no event yet outlived who had.
         later = (time > time[i]) | ((time == time[i]) & ~event)
+        later &= stratum == stratum[i]
         pairs = c[i] * c[later]
         total += float(pairs.sum())
         right += float(pairs @ (0.5 + 0.5 * np.sign(risk[i] - risk[later])))
@@ -95,7 +100,8 @@ class SparseCoxRegression(_Cox, GivenK):
     r"""Proportional hazards (the Cox model) with at most ``k`` features.
 
     Minimises minus the mean logarithm of the partial likelihood of times and events ``y`` (two
-    columns: the time, and 1 for an event or 0 for the end of observation; ties after Breslow),
+    columns: the time, and 1 for an event or 0 for the end of observation; a third numbers strata,
+    which have baseline hazards of their own),
 
     .. math:: F(X w;\, y, c) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.
@@ -105,6 +111,8 @@ class SparseCoxRegression(_Cox, GivenK):
     Parameters
     ----------
     <parameters>
+    ties : {"breslow", "efron"}, default="breslow"
+        How events at the same time are compared; Efron's way is closer to the exact likelihood.
 
     Attributes
     ----------

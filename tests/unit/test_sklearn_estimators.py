@@ -100,6 +100,21 @@ def test_times_and_events() -> None:
         model.fit(X, time)
 
 
+def test_times_with_ties_in_strata() -> None:
+    """A stratum whose events all come later says as much as it would by itself."""
+    time = np.ceil(4.0 * RNG.exponential(np.exp(-1.5 * U)))
+    late = np.arange(N) % 2
+    y = np.column_stack([time + 1000.0 * late, np.ones(N), late])
+    same = np.column_stack([time, np.ones(N), late])
+    model = SparseCoxRegression(k=2, ridge=1e-2, plain_ridge=True, ties="efron").fit(X, y)
+    np.testing.assert_allclose(model.coef_, clone(model).fit(X, same).coef_, atol=1e-9)
+    assert model.get_support(indices=True).tolist() == [1, 4]
+    halves = [concordance(model.predict(X)[late == i], y[late == i, :2]) for i in (0, 1)]
+    assert min(halves) <= model.score(X, y) <= max(halves)
+    with pytest.raises(sm.DataError, match="ties must be"):
+        SparseCoxRegression(k=2, ties="exact").fit(X, y)
+
+
 def test_concordance_counts_pairs() -> None:
     rng = np.random.default_rng(0)
     risk = rng.integers(0, 4, 25).astype(float)

@@ -12,11 +12,11 @@ from sparsemodel.interfaces import (
     DataError,
     DataFit,
     FloatArray,
-    IntArray,
     Likelihood,
     TargetKind,
     TwiceDifferentiable,
 )
+from sparsemodel.losses.counts.risk_sets import LOGS, PLAIN, RiskSets
 from sparsemodel.losses.parts.targets import first_bad
 
 _SAFE_RANGE = 500.0
@@ -26,17 +26,25 @@ _SAFE_RANGE = 500.0
 @final
 @dataclass(frozen=True, slots=True)
 class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
-    r"""Negative log partial likelihood of the Cox model, ties after Breslow,
+    r"""Negative log partial likelihood of the Cox model, with ties after Breslow,
 
     .. math:: F(u; y, c) = \sum_{i : \delta_i = 1} c_i \Big( \log \sum_{j : t_j \ge t_i}
-              \hat c_j e^{u_j} - u_i \Big), \qquad \hat c = n c / \textstyle\sum_j c_j .
+              \hat c_j e^{u_j} - u_i \Big), \qquad \hat c = n c / \textstyle\sum_j c_j ,
+
+    or after Efron, with the ``d`` events ``D`` of each time :math:`t` and their mean weight
+    :math:`\bar c` in the place of the logarithms,
+
+    .. math:: \bar c \sum_{l = 0}^{d - 1} \log \Big( \sum_{j : t_j \ge t} \hat c_j e^{u_j}
+              - \frac{l}{d} \sum_{j \in D} \hat c_j e^{u_j} \Big) .
 
     The target has two columns, the time :math:`t \ge 0` of the event or of the censoring, and
-    :math:`\delta`, 1 for an event and 0 for censoring: ``np.column_stack([time, event])``.
+    :math:`\delta`, 1 for an event and 0 for censoring: ``np.column_stack([time, event])``. A third
+    column numbers strata: only observations of the same stratum are at risk together.
 
     Equal weights give the textbook formula times the weight (the sum, or the mean over all
     observations). The weights inside the logarithm are scaled to mean one, so that ``F`` is
-    proportional to ``c``; a weight of 2 acts as two equal observations, up to a constant.
+    proportional to ``c``. After Breslow a weight of 2 acts as two equal observations, up to a
+    constant; after Efron these would be a tie.
 
     * Observations are coupled: there is no conjugate of single losses. Bounds are tangents at
       predictions ``z``: with the softmax of ``z`` over the risk set of an event as :math:`\alpha`,
@@ -44,16 +52,23 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
       to ``u`` changes nothing.
     * Convex, with a Hessian of at most half the sum of the events' weights in the place of a
       useful global constant: ``curvature(y)`` is ``(0, inf)``.
-    * Infimum: the sum over the distinct event times of :math:`d \log \hat d`, where ``d`` and
-      :math:`\hat d` are the events' summed weights before and after scaling; approached when
-      each time's events have all the risk.
+    * Infimum: the sum over the distinct event times of :math:`s \log \hat s`, where ``s`` and
+      :math:`\hat s` are the events' summed weights before and after scaling, after Efron with
+      :math:`\bar c \log(d! / d^d)` added; approached when each time's events have all the risk.
     * Value and gradient cost O(n log n) (a sort by time), a Hessian product O(n log n) and O(n)
       for every further direction.
+
+    Parameters
+    ----------
+    ties
+        ``"breslow"`` or ``"efron"``, which is closer to the exact likelihood where ties are many.
 
     References
     ----------
     Cox, *Regression models and life-tables*, JRSS B 34 (1972); Breslow, *Covariance analysis of
-    censored survival data*, Biometrics 30 (1974).
+    censored survival data*, Biometrics 30 (1974); Efron, *The efficiency of Cox's likelihood
+    function for censored data*, JASA 72 (1977), with the weights of Therneau and Grambsch,
+    *Modeling Survival Data* (2000), section 3.3.
 
     Examples
     --------
@@ -66,47 +81,48 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     name: ClassVar[str] = "cox_loss"
     strictly_convex: ClassVar[bool] = True
     target_kind: ClassVar[TargetKind] = TargetKind.TIMES
+    ties: str = "breslow"
+
+    def __post_init__(self) -> None:
+        if self.ties not in ("breslow", "efron"):
+            raise DataError(f'{self.name}: ties must be "breslow" or "efron", got {self.ties!r}.')
 
     def total(self, u: FloatArray, y: FloatArray, c: FloatArray) -> float:
-        risk = _RiskSets.of(y, c)
-        _, log_sums, shift = risk.log_hazards(u)
+        risk = self._risk(y, c)
+        log_r, shift = risk.log_hazards(u)
+        logs = risk.by_event(risk.sums(LOGS, log_r)[:, 0])
         # Events and risk sets are paired before summing: large u would cancel otherwise.
-        losses = log_sums[risk.group] - (u[risk.order] - shift)
-        return float(np.dot(risk.event_weights, losses))
+        losses = logs - (u[risk.order[risk.events]] - shift)
+        return float(np.dot(risk.event_weights[risk.events], losses))
 
     def gradient(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray:
-        risk = _RiskSets.of(y, c)
-        log_r, log_sums, _ = risk.log_hazards(u)
-        log_rates = _log_tail_sums(risk.log_deaths - log_sums)
-        return risk.unsorted(np.exp(log_r + log_rates[risk.group]) - risk.event_weights)
+        risk = self._risk(y, c)
+        log_r, _ = risk.log_hazards(u)
+        log_rates = np.log(risk.mass)[:, None] - risk.sums(LOGS, log_r)
+        shares = np.exp(log_r + risk.tails(LOGS, log_rates))[:, 0]
+        return risk.unsorted(shares - risk.event_weights)
 
     def hessian_product(
         self, u: FloatArray, y: FloatArray, c: FloatArray, v: FloatArray
     ) -> FloatArray:
-        # H v = r * (A v - B), where A_j sums d_k / S_k and B_j sums d_k m_k / S_k over the event
-        # times k up to t_j, S_k is the sum of r over the risk set and m_k the mean of v in it.
-        risk = _RiskSets.of(y, c)
-        log_r, log_sums, _ = risk.log_hazards(u)
+        # H v = r * (A v - B), where A_j sums d_k / S_k and B_j sums d_k m_k / S_k over the parts k
+        # that j is in, S_k is the sum of r in the part, d_k its weight and m_k the mean of v.
+        risk = self._risk(y, c)
+        log_r, _ = risk.log_hazards(u)
         columns = v[risk.order].reshape(u.size, -1)
-        if log_r.min() >= -_SAFE_RANGE:
-            r = np.exp(log_r)[:, None]
-            inverse = np.exp(-log_sums)[:, None]
-            rates = risk.deaths[:, None] * inverse
-            means = np.cumsum(r * columns, axis=0)[risk.ends] * inverse
-            product = r * (
-                _tail_sums(rates)[risk.group] * columns - _tail_sums(rates * means)[risk.group]
-            )
-        else:
-            # The same with logarithms. H annihilates constants, so that v may be made positive.
+        ops, r, moved = PLAIN, np.exp(log_r), columns
+        if log_r.min() < -_SAFE_RANGE:
+            # H annihilates constants, so that v may be made positive.
             columns = columns - columns.min(axis=0)
-            log_r, log_rates = log_r[:, None], (risk.log_deaths - log_sums)[:, None]
+            ops, r = LOGS, log_r
             with np.errstate(divide="ignore"):
-                log_v = np.log(columns)
-            log_means = np.logaddexp.accumulate(log_r + log_v, axis=0)[risk.ends]
-            log_means -= log_sums[:, None]
-            product = np.exp(log_r + _log_tail_sums(log_rates)[risk.group]) * columns
-            product -= np.exp(log_r + _log_tail_sums(log_rates + log_means)[risk.group])
-        return risk.unsorted(product).reshape(v.shape)
+                moved = np.log(columns)
+        sums = risk.sums(ops, r)
+        rates = ops.over(ops.of(risk.mass)[:, None], sums)
+        means = ops.over(risk.sums(ops, ops.times(r, moved)), sums)
+        one = ops.undo(ops.times(r, risk.tails(ops, rates)))
+        two = ops.undo(ops.times(r, risk.tails(ops, ops.times(rates, means))))
+        return risk.unsorted(one * columns - two).reshape(v.shape)
 
     def magnitudes(self, u: FloatArray, y: FloatArray, c: FloatArray) -> tuple[float, FloatArray]:
         # Logarithms of sums over risk sets go through up to n steps, each rounded in units of the
@@ -122,15 +138,17 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         )
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        deaths = _RiskSets.of(y, c).deaths
-        deaths = deaths[deaths > 0.0]
-        return float(np.dot(deaths, np.log(deaths * (c.size / c.sum()))))
+        risk = self._risk(y, c)
+        deaths = np.bincount(risk.of_part, risk.mass, risk.busy.size)
+        scaled = np.log(deaths * (c.size / c.sum()))
+        return float(np.dot(deaths, scaled) + np.dot(risk.mass, np.log(risk.share)))
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        if y.ndim != 2 or y.shape[1] != 2:
+        if y.ndim != 2 or y.shape[1] not in (2, 3):
             raise DataError(
                 f"{where}: {self.name} needs two columns, time and event "
-                f"(np.column_stack([time, event])), got an array of shape {y.shape}."
+                "(np.column_stack([time, event])), and perhaps a third with the numbers of strata; "
+                f"got an array of shape {y.shape}."
             )
         time, event = y[:, 0], y[:, 1]
         bad = (event != 0.0) & (event != 1.0)
@@ -161,102 +179,33 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         """Return the losses of the single observations for equal weights of one.
 
-        One ``log_sum_exp`` over the risk set for each event time, O(n) of them in all.
+        One ``log_sum_exp`` over the risk set for each part, O(n) of them in all.
         """
-        risk = _RiskSets.of(y, np.ones(y.shape[0]))
-        logs, chosen = _cvxpy_logs(cp, u, risk)
-        return chosen @ logs - cp.multiply(y[:, 1], u)
+        risk = self._risk(y, np.ones(y.shape[0]))
+        chosen = np.zeros((y.shape[0], risk.of_part.size))
+        mine = risk.at[:, None] == risk.of_part
+        chosen[risk.order[risk.events]] = mine / mine.sum(axis=1, keepdims=True)
+        return chosen @ _cvxpy_logs(cp, u, risk) - cp.multiply(y[:, 1], u)
 
     def cvxpy_total(self, cp: Any, u: Any, y: FloatArray, c: FloatArray) -> Any:
-        risk = _RiskSets.of(y, c)
-        logs, _ = _cvxpy_logs(cp, u, risk)
-        return risk.deaths[risk.deaths > 0.0] @ logs - (c * y[:, 1]) @ u
+        risk = self._risk(y, c)
+        return risk.mass @ _cvxpy_logs(cp, u, risk) - (c * y[:, 1]) @ u
+
+    def _risk(self, y: FloatArray, c: FloatArray) -> RiskSets:
+        return RiskSets.of(y, c, efron=self.ties == "efron")
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _RiskSets:
-    """Observations by descending time: a risk set is everything up to the end of a tie."""
-
-    order: IntArray
-    """Indices that sort the observations by descending time."""
-    group: IntArray
-    """Which distinct time an observation (in that order) has."""
-    ends: IntArray
-    """Last position of each distinct time."""
-    event_weights: FloatArray
-    """``c_i delta_i``, in order."""
-    deaths: FloatArray
-    """Their sum for each distinct time."""
-    log_weights: FloatArray
-    """Logarithm of the scaled weights, in order."""
-
-    @classmethod
-    def of(cls, y: FloatArray, c: FloatArray) -> _RiskSets:
-        order = np.argsort(-y[:, 0])
-        time, weights = y[order, 0], c[order]
-        new = np.empty(time.size, dtype=bool)
-        new[:1] = True
-        np.not_equal(time[1:], time[:-1], out=new[1:])
-        starts = np.flatnonzero(new)
-        event_weights = weights * y[order, 1]
-        with np.errstate(divide="ignore"):  # an observation of weight zero is not there
-            log_weights = np.log(weights * (c.size / c.sum()))
-        return cls(
-            order=order,
-            group=np.cumsum(new) - 1,
-            ends=np.append(starts[1:], time.size) - 1,
-            event_weights=event_weights,
-            deaths=np.add.reduceat(event_weights, starts),
-            log_weights=log_weights,
-        )
-
-    @property
-    def log_deaths(self) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            return np.log(self.deaths)
-
-    def log_hazards(self, u: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Return ``log r``, the logarithms of its sums over the risk sets, and the shift of u.
-
-        ``r`` is the weighted hazard of each observation, scaled to a largest value of one.
-        """
-        log_r = u[self.order] + self.log_weights
-        shift = float(log_r.max())
-        log_r -= shift
-        log_sums = np.logaddexp.accumulate(log_r)[self.ends]
-        log_sums[np.isneginf(log_sums)] = 0.0  # nobody of positive weight there, and no deaths
-        return log_r, log_sums, shift
-
-    def unsorted(self, values: FloatArray) -> FloatArray:
-        """Return values given in order of time in the order of the data."""
-        result = np.empty_like(values)
-        result[self.order] = values
-        return result
-
-
-def _tail_sums(values: FloatArray) -> FloatArray:
-    return np.cumsum(values[::-1], axis=0)[::-1]
-
-
-def _log_tail_sums(logs: FloatArray) -> FloatArray:
-    sums: FloatArray = np.logaddexp.accumulate(logs[::-1], axis=0)[::-1]
-    return sums
-
-
-def _cvxpy_logs(cp: Any, u: Any, risk: _RiskSets) -> tuple[Any, FloatArray]:
-    """Return the logarithms of the sums of hazards at the event times, and who belongs where."""
-    times = np.flatnonzero(risk.deaths > 0.0)
-    logs = cp.hstack(
-        [
-            cp.log_sum_exp(u[risk.order[: end + 1]] + risk.log_weights[: end + 1])
-            for end in risk.ends[times]
-        ]
-    )
-    chosen = risk.unsorted(
-        (risk.group[:, None] == times[None, :]) * (risk.event_weights > 0.0)[:, None].astype(float)
-    )
-    return logs, chosen
+def _cvxpy_logs(cp: Any, u: Any, risk: RiskSets) -> Any:
+    """Return the logarithm of the sum of hazards of each part."""
+    logs = []
+    for part, (start, full) in enumerate(zip(risk.start, risk.full, strict=True)):
+        members, own = np.arange(start, full + 1), risk.events[risk.at == risk.of_part[part]]
+        shift = risk.log_weights
+        if risk.efron:
+            members, shift = np.append(members, own), shift.copy()
+            shift[own] += np.log(risk.share[part])
+        logs.append(cp.log_sum_exp(u[risk.order[members]] + shift[members]))
+    return cp.hstack(logs)
 
 
 __all__ = ["CoxLoss"]

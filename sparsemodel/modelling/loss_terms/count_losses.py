@@ -185,22 +185,31 @@ def tweedie_loss(
 
 
 def cox_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+    prediction: Any,
+    target: Any,
+    *,
+    ties: str = "breslow",
+    weights: Any = None,
+    reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the negative log partial likelihood of the Cox model, ties after Breslow:
+    r"""Return the negative log partial likelihood of the Cox model:
     the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by the
     number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
 
     ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
-    for censoring: ``np.column_stack([time, event])``. An intercept changes nothing and must be
-    left out.
+    for censoring: ``np.column_stack([time, event])``. With a third one, numbers of strata
+    (hospitals, say), every stratum has a baseline hazard of its own, and only its observations are
+    compared. An intercept changes nothing and must be left out.
 
     Parameters
     ----------
     prediction, weights, reduction
         As for :func:`squared_loss`.
     target
-        Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring.
+        Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring; or ``(n, 3)``, with strata.
+    ties
+        How events at the same time are compared: ``"breslow"`` as above, each with all of them, or
+        ``"efron"``, which is closer to the exact likelihood where ties are many.
 
     Returns
     -------
@@ -221,7 +230,7 @@ def cox_loss(
     >>> problem.solve().support.tolist()
     [2]
     """
-    return loss_term(CoxLoss(), prediction, target, weights=weights, reduction=reduction)
+    return loss_term(CoxLoss(ties=ties), prediction, target, weights=weights, reduction=reduction)
 
 
 __all__ = [

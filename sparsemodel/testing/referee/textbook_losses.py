@@ -6,7 +6,7 @@ exponents to :math:`10^{\pm 4932}`, so that squares of any float64 are exact eno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -187,7 +187,7 @@ def total(loss: DataFit, u: Long, y: Long, c: Long) -> Any:
 def each(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
     """Return the parts of :func:`total`: one per observation, or one that does not come apart."""
     if type(loss) is CoxLoss:
-        return long(_cox(u, y, c))
+        return long(_cox(loss, u, y, c))
     if type(loss) in VALUES:
         return long(c * VALUES[type(loss)](loss, u, y))
     plain = [np.asarray(part, dtype=np.float64) for part in (u, y, c)]
@@ -214,7 +214,7 @@ def moved(loss: DataFit, u: Long, y: Long, c: Long, reach: Long) -> Any:
 def slope(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
     """Return the gradient of :func:`total` in the predictions."""
     if type(loss) is CoxLoss:
-        return _cox_slope(u, y, c)
+        return _cox_slope(loss, u, y, c)
     if type(loss) in SLOPES:
         return long(SLOPES[type(loss)](loss, u, y).T * c).T
     return long(loss.gradient(*(np.asarray(part, dtype=np.float64) for part in (u, y, c))))
@@ -226,28 +226,40 @@ def bend(loss: DataFit, u: Long, y: Long, c: Long) -> Long | None:
     return None if formula is None else long(formula(loss, u, y).T * c).T
 
 
-def _cox(u: Long, y: Long, weights: Long) -> Any:
-    # With weights, risk sets count an observation as often as its share of their mean says.
-    time, event = y[:, 0], y[:, 1] == 1
+def _cox_parts(loss: Any, u: Long, y: Long, weights: Long) -> Iterator[tuple[int, Any, Long]]:
+    """Return the events, each with weights and the shares of hazards of what it is compared with.
+
+    With weights, risk sets count an observation as often as its share of their mean says. After
+    Efron every event of a tie has the mean of as many logarithms, in which the hazards of the tie
+    count less and less.
+    """
+    time, event = y[:, 0], (y[:, 1] == 1) & (weights > 0)
+    stratum = y[:, 2] if y.shape[1] > 2 else 0 * time
     shares = weights * len(weights) / weights.sum()
+    for i in np.flatnonzero(event):
+        at_risk = (time >= time[i]) & (stratum == stratum[i]) & (shares > 0)
+        tied = at_risk & event & (time == time[i])
+        d = int(tied.sum()) if loss.ties == "efron" else 1
+        for gone in range(d):
+            left = shares * (1 - tied * long(gone) / d)
+            yield int(i), weights[i] / d, long(np.where(at_risk, left, 0))
+
+
+def _cox(loss: Any, u: Long, y: Long, weights: Long) -> Any:
     out = long(0.0)
-    for i in np.flatnonzero(event & (weights > 0)):
-        at_risk = u[(time >= time[i]) & (shares > 0)]
-        counted = shares[(time >= time[i]) & (shares > 0)]
-        top = at_risk.max()
-        out += weights[i] * (np.log(np.sum(counted * np.exp(at_risk - top))) + top - u[i])
+    for i, weight, shares in _cox_parts(loss, u, y, weights):
+        top = u[shares > 0].max()
+        counted = shares[shares > 0] * np.exp(u[shares > 0] - top)
+        out += weight * (np.log(np.sum(counted)) + top - u[i])
     return out
 
 
-def _cox_slope(u: Long, y: Long, weights: Long) -> Long:
-    time, event = y[:, 0], y[:, 1] == 1
-    shares = weights * len(weights) / weights.sum()
+def _cox_slope(loss: Any, u: Long, y: Long, weights: Long) -> Long:
     out = long(np.zeros(len(u)))
-    for i in np.flatnonzero(event & (weights > 0)):
-        at_risk = (time >= time[i]) & (shares > 0)
-        counted = shares[at_risk] * np.exp(u[at_risk] - u[at_risk].max())
-        out[at_risk] += weights[i] * counted / counted.sum()
-        out[i] -= weights[i]
+    for i, weight, shares in _cox_parts(loss, u, y, weights):
+        counted = shares * np.exp(np.minimum(u - u[shares > 0].max(), 0))
+        out += weight * counted / counted.sum()
+        out[i] -= weight
     return out
 
 
