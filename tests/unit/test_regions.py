@@ -14,6 +14,7 @@ from sparsemodel.certificates import certify, verify
 from sparsemodel.cvx import minimise_with_cvxpy
 from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
 from sparsemodel.interfaces import (
+    Box,
     Cardinality,
     CertificateError,
     Linear,
@@ -23,8 +24,13 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.losses import LogisticLoss, QuantileLoss, SquaredLoss
-from sparsemodel.numerics import RegressionObjective, minimise_with_multipliers
+from sparsemodel.numerics import (
+    RegressionObjective,
+    minimise_restricted,
+    minimise_with_multipliers,
+)
 from sparsemodel.numerics.minimisers.balls import threshold
+from sparsemodel.numerics.minimisers.equations import minimise_with_equations
 
 SIZES = st.integers(-9, 9).map(lambda e: 10.0**e)
 
@@ -125,6 +131,55 @@ def test_minimisers_in_a_1_norm_are_those_of_a_conic_solver(loss, centred):
         if not isinstance(loss, QuantileLoss):  # its multiplier balances the gradient
             gradient = objective.gradient(objective.point(support, found.point.x[support]))
             assert (gradient + found.point.normal)[support] == pytest.approx(np.zeros(4), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["equations", "with bounds", "with inequalities"])
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_one_solve_is_what_multipliers_converge_to(kind, scale):
+    """Columns and rows of mixed sizes; where a bound or an inequality is active there is none."""
+    found = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        sizes = 10.0 ** rng.integers(-3, 4, 7)
+        a, y = rng.standard_normal((20, 7)) * sizes, scale * rng.standard_normal(20)
+        C = rng.standard_normal((2, 7)) * np.array([[1.0], [1e4]]) * sizes
+        aims = scale * np.array([0.3, 1e4 * rng.standard_normal()])
+        top = aims + np.array([0.0, 1e4 * scale * (kind == "with inequalities")])
+        region = Region((Linear(DenseDesign(C), aims, top),))
+        box = Box(np.full(7, -1.5 * scale) / sizes, np.full(7, np.inf))
+        term = Term(DenseDesign(a), SquaredLoss(), y, np.full(20, 0.05))
+        form = SparseRegression(
+            (term,),
+            np.zeros(7),
+            Cardinality(7, 4),
+            box=box if kind == "with bounds" else None,
+            region=region,
+        )
+        objective, support = RegressionObjective(form), np.array([1, 2, 4, 6])
+        one = minimise_with_equations(objective, support, objective.origin())
+        other = minimise_with_multipliers(objective, support, objective.origin())
+        if one is None:
+            assert kind != "equations"
+            continue
+        found += 1
+        assert other.feasible
+        assert region.violation(one.x) <= 1e-12
+        assert one.value == pytest.approx(other.point.value, rel=1e-9)
+        slopes = (objective.restricted_gradient(one, support) + one.normal[support]) / sizes[
+            support
+        ]
+        assert np.abs(slopes).max() <= 1e-10 * scale
+    assert found >= 3
+
+
+def test_equations_that_depend_on_each_other_are_left_to_multipliers():
+    term = Term(DenseDesign(np.eye(3)), SquaredLoss(), np.ones(3), np.ones(3))
+    twice = Linear(DenseDesign(np.ones((2, 3))), np.ones(2), np.ones(2))
+    form = SparseRegression((term,), np.zeros(3), Cardinality(3, 2), region=Region((twice,)))
+    objective = RegressionObjective(form)
+    assert minimise_with_equations(objective, np.array([0, 1]), objective.origin()) is None
+    kept = minimise_restricted(objective, np.array([0, 1]), objective.origin())
+    assert kept.x == pytest.approx([0.5, 0.5, 0.0], abs=1e-9)
 
 
 def test_no_point_where_zeros_are_too_far_from_the_centre_of_a_1_norm():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from sparsemodel.interfaces import (
@@ -55,10 +57,11 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     origin = objective.origin()
     if satisfied(form, origin.x):
         return None
-    tried = [*_candidates(objective, form, origin)]
-    if form.region is not None and form.region.images:
-        tried += _thinned(objective, restricted, origin)
-    for support in tried:
+    tried = set[bytes]()
+    for support in _candidates(objective, restricted, form, origin):
+        if support.tobytes() in tried:
+            continue
+        tried.add(support.tobytes())
         point = restricted(objective, support, origin)
         if np.isfinite(point.value):
             return point
@@ -70,19 +73,23 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     )
 
 
-def _candidates(objective: Objective, form: SparseRegression, origin: Point) -> list[IntArray]:
-    sparsity = form.sparsity
-    supports = [sparsity.free, select(sparsity, objective.gradient(origin))]
-    region = form.region
+def _candidates(
+    objective: Objective, restricted: RestrictedSolver, form: SparseRegression, origin: Point
+) -> Iterator[IntArray]:
+    """Yield supports, those that cost more to find after the others."""
+    sparsity, region = form.sparsity, form.region
+    yield sparsity.free
+    yield select(sparsity, objective.gradient(origin))
     if region is not None and region.linear and not form.matrix:
-        supports += [select(sparsity, x) for x in _sparse_vertices(form)]
+        yield from (select(sparsity, x) for x in _sparse_vertices(form))
     elif region is not None:
         for ball in region.every_ball:
             if ball.center is not None:
                 wanted = np.zeros(form.shape)
                 wanted[ball.index] = ball.center
-                supports.append(select_scores(sparsity, coordinate_scores(wanted)))
-    return list({support.tobytes(): support for support in supports}.values())
+                yield select_scores(sparsity, coordinate_scores(wanted))
+    if region is not None and region.images:
+        yield from _thinned(objective, restricted, origin)
 
 
 def _thinned(objective: Objective, restricted: RestrictedSolver, origin: Point) -> list[IntArray]:
@@ -98,8 +105,8 @@ def _thinned(objective: Objective, restricted: RestrictedSolver, origin: Point) 
     return [support]
 
 
-def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:
-    """Return solutions of the linear constraints with few nonzeros, sparser from one to the next.
+def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
+    """Yield solutions of the linear constraints with few nonzeros, sparser from one to the next.
 
     Minimises :math:`\\sum_j c_j |x_j|` over the counted coordinates, with
     :math:`c_j = 1/(|x_j| + \\epsilon)` from the last solution.
@@ -109,7 +116,7 @@ def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:
     size = form.sparsity.size
     region = form.region
     if region is None:
-        return []
+        return
     matrix = np.concatenate([part.design.to_array() for part in region.linear])
     low = np.concatenate([part.lower for part in region.linear])
     high = np.concatenate([part.upper for part in region.linear])
@@ -128,7 +135,6 @@ def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:
         ]
     )
     cost = counted.astype(np.float64)
-    found: list[FloatArray] = []
     for _ in range(_REWEIGHTINGS):
         program = linprog(
             np.concatenate([cost, cost]),
@@ -142,12 +148,11 @@ def _sparse_vertices(form: SparseRegression) -> list[FloatArray]:
         if program.status == 2:
             raise InfeasibleError("No point satisfies the linear constraints and the bounds.")
         if program.x is None:
-            return found
+            return
         x = program.x[:size] - program.x[size:]
-        found.append(x)
+        yield x
         scale = float(np.abs(x).max(initial=0.0)) or 1.0
         cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
-    return found
 
 
 __all__ = ["feasible_start", "inside", "satisfied"]
