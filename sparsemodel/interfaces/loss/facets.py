@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,6 +161,27 @@ class Smoothable(ABC):
         """Return ``bound(mu)``, the largest difference for one observation of weight one."""
 
 
+class Piecewise(ABC):
+    r"""Facet of a loss that is a sum of pieces, each linear, parabolic and linear again,
+
+    .. math:: \ell(u; y) = \sum_j \max_{l_j \le a \le h_j}
+              a (u - t_j) - \tfrac{\mu}{2} a^2 ,
+
+    with slopes :math:`l_j \le 0 \le h_j` far from the kink :math:`t_j` and a parabola of curvature
+    :math:`1 / \mu` in its place, where :attr:`softness` :math:`\mu` is not zero. Minimisers on a
+    support are then found in a dozen or two steps, at any scale.
+    """
+
+    @property
+    def softness(self) -> float:
+        """The softness, the same for all pieces."""
+        return 0.0
+
+    @abstractmethod
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Return kinks and slopes ``(t, l, h)`` of every piece, each of shape ``(n,)``."""
+
+
 class Likelihood:
     r"""Facet: the loss is a negative log-likelihood, up to terms that do not depend on ``u``.
 
@@ -230,6 +252,7 @@ __all__ = [
     "Likelihood",
     "OfDifference",
     "OfResidual",
+    "Piecewise",
     "Quadratic",
     "SimplexConjugable",
     "Smoothable",

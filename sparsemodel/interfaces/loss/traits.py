@@ -17,6 +17,7 @@ from sparsemodel.interfaces.loss.facets import (
     Likelihood,
     OfDifference,
     OfResidual,
+    Piecewise,
     Quadratic,
     SimplexConjugable,
     Smoothable,
@@ -58,6 +59,8 @@ class LossTraits:
     """The gradient exists everywhere: there is a Hessian, or a bound on the curvature."""
     smoothable: bool
     """Smooth approximations from below are available."""
+    piecewise: bool
+    """A sum of pieces that are linear, parabolic and linear again."""
     strictly_convex: bool
     """Strictly convex, or affine, along every line of predictions."""
     separable: bool
@@ -120,6 +123,7 @@ def _of_class(kind: type[DataFit]) -> LossTraits:
         of_residual=issubclass(kind, OfResidual),
         smooth=False,
         smoothable=issubclass(kind, Smoothable),
+        piecewise=issubclass(kind, Piecewise),
         strictly_convex=kind.strictly_convex,
         separable=labels and kind.strictly_convex,
         likelihood=issubclass(kind, Likelihood),

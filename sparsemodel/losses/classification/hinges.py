@@ -2,6 +2,7 @@ r"""The hinge losses: hinge, smoothed hinge, squared hinge."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -13,6 +14,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntervalConjugable,
     Loss,
+    Piecewise,
     Smoothable,
     TargetKind,
 )
@@ -23,7 +25,7 @@ from sparsemodel.losses.parts.targets import signs
 
 @final
 @dataclass(frozen=True, slots=True)
-class HingeLoss(IntervalConjugable, Smoothable, CvxModelled, Loss):
+class HingeLoss(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
     r"""Hinge loss :math:`\ell(u; y) = \max(0, 1 - y u)` for labels :math:`y = \pm 1`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`a y \in [-1, 0]`.
@@ -55,6 +57,9 @@ class HingeLoss(IntervalConjugable, Smoothable, CvxModelled, Loss):
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return toward_label(y)
 
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        return [(y, *toward_label(y))]
+
     def smoothed(self, mu: float) -> Loss:
         return SmoothedHingeLoss(gamma=positive(mu, "mu", f"{self.name}.smoothed"))
 
@@ -70,7 +75,7 @@ class HingeLoss(IntervalConjugable, Smoothable, CvxModelled, Loss):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SmoothedHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class SmoothedHingeLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss):
     r"""Hinge loss with a parabola of width ``gamma`` in place of the kink,
 
     .. math:: \ell(u; y) = \begin{cases} 0 & y u \ge 1 \\
@@ -131,6 +136,13 @@ class SmoothedHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return toward_label(y)
+
+    @property
+    def softness(self) -> float:
+        return self.gamma
+
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        return [(y, *toward_label(y))]
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         return signs(y, where, self.name)

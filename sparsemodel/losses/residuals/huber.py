@@ -2,6 +2,7 @@ r"""The Huber loss."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -14,6 +15,7 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     Loss,
     OfResidual,
+    Piecewise,
 )
 from sparsemodel.losses.parts.intervals import within
 from sparsemodel.losses.parts.parameters import positive
@@ -22,7 +24,7 @@ from sparsemodel.losses.parts.targets import vector
 
 @final
 @dataclass(frozen=True, slots=True)
-class HuberLoss(OfResidual, Curved, IntervalConjugable, CvxModelled, Loss):
+class HuberLoss(OfResidual, Curved, IntervalConjugable, Piecewise, CvxModelled, Loss):
     r"""Huber loss: a parabola up to residuals of ``delta``, straight lines beyond,
 
     .. math:: \ell(u; y) = \begin{cases} \tfrac12 r^2 & |r| \le \delta \\
@@ -80,6 +82,13 @@ class HuberLoss(OfResidual, Curved, IntervalConjugable, CvxModelled, Loss):
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(y.shape, -self.delta), np.full(y.shape, self.delta)
+
+    @property
+    def softness(self) -> float:
+        return 1.0
+
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        return [(y, *self.dual_interval(y))]
 
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         return value  # nothing cancels after the residual is formed: the error is relative

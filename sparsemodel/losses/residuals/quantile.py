@@ -13,6 +13,7 @@ where :math:`\mu = 0` is the loss itself and :math:`\mu > 0` its smoothed versio
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -27,6 +28,7 @@ from sparsemodel.interfaces import (
     Loss,
     OfDifference,
     OfResidual,
+    Piecewise,
     Smoothable,
 )
 from sparsemodel.losses.parts.intervals import within
@@ -34,7 +36,7 @@ from sparsemodel.losses.parts.parameters import level, nonnegative, positive
 from sparsemodel.losses.parts.targets import vector
 
 
-class _Pinball(IntervalConjugable, Smoothable, CvxModelled, Loss):
+class _Pinball(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
     """The family with a kink; the concrete losses give the two slopes and the dead zone."""
 
     __slots__ = ()
@@ -69,6 +71,9 @@ class _Pinball(IntervalConjugable, Smoothable, CvxModelled, Loss):
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         below, above = self._slopes()
         return np.full(y.shape, -below), np.full(y.shape, above)
+
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        return _pieces(y, *self.dual_interval(y), self._dead_zone())
 
     def smoothed(self, mu: float) -> Loss:
         below, above = self._slopes()
@@ -194,7 +199,7 @@ class EpsilonInsensitiveLoss(OfDifference, _Pinball):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SmoothedPinballLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class SmoothedPinballLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss):
     r"""Smoothed version of the piecewise linear losses of the residual :math:`r = u - y`,
 
     .. math:: \ell(u; y) = \max_{-\mathrm{below} \le a \le \mathrm{above}}
@@ -268,6 +273,13 @@ class SmoothedPinballLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(y.shape, -self.below), np.full(y.shape, self.above)
 
+    @property
+    def softness(self) -> float:
+        return self.mu
+
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        return _pieces(y, *self.dual_interval(y), self.epsilon)
+
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         return value + max(self.below, self.above) * self.epsilon
 
@@ -287,6 +299,16 @@ class SmoothedPinballLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def _maximiser(self, r: FloatArray) -> FloatArray:
         reach = r - np.clip(r, -self.epsilon, self.epsilon)
         return np.clip(reach / self.mu, -self.below, self.above)
+
+
+def _pieces(
+    y: FloatArray, lower: FloatArray, upper: FloatArray, epsilon: float
+) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Return one piece for a kink at zero, and one on either side of a dead zone."""
+    if epsilon == 0.0:
+        return [(y, lower, upper)]
+    level = np.zeros(y.shape)
+    return [(y + epsilon, level, upper), (y - epsilon, lower, level)]
 
 
 __all__ = ["AbsoluteLoss", "EpsilonInsensitiveLoss", "QuantileLoss", "SmoothedPinballLoss"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
+
+import numpy as np
 
 from sparsemodel.interfaces import (
+    Curved,
     IntArray,
     Objective,
     Point,
@@ -14,6 +18,11 @@ from sparsemodel.numerics.minimisers.boxed import minimise_in_box
 from sparsemodel.numerics.minimisers.equations import minimise_with_equations
 from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers
 from sparsemodel.numerics.minimisers.newton import minimise_on_support
+from sparsemodel.numerics.minimisers.piecewise.scaled import minimise_pieces, settled
+from sparsemodel.numerics.objectives.regression import RegressionObjective
+
+_CURVED = 0.75
+"""Share of the observations whose curvature has to be felt for Newton's method to be quick."""
 
 
 def minimise_restricted(
@@ -21,23 +30,66 @@ def minimise_restricted(
 ) -> Point:
     """Return ``argmin f(x)`` over the ``x`` on ``support`` that satisfy the form's constraints.
 
-    Newton's method where the losses are smooth, projected Newton with bounds, the method of
-    multipliers with kinks or constraints beside bounds; one solve where losses are quadratic and no
-    other constraints are active than linear equations. A support that admits no feasible point
-    gives a point of value ``inf``.
+    Newton's method where the losses are smooth, projected Newton with bounds, an interior point
+    method where they have kinks, or are next to having them, the method of multipliers with
+    constraints beside bounds; one solve where losses are quadratic and no other constraints are
+    active than linear equations. A support that admits no feasible point gives a point of value
+    ``inf``.
     """
     form = objective.form
     if not isinstance(form, SparseRegression):
         return minimise_on_support(objective, support, start, tol=tol)
+    if form.region is None and form.traits.piecewise:
+        found = _minimise_piecewise(objective, support, start, tol)
+        if found is not None:
+            return found
     equal = minimise_with_equations(objective, support, start)
     if equal is not None:
         return equal
     if form.region is not None or not form.traits.has_hessian:
         solved = minimise_with_multipliers(objective, support, start)
         return replace(solved.point, duals=solved.duals)
+    return _minimise_smooth(objective, support, start, tol)
+
+
+def _minimise_smooth(
+    objective: Objective, support: IntArray, start: Point, tol: float | None
+) -> Point:
+    form = objective.form
     if form.box is not None:
         return minimise_in_box(objective, support, start, tol=tol)
     return minimise_on_support(objective, support, start, tol=tol)
+
+
+def _minimise_piecewise(
+    objective: Objective, support: IntArray, start: Point, tol: float | None
+) -> Point | None:
+    """Return the minimiser; None where that is left to the general methods.
+
+    Newton's method is quickest for a loss whose parabolas are wide (Huber's). From far away, and
+    with narrow ones, it may end anywhere between the kinks: what it finds is looked at.
+    """
+    if not isinstance(objective, RegressionObjective) or len(objective.shape) > 1:
+        return None
+    if _curved(objective, start):
+        start = _minimise_smooth(objective, support, start, tol)
+        if settled(objective, support, start, tol):
+            return start
+    return minimise_pieces(objective, support, start)
+
+
+def _curved(objective: RegressionObjective, start: Point) -> bool:
+    """Return whether Newton's method sees curvature at the start."""
+    form = objective.form
+    if not form.traits.curved:
+        return False
+    felt = full = 0.0
+    for term, z in zip(form.terms, start.state, strict=True):
+        u = z if term.offset is None else z + term.offset
+        bend = cast("Curved", term.loss).second_derivative(u, term.target)
+        felt += float(np.dot(term.weights, bend))
+        full += float(term.weights.sum()) * term.traits.upper
+    return felt >= _CURVED * full
 
 
 __all__ = ["minimise_restricted"]

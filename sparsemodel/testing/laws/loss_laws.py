@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     Loss,
     LossTraits,
     OfResidual,
+    Piecewise,
     Quadratic,
     SimplexConjugable,
     Smoothable,
@@ -216,6 +217,23 @@ def check_dual_projection(loss: DataFit, y: FloatArray, rng: np.random.Generator
         expect((lower.shape == y.shape) & (upper.shape == y.shape), "dual interval has a shape")
 
 
+def check_pieces(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
+    """Check that the loss is the sum of its pieces, to the left and to the right of every kink."""
+    if not isinstance(loss, Piecewise) or not isinstance(loss, Loss):
+        raise Refusal("not Piecewise")
+    soft = loss.softness
+    for scale in _SCALES:
+        u = predictions(loss, y, rng, scale)
+        total, size = np.zeros(y.shape), 1.0 + np.abs(u)
+        for at, lower, upper in loss.pieces(y):
+            expect((lower <= 0.0) & (upper >= 0.0), "slopes of a piece that has no minimum")
+            r = u - at
+            a = np.where(r > 0.0, upper, lower) if soft == 0.0 else np.clip(r / soft, lower, upper)
+            total += a * (r - 0.5 * soft * a)
+            size += np.abs(a) * (np.abs(r) + soft * np.abs(a) + np.abs(at))
+        expect(np.abs(total - loss.value(u, y)) <= 1e-12 * size, "pieces add up to something else")
+
+
 def check_smoothing(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
     """Check ``0 <= loss - smoothed <= bound`` and the Lipschitz constant ``1 / mu``."""
     if not isinstance(loss, Smoothable) or not isinstance(loss, Loss):
@@ -301,6 +319,7 @@ __all__ = [
     "check_gradient_by_differences",
     "check_hessian_by_differences",
     "check_infimum",
+    "check_pieces",
     "check_quadratic",
     "check_smoothing",
     "check_weights",
