@@ -153,8 +153,7 @@ def test_builtin_losses_conform(loss: DataFit) -> None:
 
 def test_squared_loss_of_a_matrix_variable_conforms() -> None:
     report = run_loss_suite(SquaredLoss(), lambda rng, n: rng.normal(size=(n, 3)))
-    report.raise_if_failed()
-    assert report.refused == 6
+    assert (report.raise_if_failed(), report.refused) == (None, 6)
 
 
 def test_builtin_facets_are_what_the_documentation_says() -> None:
@@ -319,10 +318,8 @@ class FarSmoothing(Smoothable, LogCoshLoss):
         return 0.5 * mu
 
 
-@dataclass(frozen=True)
 class OtherPieces(Piecewise, LogCoshLoss):
-    def pieces(self, y: FloatArray) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        return [(y, -np.ones(y.shape), np.ones(y.shape))]
+    pieces = SmoothedHingeLoss.pieces
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def _(form: SparseRegression) -> str:
     unknowns = (form.sparsity.budget + form.sparsity.free.size) * form.outputs
     if form.matrix and form.region is not None and form.region.one_norms:
         return f"CVXPY on the chosen columns alone, for {form.region.describe()}"
+    if form.region is None and form.traits.piecewise and not form.traits.has_hessian:
+        return "an interior point method on the pieces of the loss"
     if form.region is not None or not form.traits.has_hessian:
         why = form.region.describe() if form.region is not None else "the kinks of the loss"
         return f"method of multipliers with Newton steps, for {why}"
