@@ -318,10 +318,6 @@ class FarSmoothing(Smoothable, LogCoshLoss):
         return 0.5 * mu
 
 
-class OtherPieces(Piecewise, LogCoshLoss):
-    pieces = SmoothedHingeLoss.pieces
-
-
 @dataclass(frozen=True)
 class WrongModel(CvxModelled, LogCoshLoss):
     def cvxpy_value(self, cp: object, u: object, y: FloatArray) -> object:
@@ -351,7 +347,6 @@ BROKEN = [
     (WideProjection(), "check_dual_projection"),
     (NarrowProjection(), "check_dual_projection"),
     (FarSmoothing(), "check_smoothing"),
-    (OtherPieces(), "check_pieces"),
     (WrongModel(), "check_cvxpy_agrees"),
     (Recoding(), "check_target_coding"),
 ]

@@ -10,7 +10,10 @@ from scipy.optimize import linprog
 
 import sparsemodel as sm
 from sparsemodel.interfaces import Point
+from sparsemodel.losses import HuberLoss
 from sparsemodel.numerics import RegressionObjective, minimise_restricted
+from sparsemodel.testing.laws.loss_laws import check_pieces
+from sparsemodel.testing.report import CheckFailure
 
 N, P = 17, 4
 KINDS = ("absolute", "quantile", "epsilon", "hinge")
@@ -130,3 +133,11 @@ def test_a_ridge_of_any_size_is_minimised_with_the_kinks() -> None:
     for ridge, w0 in ((1e-3, 2.0), (0.4, 1.0), (10.0, 0.1), (1e200, 1e-200)):
         _, point = _minimised(sm.absolute_loss(A @ w, y) + sm.ridge(w, ridge), [])
         assert point.x[0] == pytest.approx(w0, rel=1e-9), ridge
+
+
+def test_the_law_of_pieces_sees_those_of_another_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, rng = np.linspace(-2.0, 2.0, 9), np.random.default_rng(0)
+    check_pieces(HuberLoss(), y, rng)
+    monkeypatch.setattr(HuberLoss, "softness", 0.5)
+    with pytest.raises(CheckFailure, match="pieces add up to something else"):
+        check_pieces(HuberLoss(), y, rng)
