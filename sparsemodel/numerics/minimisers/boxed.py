@@ -1,16 +1,26 @@
-"""Minimise a smooth objective on a support between bounds."""
+"""Projected Newton: minimise a smooth function of few unknowns, or an objective, between bounds."""
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
-from sparsemodel.numerics.minimisers.box_newton import box_newton
-from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, farthest
+from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored, farthest
 
 _FULL_ACCURACY = 1e-13
+_ARMIJO = 1e-4
+_STRIDE = 1e3
+_LEVEL = 1e-7
+_FLAT = 1e-16
+"""Curvature, relative to the largest, that is nothing but rounding."""
+_NEAR = 1e-8
+"""Entries this close to a bound, relative to their size, count as on it while they move to it.
+
+Never farther than the projected steepest descent would move, as Bertsekas has it: otherwise
+everything between narrow bounds would count.
+"""
 
 
 def minimise_in_box(
@@ -83,4 +93,112 @@ def _quasi_newton(
     return best
 
 
-__all__ = ["minimise_in_box"]
+class SmoothFunction(Protocol):
+    """A convex function of a vector with its derivatives (second ones may be generalised)."""
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the gradient."""
+        ...
+
+    def hessian(self, v: FloatArray) -> FloatArray:
+        """Return the Hessian at the point of the last :meth:`evaluate`."""
+        ...
+
+
+def box_newton(
+    function: SmoothFunction,
+    start: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    tol: float,
+    far: float,
+    max_iter: int = 200,
+) -> FloatArray:
+    r"""Return a minimiser of ``function`` over ``lower <= v <= upper``.
+
+    Newton's method in the entries that no bound blocks, with a search along the projected arc
+    (Bertsekas, Projected Newton methods for optimization problems with simple constraints, SIAM
+    J. Control Optim. 1982). Entries end exactly on their bounds. Semismooth functions (piecewise
+    quadratic ones, say) are welcome; the search keeps them convergent.
+
+    Parameters
+    ----------
+    function
+        Convex; :math:`O(q^3)` for each of its Hessians in ``q`` unknowns.
+    tol
+        Stop when the norm of the projected gradient is below it.
+    far
+        Stop when the norm of the unknowns is above it.
+    """
+    v = np.clip(start, lower, upper)
+    value, g = function.evaluate(v)
+    for _ in range(max_iter):
+        blocked = ((v <= lower) & (g > 0.0)) | ((v >= upper) & (g < 0.0)) | (lower == upper)
+        size = float(np.linalg.norm(g[~blocked]))
+        if not size > tol:
+            break
+        hessian = function.hessian(v)
+        diagonal = np.maximum(np.diag(hessian), 1e-300)
+        steepest = np.where(blocked, 0.0, -g / diagonal)
+        moved = float(np.linalg.norm(np.clip(v + steepest, lower, upper) - v))
+        reach = np.minimum(_NEAR * (1.0 + np.abs(v)), moved)
+        close = (((v - lower) <= reach) & (g > 0.0)) | (((upper - v) <= reach) & (g < 0.0))
+        moving = ~blocked & ~close
+        d = steepest.copy()
+        if moving.any():
+            inner = np.flatnonzero(moving)
+            square = hessian[np.ix_(inner, inner)]
+            d[inner] = factored(square)(-g[inner])
+            left = g[inner] + square @ d[inner]
+            rest = float(np.linalg.norm(left))
+            if rest > _LEVEL * float(np.linalg.norm(g[inner])):
+                # The part of the gradient that the factor left out, as it has next to no curvature:
+                # to its minimum where it has some, else to a bound, or away.
+                stride = _STRIDE * (1.0 + float(np.linalg.norm(v))) / rest
+                bend = float(left @ square @ left) / rest**2
+                if bend > _FLAT * float(np.max(np.diag(square))):
+                    stride = min(stride, 1.0 / bend)
+                d[inner] -= stride * left
+        found = _search(function, v, value, g, d, lower, upper)
+        if found is None:
+            found = _search(function, v, value, g, steepest, lower, upper)
+        if found is None:
+            break
+        following, new_value, new_g = found
+        stalled = new_value >= value and bool(
+            np.linalg.norm(new_g[~blocked]) >= 0.5 * np.linalg.norm(g[~blocked])
+        )
+        if stalled and new_value > value:
+            break
+        v, value, g = following, new_value, new_g
+        if stalled or float(np.linalg.norm(v)) > far:
+            break
+    return v
+
+
+def _search(
+    function: SmoothFunction,
+    v: FloatArray,
+    value: float,
+    g: FloatArray,
+    d: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """Backtrack along ``clip(v + t d)`` until the value falls enough; None when it never does."""
+    t = 1.0
+    rounding = 4e-16 * abs(value)
+    for _ in range(50):
+        following = np.clip(v + t * d, lower, upper)
+        change = float(np.dot(g, following - v))
+        if change >= 0.0:
+            return None
+        new_value, new_g = function.evaluate(following)
+        if new_value <= value + _ARMIJO * change + rounding:
+            return following, new_value, new_g
+        t *= 0.5
+    return None
+
+
+__all__ = ["SmoothFunction", "box_newton", "minimise_in_box"]

@@ -31,7 +31,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.minimisers.balls import BallEnvelope, OneNormEnvelope
-from sparsemodel.numerics.minimisers.box_newton import box_newton
+from sparsemodel.numerics.minimisers.boxed import box_newton
 from sparsemodel.numerics.minimisers.envelopes import (
     ConstraintEnvelope,
     Envelope,
