@@ -89,8 +89,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     time, :math:`O(k p)` for an exchange; ``8 k p`` bytes and as many for each column ever seen.
     Where no exchange is left a short proof is tried, if whoever runs it offers one
     (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: each member
-    is worth five times what any other coordinate gains, and correlated with none outside by more
-    than 0.7. Perturbations read next to no data, and some are searched side by side. With many
+    is worth three times what any other coordinate gains, and correlated with none outside by more
+    than 0.7, in the model where that is not exact. Perturbations read next to no data, and some
+    are searched side by side. With many
     columns those that promise most are priced, and all of them before the search ends.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order
@@ -157,7 +158,12 @@ class Exchange(IterativeBackend[ExchangeState]):
             point, at_rest, size = _quadratic(objective, state, state.search, context)
         else:
             point, at_rest, size = _general(objective, state, state.search, context)
-        ended = size < 2 or state.rounds.enough or _clear(state.search) or _closed(objective, point)
+        ended = at_rest and (
+            size < 2
+            or state.rounds.enough
+            or _closed(objective, point)
+            or _clear(state.search, point)
+        )
         proved = state.proved
         if at_rest and not ended and not proved and context.proof is not None:
             proved, found = True, point
@@ -165,13 +171,14 @@ class Exchange(IterativeBackend[ExchangeState]):
             at_rest = ended or point is found
             if not at_rest and isinstance(state.search, ExchangeSearch):
                 state.search.start(np.setdiff1d(point.support, objective.cardinality.free))
-        done = at_rest and ended
-        if done:
-            following = context.restricted(objective, point.support, point)
-            point = following if following.value <= point.value else point
         decrease = priced(objective, state.point) - priced(objective, point)
         return replace(
-            state, point=point, at_rest=at_rest, done=done, decrease=decrease, proved=proved
+            state,
+            point=point,
+            at_rest=at_rest,
+            done=ended,
+            decrease=decrease,
+            proved=proved,
         )
 
     def residual(self, state: ExchangeState) -> float:
@@ -191,9 +198,9 @@ def _single(objective: Objective) -> bool:
     return objective.cardinality.groups is None and not objective.form.constrained
 
 
-def _clear(search: ExchangeSearch | ExchangeTrials) -> bool:
-    """Return whether the support stands out; where prices are not exact it is not asked."""
-    return isinstance(search, ExchangeSearch) and search.clear
+def _clear(search: ExchangeSearch | ExchangeTrials, point: Point) -> bool:
+    """Return whether the support stands out."""
+    return search.clear if isinstance(search, ExchangeSearch) else search.clear(point)
 
 
 def _closed(objective: Objective, point: Point) -> bool:

@@ -203,6 +203,8 @@ def present_values(declared: Reading) -> tuple[tuple[str, str], ...]:
     Where is the last word of the line of a certificate that its value decides; nothing for
     parameters inside CVXPY's expressions.
     """
+    if not declared.parameters:
+        return ()
     found = dict.fromkeys(("", p) for p in declared.outer)
     for place, quantity in quantities(declared.goal.objective, declared.constraints):
         found |= dict.fromkeys((place, p) for p in parameters_in(quantity))

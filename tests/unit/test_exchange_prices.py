@@ -150,11 +150,10 @@ def test_prices_stay_exact_after_changes(structure: str) -> None:
 
 def test_supports_side_by_side_do_not_mix() -> None:
     objective = posed("intercept", seed=2)
-    exchanges = begun(objective, np.array([0, 3, 6])).tiled(3)
-    exchanges.exchange(np.array([0, 1, 2]), np.array([8, 2, 5]))
-    exchanges.exchange(np.array([2, 2, 0]), np.array([1, 4, 7]))
-    exchanges.keep(np.array([0, 2]))
-    exchanges.extend(begun(objective, np.array([2, 5, 7])))
+    exchanges = begun(objective, np.array([0, 3, 6])).tiled(4)
+    exchanges.first(3).exchange(np.array([0, 1, 2]), np.array([8, 2, 5]))
+    exchanges.exchange(np.array([2, 2, 0, 1]), np.array([1, 4, 7, 5]))
+    exchanges.keep(np.array([0, 2, 3]))
     for copy in range(3):
         check(objective, exchanges, copy)
 

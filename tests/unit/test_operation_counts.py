@@ -1,4 +1,4 @@
-"""What solving costs, counted: passes over the data and factorisations, never seconds.
+"""What solving costs, counted: passes, factorisations and calls, never seconds.
 
 The limits are what was measured when a change made things faster, with a little room; a test
 that fails here says that something is done twice.
@@ -6,6 +6,9 @@ that fails here says that something is done twice.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from scipy.fft import dct, idct
 from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
+import sparsemodel_backends
 from sparsemodel.designs import DenseDesign
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import Context, Design
@@ -252,3 +256,44 @@ def test_local_search_of_a_loss_without_closed_form_takes_half_a_pass_a_step():
     assert solution.iterations <= 100
     assert solution.passes <= 0.5 * (solution.iterations + halvings) + 3.0
     assert design.products <= 2.0 * solution.passes + 2  # and the norms of the columns, once
+
+
+def calls_of_a_solve(loss: Any, A: np.ndarray, y: np.ndarray) -> int:
+    """Return how many functions this package calls, its own and others', from goal to solution."""
+    folders = tuple(str(Path(module.__file__).parent) for module in (sm, sparsemodel_backends))
+    calls = 0
+
+    def counted(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal calls
+        if event == "call":
+            caller = frame.f_back
+            files = (frame.f_code.co_filename, "" if caller is None else caller.f_code.co_filename)
+            calls += any(file.startswith(folders) for file in files)
+        elif event == "c_call":
+            calls += frame.f_code.co_filename.startswith(folders)
+
+    before = sys.getprofile()
+    for profile in (None, counted):  # the first time is another matter
+        w = sm.Variable(A.shape[1])
+        sys.setprofile(profile)
+        try:
+            sm.Problem(sm.minimize(loss(A @ w, y)), sm.card(w) <= 5).solve()
+        finally:
+            sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("loss", "most"), [("squared", 2500), ("logistic", 7000), ("poisson", 4350)]
+)
+@pytest.mark.unrefereed("calls are counted, and the referee calls as well")
+def test_small_problems_take_few_calls(loss: str, most: int) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 50))
+    eta = A[:, :5] @ np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    y = {
+        "squared": lambda: eta + 0.5 * rng.standard_normal(200),
+        "logistic": lambda: np.where(rng.random(200) < 1.0 / (1.0 + np.exp(-eta)), 1.0, -1.0),
+        "poisson": lambda: rng.poisson(np.exp(0.4 * eta)).astype(float),
+    }[loss]()
+    assert calls_of_a_solve(getattr(sm, f"{loss}_loss"), A, y) <= most

@@ -268,7 +268,7 @@ class Facts(FactSheet):
 @np.errstate(all="ignore")  # what overflows shows in the result
 def _gradient_of_losses(form: SparseRegression) -> FloatArray:
     objective = RegressionObjective(form)
-    return objective.gradient(objective.point_from(np.zeros(form.shape)))
+    return objective.gradient(objective.origin())
 
 
 def _squares(form: SparseRegression) -> FloatArray:

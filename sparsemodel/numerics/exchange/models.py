@@ -134,24 +134,19 @@ class ExchangeModels:
         Over those of at most ``most`` coordinates. None where the model is not that of single
         coordinates without constraints or limits on parts of them.
         """
-        if not self.searchable or not self.renewed_one(point):
+        models = self._searches(point) if self.searchable else []
+        if len(models) != 1:
             return None
-        model = self._searches(point)[0]
-        sparsity = self._objective.cardinality
-        found = ExchangeSearch(self._rows[0], model.linear, most=most, price=sparsity.price)
-        found.begin(model.tiled(1))
+        price = self._objective.cardinality.price
+        found = ExchangeSearch(self._rows[0], models[0].linear, most=most, price=price)
+        found.begin(models[0].tiled(1))
         return found
-
-    def renewed_one(self, point: Point) -> bool:
-        """Take the Hessian at ``point`` if need be; return whether one serves all columns."""
-        self.renew(point)
-        return len(self._rows) == 1
 
     # ---- coordinates -------------------------------------------------------------------------
 
     def _searches(self, point: Point) -> list[Exchanges]:
-        self.renew(point)
         if self._asked is None or self._asked[0] is not point:
+            self.renew(point)
             gradient = descent_gradient(self._objective, point)
             if len(self._rows) == 1:
                 found = [_search(self._rows[0], point, gradient, None)]

@@ -367,17 +367,16 @@ class Exchanges:
 
     def tiled(self, times: int) -> Exchanges:
         """Return ``times`` copies of the only support, side by side."""
-        return self._with(lambda array: np.repeat(array, times, axis=0))
+        return self._with(lambda array: array.repeat(times, axis=0))
 
     def keep(self, chosen: IntArray) -> None:
         """Forget all supports but the ``chosen`` ones."""
         for name in _BATCHED:
             setattr(self, name, getattr(self, name)[chosen])
 
-    def extend(self, other: Exchanges) -> None:
-        """Take the supports of another search of the same problem in, behind the own ones."""
-        for name in _BATCHED:
-            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+    def first(self, many: int) -> Exchanges:
+        """Return the first supports, whose exchanges are made in this search's arrays too."""
+        return self._with(itemgetter(slice(many)))
 
 
 _BATCHED = ("members", "w", "inverse", "g", "r", "s", "explained")

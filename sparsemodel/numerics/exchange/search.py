@@ -33,10 +33,11 @@ it, in a sixth more time."""
 _REPLACED = 2.0 / 3.0
 """Share of a support that a perturbation replaces at most. With a third, searches as long missed
 the best known point of 16 of 169 problems with coherent columns, with two thirds of one."""
-_CLEAR, _ALIKE = 5.0, 0.7
+_CLEAR, _ALIKE = 3.0, 0.7
 """A support stands out where each member is worth so many times what any other coordinate gains,
 and is correlated with those outside by no more. A wrong member is worth about what the right
-one would gain, and resembles it."""
+one would gain, and resembles it. No perturbation was better than some 70 supports that stand out
+so, of 346 problems with squared, logistic and Poisson losses."""
 _IDLE = 40
 """Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
 89 ended within 0.1 % of what 400 rounds find, as with sixty; with 24 it were 88."""
@@ -124,8 +125,11 @@ class ExchangeSearch:
 
     # ---- descent -----------------------------------------------------------------------------
 
-    def descend(self, steps: int, over: Callable[[], bool]) -> bool:
-        """Improve the support by at most ``steps`` changes; True when no single one is left."""
+    def descend(self, steps: int, over: Callable[[], bool], *, exactly: bool = True) -> bool:
+        """Improve the support by at most ``steps`` changes; True when no single one is left.
+
+        ``exactly`` looks once more at prices computed anew, where rounding may have hidden a gain.
+        """
         before = -np.inf
         for _ in range(steps):
             if over():
@@ -141,7 +145,7 @@ class ExchangeSearch:
                 if self._many and size < self._most and size & (size - 1) == 0:
                     self._look(self.support)  # at 1, 2, 4, 8, ...
                 continue
-            if self._current.updates:  # rounding may have hidden something
+            if self._current.updates and exactly:
                 self._current.reset(self._current.members[0])
                 if self._improve():
                     self.exchanges += 1
@@ -255,51 +259,42 @@ class ExchangeSearch:
         """
         here = self._current
         batch = self._perturbed(rng, self.abreast)
-        ends: list[tuple[float, IntArray]] = []
+        values, ends = np.empty(0), np.empty((0, here.size), dtype=np.intp)
         for _ in range(10 + 4 * here.size):
             slots, into, gain = batch.best()
             going = gain > _least(batch, slots)
             if over():
                 going[:] = False
             if not going.all():
-                ends += [
-                    (float(batch.explained[a]), np.sort(batch.members[a]))
-                    for a in np.flatnonzero(~going)
-                ]
+                values = np.append(values, batch.explained[~going])
+                ends = np.concatenate([ends, batch.members[~going]])
+                batch.keep(np.flatnonzero(going))
                 if not going.any():
                     break
-                batch.keep(np.flatnonzero(going))
                 slots, into = slots[going], into[going]
             if not batch.fetch(into):
                 batch.exchange(slots, into)
                 self.exchanges += len(into)
-        else:
-            ends += [
-                (float(explained), np.sort(members))
-                for explained, members in zip(batch.explained, batch.members, strict=True)
-            ]
-        ends.sort(key=lambda end: -end[0])
-        value, members = ends[0]
+        values = np.append(values, batch.explained)
+        ends = np.sort(np.concatenate([ends, batch.members]), axis=1)
+        order = np.argsort(-values, kind="stable")
         better = False
-        if value > here.explained[0] + self._threshold(here):
+        if values[order[0]] > here.explained[0] + self._threshold(here):
             trial = here.tiled(1)
-            trial.reset(members)
+            trial.reset(ends[order[0]])
             better = _worth(trial, self._price) > self.gain + self._threshold(here)
             if better:
                 self._current = trial
-        return [here.coordinates(end).tobytes() for _, end in ends], better
+        return [end.tobytes() for end in here.coordinates(ends[order])], better
 
     def _perturbed(self, rng: np.random.Generator, copies: int) -> Exchanges:
         """Return copies of the support with some of the members replaced at random."""
         here = self._current
         most = max(1, int(_REPLACED * here.size))
         times = np.sort(rng.integers(1, most + 1, copies))[::-1]
-        batch = here.tiled(int(np.sum(times == times[0])))
+        batch = here.tiled(copies)
         for step in range(int(times[0]), 0, -1):
-            fresh = int(np.sum(times == step))
-            if step < times[0] and fresh:
-                batch.extend(here.tiled(fresh))
-            self._replace(batch, here.members[0], rng)
+            self._replace(batch.first(int(np.sum(times >= step))), here.members[0], rng)
         return batch
 
     def _replace(self, batch: Exchanges, original: IntArray, rng: np.random.Generator) -> None:

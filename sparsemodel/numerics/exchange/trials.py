@@ -37,6 +37,9 @@ _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
 _FILLED = 2
 """One in so many of the free places is filled before the model is made anew."""
+_SMALL, _AT_ONCE, _MUCH = 8, 4, 0.5
+"""Supports that are filled in two steps, the last of so many units, while so much of the objective
+is left: there the model holds. Of 610 random problems 6 ended higher by it, and 7 lower."""
 _COARSE = 0.03
 """Accuracy of the restricted minimisations while a support is filled."""
 _PROMISING = 50
@@ -109,10 +112,22 @@ class ExchangeTrials:
         """
         if not np.all(np.isfinite(self._objective.gradient(point))):
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
-        following = self._many_changes(point) or self._one_change(point)
+        following, none = self._many_changes(point)
+        if following is None and not none:
+            following = self._one_change(point)
         if following is not None or not thorough or self._over():
             return following
         return self._one_change(point) if self._models.renew(point, _EXACTLY) else None
+
+    def clear(self, point: Point) -> bool:
+        """Return whether the support stands out in the model at ``point``.
+
+        Nothing is said where classes are nearly separable, or where there is no such model.
+        """
+        search = self._search(point) if self._plain else None
+        if search is None or share_left(self._objective, point) <= _SEPARATED:
+            return False
+        return search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from a support grown from nothing and one of GraSP; return what is better.
@@ -187,9 +202,7 @@ class ExchangeTrials:
         return self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
-        if self._around is None or self._around[0] is not point:
-            self._around = (point, self._models.search(point, self._most))
-        search = self._around[1]
+        search = self._search(point)
         if search is None:
             rounds.count([], better=False, searches=1)
             return [self._perturbed(point, rng)]
@@ -200,6 +213,12 @@ class ExchangeTrials:
             search.start(self._counted(point))
         supports = [np.frombuffer(end, dtype=np.intp) for end in fresh[:_JUDGED]]
         return [self._minimised_on(support, point) for support in supports]
+
+    def _search(self, point: Point) -> ExchangeSearch | None:
+        """Return the search in the model at ``point``, as its perturbations have left it."""
+        if self._around is None or self._around[0] is not point:
+            self._around = (point, self._models.search(point, self._most))
+        return self._around[1]
 
     def _descended(self, point: Point, rounds: Rounds) -> Point:
         size = self._objective.cardinality.budget
@@ -256,25 +275,33 @@ class ExchangeTrials:
 
     # ---- changes -----------------------------------------------------------------------------
 
-    def _many_changes(self, point: Point) -> Point | None:
+    def _many_changes(self, point: Point) -> tuple[Point | None, bool]:
         """Return the minimiser where a descent in the model ends, None if that is no better.
 
-        One minimisation for all of its changes; None also where there is no such model.
+        One minimisation for all of its changes; None also where there is no such model. And whether
+        the model promises nothing of any change.
         """
         size = self._counted(point).size
-        search = self._models.search(point, size + -(-(self._most - size) // _FILLED))
+        search = self._models.search(point, size + self._filling(point, self._most - size))
         if search is None:
-            return None
+            return None, False
         before = search.gain
-        search.descend(_CHANGES + 2 * self._most, self._over)
+        search.descend(_CHANGES + 2 * self._most, self._over, exactly=False)
         promised, possible = 0.5 * (search.gain - before), point.value - self._objective.infimum()
         if promised > possible:  # hardly any curvature here, as where a hinge is straight
-            return None
+            return None, False
         if np.array_equal(search.support, self._counted(point)):
-            return None
+            return None, not self._over()
         tol = _ROUGH if search.size == self._most else _COARSE
         trial = self._minimised_on(search.support, point, tol)
-        return trial if self.better(trial, point) else None
+        return trial if self.better(trial, point) else None, False
+
+    def _filling(self, point: Point, room: int) -> int:
+        """Return how many units are added before the model is made anew."""
+        few = self._most <= _SMALL and room <= _AT_ONCE
+        if few and share_left(self._objective, point) > _MUCH:
+            return room
+        return -(-room // _FILLED)
 
     def _one_change(self, point: Point) -> Point | None:
         sparsity = self._objective.cardinality

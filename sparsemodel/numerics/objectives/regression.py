@@ -104,9 +104,13 @@ class RegressionObjective(OfRegression):
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
         x = np.zeros(self.shape)
+        if not support.size:
+            predictions = tuple(
+                np.zeros((t.design.shape[0], *self.shape[1:])) for t in self._form.terms
+            )
+            return Point(x, support, self._value(values, support, predictions), predictions)
         x[support] = values
-        designs = self.columns(support)
-        predictions = tuple(design.matvec(values) for design in designs)
+        predictions = tuple(design.matvec(values) for design in self.columns(support))
         self._count_restricted()
         return Point(x, support, self._value(values, support, predictions), predictions)
 
