@@ -24,6 +24,10 @@ from sparsemodel.sklearn.classification import (
     SparseSVC,
     SparseSVCCV,
 )
+from sparsemodel.sklearn.general import (
+    SparseGeneralizedRegression,
+    SparseGeneralizedRegressionCV,
+)
 from sparsemodel.sklearn.log_link import (
     SparseGammaRegression,
     SparseGammaRegressionCV,
@@ -52,6 +56,8 @@ __all__ = [
     "SparseCoxRegressionCV",
     "SparseGammaRegression",
     "SparseGammaRegressionCV",
+    "SparseGeneralizedRegression",
+    "SparseGeneralizedRegressionCV",
     "SparseHuberRegression",
     "SparseHuberRegressionCV",
     "SparseLinearRegression",

@@ -182,7 +182,9 @@ class Options(SparseLinearModel):
     _: KW_ONLY
     plain_ridge: bool = False
     positive: bool = False
+    bounds: Any = None
     groups: Any = None
+    always: Any = None
     backend: Any = None
     effort: str = "medium"
     time_limit: float | None = None

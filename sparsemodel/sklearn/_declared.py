@@ -47,11 +47,14 @@ class Declared:
         scales: Any = 1.0
         if not model.plain_ridge:
             scales = squared_scales(X, centred=self._intercept, weights=weights)
+        counted = _counted(model.always, p, names)
+        labels = None if model.groups is None else np.asarray(model.groups)
         rows = 1 if self._w.ndim == 2 else None
-        constraints: list[Any] = [card(self._w, groups=model.groups, axis=rows) <= self._k]
-        if model.positive:
-            constraints.append(self._w >= 0.0)
-        self._units = p if model.groups is None else len(np.unique(np.asarray(model.groups)))
+        among: Any = self._w
+        if counted.size < p and (labels is None or labels.shape == (p,)):  # else card refuses it
+            among, labels = self._w[counted], None if labels is None else labels[counted]
+        self._units = counted.size if labels is None else len(np.unique(labels))
+        constraints = [card(among, groups=labels, axis=rows) <= self._k, *_within(self._w, model)]
         self.problem = Problem(minimize(loss + ridge(self._w, self._ridge * scales)), constraints)
 
     def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
@@ -102,6 +105,51 @@ class Declared:
         if self._intercept:
             return coef, intercept
         return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
+
+
+def _counted(always: Any, p: int, names: Any) -> IntArray:
+    """Return the numbers of the features that are not always in the model."""
+    chosen = np.asarray([] if always is None else always)
+    if chosen.dtype.kind in "OU":
+        known = [] if names is None else list(names)
+        unknown = [name for name in chosen.ravel().tolist() if name not in known]
+        if unknown:
+            raise ValueError(
+                f"always names {unknown[0]!r}, which is not among the features"
+                + ("; X has no names, so pass numbers." if names is None else ".")
+            )
+        chosen = np.array([known.index(name) for name in chosen.ravel().tolist()], dtype=np.intp)
+    mask = chosen.dtype.kind == "b"
+    whole = chosen.size == 0 or mask or chosen.dtype.kind in "iu"
+    if chosen.ndim != 1 or not whole or (mask and chosen.size != p):
+        raise ValueError(
+            f"always must hold names or numbers of features, or {p} truth values, not {always!r}."
+        )
+    if not mask and np.any((chosen < -p) | (chosen >= p)):
+        raise ValueError(f"always must number features 0 to {p - 1}, not {always!r}.")
+    left = np.delete(np.arange(p), chosen if mask else chosen.astype(np.intp))
+    if not left.size:
+        raise ValueError("always holds every feature; nothing is left to choose from.")
+    return left
+
+
+def _within(w: Variable, model: Any) -> list[Any]:
+    """Return the bounds on the coefficients."""
+    pair = (None, None) if model.bounds is None else model.bounds
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(f"bounds must be a pair (lower, upper), not {model.bounds!r}.")
+    lower, upper = (None if end is None else np.asarray(end, dtype=np.float64) for end in pair)
+    if w.ndim == 2:  # a column for each output, all with the same bounds
+        lower, upper = (
+            end if end is None or end.ndim != 1 else np.repeat(end[:, None], w.shape[1], axis=1)
+            for end in (lower, upper)
+        )
+    kept: list[Any] = [w >= 0.0] if model.positive else []
+    if lower is not None:
+        kept.append(w >= lower)
+    if upper is not None:
+        kept.append(w <= upper)
+    return kept
 
 
 def seed_of(random_state: Any) -> int:

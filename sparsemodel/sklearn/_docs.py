@@ -30,8 +30,13 @@ _OPTIONS = """\
         Take ``s_j = 1``.
     positive : bool, default=False
         Allow no negative coefficients.
+    bounds : tuple, default=None
+        The least and the largest coefficients, ``(lower, upper)``: numbers, arrays of shape
+        (n_features,), or None for no bound. A coefficient of zero must be within.
     groups : array-like of shape (n_features,), default=None
         A label per feature; features with one label are selected together and count once.
+    always : array-like, default=None
+        Features that are in every model and not counted: their names, their numbers, or a mask.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
     effort : {{"low", "medium", "high"}}, default="medium"

@@ -10,6 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sparsemodel.sklearn import (
     SparseGammaRegression,
     SparseGammaRegressionCV,
+    SparseGeneralizedRegression,
+    SparseGeneralizedRegressionCV,
     SparseHuberRegression,
     SparseHuberRegressionCV,
     SparseLinearRegression,
@@ -36,6 +38,8 @@ MORE = [
     SparseSVC,
     SparseGammaRegression,
     SparseGammaRegressionCV,
+    SparseGeneralizedRegression,
+    SparseGeneralizedRegressionCV,
     SparseHuberRegression,
     SparseHuberRegressionCV,
     SparseQuantileRegression,
@@ -63,6 +67,7 @@ def _refused(estimator: Any) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:No features were selected")  # some targets are pure noise
 @parametrize_with_checks([cls() for cls in MORE], expected_failed_checks=_refused)
 def test_scikit_learn_checks_of_the_others(estimator: Any, check: Any) -> None:
     check(estimator)

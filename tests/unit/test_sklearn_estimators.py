@@ -8,10 +8,13 @@ from sklearn.base import clone
 from sklearn.linear_model import GammaRegressor, QuantileRegressor, Ridge
 
 import sparsemodel as sm
+from sparsemodel.losses import GammaLoss
 from sparsemodel.sklearn import (
     SparseCoxRegression,
     SparseCoxRegressionCV,
     SparseGammaRegression,
+    SparseGeneralizedRegression,
+    SparseGeneralizedRegressionCV,
     SparseHuberRegression,
     SparseLinearRegression,
     SparsePoissonRegression,
@@ -113,6 +116,67 @@ def test_times_with_ties_in_strata() -> None:
     assert min(halves) <= model.score(X, y) <= max(halves)
     with pytest.raises(sm.DataError, match="ties must be"):
         SparseCoxRegression(k=2, ties="exact").fit(X, y)
+
+
+def test_any_loss_of_numbers() -> None:
+    """The same fits and scores as the estimators of one loss; predictions are means."""
+    y = RNG.poisson(np.exp(0.5 * U)) + 1.0
+    pairs = (
+        ("poisson", SparsePoissonRegression),
+        (GammaLoss(), SparseGammaRegression),
+    )
+    for loss, kind in pairs:
+        one = SparseGeneralizedRegression(k=2, loss=loss).fit(X, y)
+        other = kind(k=2).fit(X, y)
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-9)
+        np.testing.assert_allclose(one.predict(X), other.predict(X))
+        weights = np.arange(N) % 3 + 0.5
+        assert one.score(X, y, weights) == pytest.approx(other.score(X, y, weights), rel=1e-9)
+    for loss in ("negative-binomial", "tweedie", "expectile"):
+        model = SparseGeneralizedRegression(k=2, loss=loss).fit(X, y)
+        assert model.get_support(indices=True).tolist() == [1, 4]
+        assert 0.0 < model.score(X, y) < 1.0
+        constant = SparseGeneralizedRegression(k=0, loss=loss).fit(X, y)
+        assert constant.score(X, y) == pytest.approx(0.0, abs=1e-9)
+    chosen = SparseGeneralizedRegressionCV([0, 2], loss="tweedie", ridges=1e-2, cv=3)
+    assert chosen.fit(X, np.exp(U)).k_ == 2
+    for wrong in ("logistic", "cox", 3):
+        with pytest.raises(ValueError, match="loss must be the name of a loss of numbers"):
+            SparseGeneralizedRegression(loss=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_bounds_and_features_that_are_always_in(several: bool) -> None:
+    y = U + 0.1 * RNG.standard_normal(N)
+    y = np.column_stack([y, 2.0 * y]) if several else y
+    upper = np.where(np.arange(P) == 1, 0.2, np.inf)
+    model = SparseLinearRegression(k=1, always=[0, P - 1], bounds=(-0.3, upper)).fit(X, y)
+    coef = np.atleast_2d(model.coef_)
+    assert model.get_support(indices=True).tolist() in ([0, 1, P - 1], [0, 4, P - 1])
+    assert coef.min() >= -0.3
+    assert coef[:, 1].max() <= 0.2
+    mask = np.isin(np.arange(P), [0, P - 1])
+    again = clone(model).set_params(always=mask).fit(X, y)
+    np.testing.assert_allclose(again.coef_, model.coef_)
+    labels = np.arange(P) // 2
+    grouped = SparseLinearRegression(k=1, always=[4], groups=labels, ridge=1e-6).fit(X, y)
+    assert grouped.get_support(indices=True).tolist() == [0, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"always": ["z"]}, "always names 'z'.*has no names"),
+        ({"always": [P]}, "features 0 to"),
+        ({"always": range(P)}, "nothing is left"),
+        ({"always": [True]}, "truth values"),
+        ({"bounds": 3.0}, "a pair"),
+        ({"groups": [1, 2], "always": [0]}, f"each of the {P} entries"),
+    ],
+)
+def test_constraints_that_do_not_fit_say_so(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        SparseLinearRegression(k=1, **given).fit(X, U)
 
 
 def test_concordance_counts_pairs() -> None:

@@ -22,7 +22,6 @@ from sparsemodel.interfaces import (
     SparseRegression,
     SquaredDistance,
     TargetKind,
-    Term,
 )
 from sparsemodel.modelling.results.summary import Estimate, Summary
 from sparsemodel.numerics import check_attained, margins
@@ -67,7 +66,9 @@ def summary_of(
         k=form.sparsity.count(x) + form.sparsity.forced_units,
         d=int(np.count_nonzero(x[form.sparsity.counted])) + int(x[form.sparsity.free].size),
         mean_loss=loss.total(u, y, c),
-        deviance_explained=_deviance_explained(term, u, c),
+        deviance_explained=deviance_explained(
+            loss, u, y, c, np.zeros_like(u) if term.offset is None else term.offset
+        ),
         estimates=estimates,
         without_errors=reason,
         **_of_values(loss, u, y, c),
@@ -126,12 +127,13 @@ def area_under_curve(score: FloatArray, positive: Any, c: FloatArray) -> float |
     return float(np.dot(ones, np.cumsum(zeros) - 0.5 * zeros)) / pairs
 
 
-def _deviance_explained(term: Term, u: FloatArray, c: FloatArray) -> float | None:
-    """Return the share of the loss of the best constant that the model explains."""
-    loss, y = term.loss, term.target
+def deviance_explained(
+    loss: DataFit, u: FloatArray, y: FloatArray, c: FloatArray, offset: FloatArray
+) -> float | None:
+    """Return the share of the loss of the best constant that predictions ``u`` explain."""
     if not (isinstance(loss, Loss) and isinstance(loss, Conjugable)):
         return None
-    offset = np.zeros_like(u) if term.offset is None else np.broadcast_to(term.offset, u.shape)
+    offset = np.broadcast_to(offset, u.shape)
     constant = _best_constant(loss, y, c, offset)
     if constant is None:
         return None
