@@ -211,8 +211,7 @@ def _supports(form: Form) -> Iterator[IntArray]:
 def _sizes(form: Form) -> range:
     sparsity = form.cardinality
     largest = min(sparsity.budget, sparsity.units)
-    fewer = sparsity.priced or sparsity.knapsack is not None
-    return range(0 if fewer else largest, largest + 1)
+    return range(0 if form.fewer else largest, largest + 1)
 
 
 def _decades(form: Form) -> float:

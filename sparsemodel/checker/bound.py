@@ -229,7 +229,7 @@ def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
     some = d > 0
     peak = np.where(some, -v / np.where(some, d, 1), np.where(v > 0, -np.inf, np.inf))
     peak = np.where(~some & (v == 0), 0, peak)
-    ends = [number(end, True) if problem.exact else end for end in (problem.lower, problem.upper)]
+    ends = [number(end, True) if problem.exact else end for end in problem.chosen]
     x = np.minimum(np.maximum(peak, ends[0]), ends[1])
     endless = np.abs(x) == np.inf
     x = np.where(endless, 0, x)

@@ -40,6 +40,8 @@ def violations(problem: Problem, x: Any) -> list[str]:
         rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
         if np.any(over - rounding > FEASIBLE * size):
             out.append("a linear constraint does not hold")
+    if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
+        out.append("a coordinate is nearer to zero than it may be")
     for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
         slack = FEASIBLE * (1.0 + np.where(np.isfinite(ends), np.abs(ends), 0.0))
         if np.any(side * (x - ends) < -slack):
@@ -79,7 +81,8 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     known = 0.0 < size < math.inf
     active = np.zeros(problem.units + 1, dtype=bool)
     active[[*problem.units_of(x), -1]] = True
-    held = ((x <= problem.lower) & (g > 0.0)) | ((x >= problem.upper) & (g < 0.0))
+    lower, upper = problem.chosen
+    held = ((x <= lower) & (g > 0.0)) | ((x >= upper) & (g < 0.0))
     on = float(np.abs(np.where(held, 0.0, g)[active[problem.unit]]).max(initial=0.0)) - noise
     sums = [np.bincount(problem.unit + 1, _squares(v), problem.units + 1)[1:] for v in (g, x)]
     slopes, sizes = np.sqrt(sums[0]), np.sqrt(sums[1])

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT, Number, middle, number
+from sparsemodel.checker.arithmetic import Number, middle, number
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
 from sparsemodel.checker.losses import FORMULAS, Family, loss_of
 
@@ -52,6 +52,8 @@ class Problem:
     lower: Any
     """Bounds, as floats (infinite where there are none), in the shape of ``x``."""
     upper: Any
+    least: Any
+    """The least sizes of coordinates that are not zero, as floats; 0 where there is none."""
     exact: bool
     squares: bool
     """Whether all losses are squares or linear."""
@@ -72,6 +74,14 @@ class Problem:
     def units(self) -> int:
         """Return how many units there are."""
         return int(self.unit.max(initial=-1)) + 1
+
+    @property
+    def chosen(self) -> tuple[Any, Any]:
+        """Return the bounds on coordinates that are not zero."""
+        above = (self.least > 0.0) & (self.lower >= 0.0)
+        below = (self.least > 0.0) & ~above
+        lower = np.where(above, np.maximum(self.lower, self.least), self.lower)
+        return lower, np.where(below, np.minimum(self.upper, -self.least), self.upper)
 
     @property
     def bounded(self) -> bool:
@@ -153,6 +163,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         *_spent(knapsack),
         f"always in, whatever the others are: coordinates {_indices(free)}",
         f"bounds: lower {_values(low)}; upper {_values(high)}",
+        *_away(held),
     ]
     if rows is not None:
         c, least, most = (_values(part) for part in rows)
@@ -168,6 +179,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         budget=k - forced,
         lower=low,
         upper=high,
+        least=_least(held, shape, low, high),
         exact=exact,
         squares=all(t.loss.name in ("squared_loss", "linear_term") for t in terms),
         words=words,
@@ -190,48 +202,6 @@ def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | N
     if not fits or not np.all(np.isfinite(matrix)) or not np.all(low <= high):
         raise Refuted("the linear constraints do not fit the problem.")
     return matrix, low, high
-
-
-def without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
-    r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
-    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from.
-
-    What the rows imply for coordinates without a bound becomes one, rounded outwards.
-    """
-    if problem.rows is None or len(problem.shape) > 1:
-        raise Refuted("multipliers without linear constraints.")
-    (matrix, low, high), y, stiff = problem.rows, array(held["slopes"]), array(held["stiffness"])
-    ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
-    fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
-    if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
-        raise Refuted("the multipliers do not fit the linear constraints.")
-    aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
-    for name, aim, c, o in (
-        ("linear_term", y, zero + 1.0, -ends),
-        ("squared_loss", aims, stiff, zero),
-    ):
-        loss = loss_of(name, {}, aim)
-        if np.any(y if name == "linear_term" else stiff) and not isinstance(loss, str):
-            A, weights, offset = (problem.number(values) for values in (matrix, c, o))
-            terms.append(Term(matrix, A, loss, aim, weights, offset))
-    lower, upper = problem.lower.copy(), problem.upper.copy()
-    for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
-        on = np.flatnonzero(row)
-        c = row[on]
-        least = np.where(c > 0.0, c * lower[on], c * upper[on])
-        if not np.isfinite(end) or np.isinf(least).sum() > 1:
-            continue
-        known = np.where(np.isinf(least), 0.0, least)
-        rest = known.sum() - known  # of the others; where one of them has no end, this is for it
-        rest = np.where(np.any(np.isinf(least)) & ~np.isinf(least), -np.inf, rest)
-        slack = 16.0 * UNIT * (on.size + 8) * (abs(end) + np.abs(known).sum())
-        reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
-        for j, size, positive in zip(on, reach, c > 0.0, strict=True):
-            if positive and problem.unit[j] >= 0 and upper[j] == np.inf:
-                upper[j] = size
-            elif not positive and problem.unit[j] >= 0 and lower[j] == -np.inf:
-                lower[j] = -size
-    return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
 
 
 def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
@@ -287,7 +257,24 @@ def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, str]:
     high = np.full(shape, np.inf) if high is None else high
     if low.shape != shape or high.shape != shape or not np.all(low <= high):
         raise Refuted("the bounds do not fit the coordinates.")
-    return low, high, "none" if none else array_hash(low) + ":" + array_hash(high)
+    least = [array(held["least"])] if "least" in held else []
+    return low, high, "none" if none else ":".join(map(array_hash, (low, high, *least)))
+
+
+def _least(held: dict[str, Any], shape: tuple[int, ...], low: Any, high: Any) -> Any:
+    """Return how far from zero coordinates are that are not zero."""
+    if "least" not in held:
+        return np.zeros(shape)
+    least = _vector(array(held["least"]), shape, "least sizes")
+    if np.any(least < 0.0) or np.any((least > 0.0) & (low < 0.0) & (high > 0.0)):
+        raise Refuted("a coordinate that is away from zero may be on both sides of it.")
+    return least
+
+
+def _away(held: dict[str, Any]) -> list[str]:
+    if "least" not in held:
+        return []
+    return [f"  or zero, with nothing nonzero nearer to it than: {_values(array(held['least']))}"]
 
 
 def _compare(
@@ -389,4 +376,4 @@ def _indices(at: Any) -> str:
     return f"{shown}, ... ({at.size})" if at.size > 12 else shown or "none"
 
 
-__all__ = ["Problem", "Term", "build", "rows_of", "without_rows"]
+__all__ = ["Problem", "Term", "build", "rows_of"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import high, low, middle
+from sparsemodel.checker.arithmetic import UNIT, high, low, middle
 from sparsemodel.checker.bound import bound, dual, objective
 from sparsemodel.checker.claims import (
     Report,
@@ -22,8 +22,8 @@ from sparsemodel.checker.claims import (
     violations,
 )
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, index, real
-from sparsemodel.checker.losses import Coupled
-from sparsemodel.checker.problem import Problem, build, rows_of, without_rows
+from sparsemodel.checker.losses import Coupled, loss_of
+from sparsemodel.checker.problem import Problem, Term, build, rows_of
 from sparsemodel.checker.quadratic import check_coefficients, has_curvature, hessian
 from sparsemodel.checker.tree import RegressionTree, fitting
 
@@ -103,7 +103,7 @@ def _bound(
     """Return the best bound that the numbers of the file prove, and the curvature taken out."""
     witness, proof = body["witness"], body["proof"]
     if witness.get("multipliers") is not None:
-        problem = without_rows(problem, witness["multipliers"])
+        problem = _without_rows(problem, witness["multipliers"])
         report.line("multipliers of the constraints", "fit", "fit")
     if witness["bounds"] is not None:
         problem = _within(problem, witness["bounds"], upper, feasible)
@@ -139,6 +139,48 @@ def _bound(
     elif proof is not None and real(body["bound"]) > found:
         raise NotChecked(f"a search without its tree: the file proves only {float(found)!r}")
     return found, taken
+
+
+def _without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
+    r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
+    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from.
+
+    What the rows imply for coordinates without a bound becomes one, rounded outwards.
+    """
+    if problem.rows is None or len(problem.shape) > 1:
+        raise Refuted("multipliers without linear constraints.")
+    (matrix, low, high), y, stiff = problem.rows, array(held["slopes"]), array(held["stiffness"])
+    ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
+    fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
+    if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
+        raise Refuted("the multipliers do not fit the linear constraints.")
+    aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
+    for name, aim, c, o in (
+        ("linear_term", y, zero + 1.0, -ends),
+        ("squared_loss", aims, stiff, zero),
+    ):
+        loss = loss_of(name, {}, aim)
+        if np.any(y if name == "linear_term" else stiff) and not isinstance(loss, str):
+            A, weights, offset = (problem.number(values) for values in (matrix, c, o))
+            terms.append(Term(matrix, A, loss, aim, weights, offset))
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
+        on = np.flatnonzero(row)
+        c = row[on]
+        least = np.where(c > 0.0, c * lower[on], c * upper[on])
+        if not np.isfinite(end) or np.isinf(least).sum() > 1:
+            continue
+        known = np.where(np.isinf(least), 0.0, least)
+        rest = known.sum() - known  # of the others; where one of them has no end, this is for it
+        rest = np.where(np.any(np.isinf(least)) & ~np.isinf(least), -np.inf, rest)
+        slack = 16.0 * UNIT * (on.size + 8) * (abs(end) + np.abs(known).sum())
+        reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
+        for j, size, positive in zip(on, reach, c > 0.0, strict=True):
+            if positive and problem.unit[j] >= 0 and upper[j] == np.inf:
+                upper[j] = size
+            elif not positive and problem.unit[j] >= 0 and lower[j] == -np.inf:
+                lower[j] = -size
+    return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
 
 
 def _within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool) -> Problem:

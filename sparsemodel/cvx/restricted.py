@@ -65,7 +65,8 @@ def minimise_with_cvxpy(
         raise UnsupportedProblemError(f"CVXPY could not solve the restricted problem ({status}).")
     values = size * np.asarray(z.value, dtype=np.float64).reshape(shape)
     if form.box is not None:
-        values = np.clip(values, form.box.lower[support], form.box.upper[support])
+        box = form.box.chosen
+        values = np.clip(values, box.lower[support], box.upper[support])
     point = objective.point(support, values)
     return replace(point, normal=_normal(objective, point, support, linear, images, worth / size))
 
@@ -129,7 +130,8 @@ def _build(
         total = total + cp.sum_squares(cp.multiply(root if not form.matrix else root[:, None], x))
     constraints: list[Any] = []
     if form.box is not None:
-        lower, upper = form.box.lower[support], form.box.upper[support]
+        box = form.box.chosen
+        lower, upper = box.lower[support], box.upper[support]
         for bound, sign in ((lower, 1.0), (-upper, -1.0)):
             finite = np.isfinite(bound)
             if finite.any():

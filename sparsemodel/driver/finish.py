@@ -65,16 +65,14 @@ def restored(
     form: Form, reduced: Reduced, objective: Objective, point: Point
 ) -> tuple[FloatArray, float]:
     """Return the point and its value on the unreduced form, evaluated afresh if it changed."""
-    sparsity = form.cardinality
     x = point.x.copy() if not reduced.reductions else reduced.restore(point.x)
     value = point.value
     if form.box is not None:
-        x = np.where(x == 0.0, x, np.clip(x, form.box.lower, form.box.upper))
+        x = form.box.clipped(x)
     if reduced.reductions:
         fresh = objective_of(form)
         value = fresh.point_from(x).value
-    if sparsity.priced:
-        value += sparsity.charge(sparsity.active_units(x))
+    value += form.cardinality.paid(x)
     if not np.isfinite(value):
         raise DataError(
             "The objective overflows at the solution; rescale the data matrix or the target."

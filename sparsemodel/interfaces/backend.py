@@ -64,7 +64,7 @@ class Capabilities:
     limits: bool = False
     """Keeps limits on parts of the units (:attr:`Cardinality.limits`), beside ``k``."""
     costs: bool = False
-    """Weighs costs of the units' own: prices and a knapsack."""
+    """Weighs costs of the units' own, and keeps coordinates at zero or away from it."""
     max_coordinates: int | None = None
 
 
@@ -314,9 +314,7 @@ class IterativeBackend(Backend, Generic[State]):
 
 def priced(objective: Objective, point: Point) -> float:
     """Return the objective at ``point`` with the price of its support."""
-    sparsity = objective.cardinality
-    paid = sparsity.charge(sparsity.active_units(point.x)) if sparsity.priced else 0.0
-    return point.value + paid
+    return point.value + objective.cardinality.paid(point.x)
 
 
 _FACETS: dict[type, str] = {
@@ -377,6 +375,8 @@ def _regression_objections(can: Capabilities, form: SparseRegression) -> list[st
         reasons.append("needs a positive ridge on every counted coordinate")
     if form.box is not None and not can.box:
         reasons.append("cannot keep bounds on the coordinates")
+    elif form.box is not None and form.box.least is not None and not can.costs:
+        reasons.append("cannot keep coordinates at zero or away from it")
     if form.region is not None and not can.region:
         reasons.append(f"cannot keep {form.region.describe()}")
     for term in form.terms:

@@ -255,14 +255,39 @@ class Cardinality:
         """Return the number of counted units in which ``x`` is not zero."""
         return int(self.active_units(x).size)
 
+    def paid(self, x: FloatArray) -> float:
+        """Return what the nonzero units of ``x`` cost in the objective."""
+        return self.charge(self.active_units(x)) if self.priced else 0.0
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """Bounds ``lower <= x <= upper``, elementwise; shapes ``(p,)`` or ``(p, m)``."""
+    """Bounds ``lower <= x <= upper``, elementwise; shapes ``(p,)`` or ``(p, m)``.
+
+    With ``least`` a coordinate is zero or of at least that size (semicontinuous), on the only side
+    of zero that its bounds leave. What reads ``lower`` and ``upper`` alone solves a relaxation.
+    """
 
     lower: FloatArray
     upper: FloatArray
+    least: FloatArray | None = None
+    """The least sizes of coordinates that are not zero, 0 for any size, shape ``(p,)``."""
+
+    @property
+    def chosen(self) -> Box:
+        """Return the bounds on coordinates that are in a support."""
+        if self.least is None:
+            return self
+        above = (self.least > 0.0) & (self.lower >= 0.0)
+        below = (self.least > 0.0) & ~above
+        lower = np.where(above, np.maximum(self.lower, self.least), self.lower)
+        return Box(lower, np.where(below, np.minimum(self.upper, -self.least), self.upper))
+
+    def clipped(self, x: FloatArray) -> FloatArray:
+        """Return the nearest point within the bounds on what is nonzero in ``x``; zeros stay."""
+        ends = self.chosen
+        return np.where(x == 0.0, x, np.clip(x, ends.lower, ends.upper))
 
 
 class Form(ABC):
@@ -297,6 +322,13 @@ class Form(ABC):
     def constrained(self) -> bool:
         """Return whether there are bounds, or convex constraints beside them."""
         return self.box is not None or self.region is not None
+
+    @property
+    def fewer(self) -> bool:
+        """Return whether fewer units than may be chosen may be better: not all that may stay."""
+        sparsity, box = self.cardinality, self.box
+        uneven = sparsity.knapsack is not None or (box is not None and box.least is not None)
+        return sparsity.priced or uneven
 
     def with_limit(self, k: int) -> Self:
         """Return the form with another limit ``k``; for a dataclass with a field ``sparsity``."""

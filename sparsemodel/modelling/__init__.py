@@ -2,7 +2,7 @@
 
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.cardinality import card, chosen
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.comparisons import Constraint, semicontinuous
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.symmetric import offdiag
@@ -88,6 +88,7 @@ __all__ = [
     "register_formulation",
     "required_edges",
     "ridge",
+    "semicontinuous",
     "smoothed_hinge_loss",
     "squared_hinge_loss",
     "squared_loss",

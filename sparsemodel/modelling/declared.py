@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.comparisons import Constraint, Semicontinuous
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
 from sparsemodel.modelling.expressions.objective_terms import (
     Budget,
@@ -218,7 +218,8 @@ def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) ->
         if isinstance(expression, Affine):
             yield expression
     for constraint in constraints:
-        yield from (part.expression for part in counted_in(constraint))
+        if not isinstance(constraint, Semicontinuous):  # its expression follows
+            yield from (part.expression for part in counted_in(constraint))
         expression = getattr(constraint, "expression", None)
         if isinstance(expression, Affine):
             yield expression

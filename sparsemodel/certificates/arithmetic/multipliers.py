@@ -148,7 +148,8 @@ def _implied(form: SparseRegression, rows: Rows) -> Box | None:
             known = np.where(c > 0.0, high[on], -low[on])
             found = np.where(np.isinf(known) & counted[on], reach, known)
             high[on[c > 0.0]], low[on[c < 0.0]] = found[c > 0.0], -found[c < 0.0]
-    return Box(low, high) if np.any(np.isfinite(low) | np.isfinite(high)) else None
+    least = None if form.box is None else form.box.least
+    return Box(low, high, least) if np.any(np.isfinite(low) | np.isfinite(high)) else None
 
 
 __all__ = ["MILD", "STIFF", "multipliers_at", "no_multipliers", "priced", "without_rows"]

@@ -191,7 +191,7 @@ def _assemble(
     # Exactly zero at the dual point the bound is taken at.
     v[balanced] = 0.0
     error[balanced] = 0.0
-    gains = coordinate_gains(v, error, curvature, form.box)
+    gains = coordinate_gains(v, error, curvature, form.box and form.box.chosen)
     sparsity = form.sparsity
     free = gains[sparsity.free]
     if not np.all(np.isfinite(free)):
@@ -215,7 +215,7 @@ def _assemble(
 
 
 def _plain_gains(form: SparseRegression, v: FloatArray, curvature: FloatArray) -> float:
-    gains = coordinate_gains(v, np.zeros(v.shape), curvature, form.box)
+    gains = coordinate_gains(v, np.zeros(v.shape), curvature, form.box and form.box.chosen)
     sparsity = form.sparsity
     units = sparsity.unit_scores(gains)
     forced = forced_units(sparsity, form.box)

@@ -85,6 +85,8 @@ class NodeBounder(ABC):
         Those that are in for good.
     sparsity
         Prices of the units and limits on parts of them, numbered as ``units`` are.
+    fewer
+        Whether fewer units than may be chosen may be better.
     rounding
         Gap below which rounding leaves nothing to be closed.
     """
@@ -93,6 +95,7 @@ class NodeBounder(ABC):
     inside_units: IntArray
     sparsity: Cardinality = K_ALONE
     rounding: float = 0.0
+    fewer: bool = False
 
     @abstractmethod
     def at_start(self, node: Node, aim: Aim) -> Relaxed | None:

@@ -14,7 +14,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import Certificate
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim
-from sparsemodel.interfaces import Cardinality, SparseRegression, UnsupportedProblemError
+from sparsemodel.interfaces import SparseRegression, UnsupportedProblemError
 
 FEW = 2000
 """Supports up to which a problem is searched without being asked to: about a second."""
@@ -23,10 +23,11 @@ PATIENCE = 3.0
 """Seconds after which such a search ends; ``prove`` takes the time it is given."""
 
 
-def few_supports(sparsity: Cardinality) -> bool:
+def few_supports(form: SparseRegression) -> bool:
     """Return whether there are no more than ``FEW`` supports to tell apart."""
+    sparsity = form.sparsity
     largest = min(sparsity.budget, sparsity.units)
-    smallest = 0 if sparsity.priced or sparsity.knapsack is not None else largest
+    smallest = 0 if form.fewer else largest
     count = 0
     for size in range(smallest, largest + 1):
         count += math.comb(sparsity.units, size)

@@ -33,8 +33,8 @@ class Incumbent:
         chosen = chosen[node.sizes[chosen] > 0.0]
         inside = part.units[node.status == IN]
         better = False
-        # Where units have a price fewer may be better: the smallest go first.
-        fewest = 0 if part.sparsity.priced else chosen.size
+        # Where fewer may be better, as with a price, the smallest go first.
+        fewest = 0 if part.fewer else chosen.size
         for count in range(chosen.size, fewest - 1, -1):
             units = np.concatenate([part.inside_units, inside, part.units[chosen[:count]]])
             better = self.refit(part, np.sort(units)) or better

@@ -84,6 +84,7 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         **_costs(form.sparsity),
         "lower": _array(lower),
         "upper": _array(upper),
+        **({} if box is None or box.least is None else {"least": _array(box.least)}),
     }
     rows = rows_of(form)
     if rows is not None:

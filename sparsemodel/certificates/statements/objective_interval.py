@@ -64,7 +64,7 @@ def primal(
     squares = np.square((root if x.ndim == 1 else root[:, None]) * x[nonzero])
     energy = 0.5 * math.fsum(squares.ravel())
     units = form.sparsity.count(x)
-    paid = form.sparsity.charge(form.sparsity.active_units(x))
+    paid = form.sparsity.paid(x)
     value = math.fsum([*values, energy, paid])
     slack = gamma(16 + form.outputs) * (energy + paid) + 4.0 * U * abs(value)
     slack += TINY * (1 + squares.size)
@@ -174,6 +174,11 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
             if where.size:
                 first = tuple(int(i) for i in where[0])
                 found.append(f"{len(where)} entries lie {word} bound, the first at {first}")
+        if form.box.least is not None:
+            near = (x != 0.0) & (np.abs(x) < form.box.least * (1.0 - FEASIBLE))
+            found += [f"{near.sum()} entries are nearer to zero than they may be"] * bool(
+                near.any()
+            )
     if form.region is not None:
         outside = form.region.violation(x)
         if not outside <= FEASIBLE:

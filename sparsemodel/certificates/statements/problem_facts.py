@@ -100,6 +100,8 @@ class ProblemFacts:
             parts.append(f"{free} {one}{'s' * (free > 1)} not counted")
         if self.box != "none":
             parts.append("bounds on coefficients")
+        if "least" in (self.numbers or {}):
+            parts.append("some zero or away from it")
         if self.region != "none":
             parts.append("further convex constraints")
         return ", ".join(parts)
@@ -161,6 +163,7 @@ def describe(
         else array_hash(np.broadcast_to(form.box.lower, form.shape))
         + ":"
         + array_hash(np.broadcast_to(form.box.upper, form.shape))
+        + ("" if form.box.least is None else ":" + array_hash(form.box.least))
     )
     if blocks is None:
         blocks = [block_fingerprints(term.design) for term in form.terms]

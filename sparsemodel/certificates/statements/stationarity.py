@@ -265,7 +265,8 @@ def _projected(form: SparseRegression, x: FloatArray, g: FloatArray) -> FloatArr
     """Drop the parts of the gradient that push against a bound."""
     if form.box is None:
         return g
-    held = ((x <= form.box.lower) & (g > 0.0)) | ((x >= form.box.upper) & (g < 0.0))
+    ends = form.box.chosen
+    held = ((x <= ends.lower) & (g > 0.0)) | ((x >= ends.upper) & (g < 0.0))
     return np.where(held, 0.0, g)
 
 

@@ -15,6 +15,7 @@ from sparsemodel.compiler.canonical.layout import Layout, lay_out
 from sparsemodel.compiler.canonical.regions import region_of
 from sparsemodel.interfaces import (
     Box,
+    Cardinality,
     FloatArray,
     InfeasibleError,
     ModelError,
@@ -45,6 +46,8 @@ def canonicalize(
                 "`d == D @ w`, or leave it out."
             )
     box = _box(declaration, layout)
+    if box is not None and box.least is not None:
+        _refuse_groups(cardinality_of(declaration, layout), layout)
     sparsity, paid = without_forced(cardinality_of(declaration, layout), box, layout)
     form = SparseRegression(
         terms=terms,
@@ -137,6 +140,7 @@ def _box(declaration: Declaration, layout: Layout) -> Box | None:
             lower[index] = np.maximum(lower[index], spec.lower)
         if spec.upper is not None:
             upper[index] = np.minimum(upper[index], spec.upper)
+    least = _least(declaration, layout, lower, upper)
     if np.any(lower > upper):
         first = int(np.argwhere(lower > upper)[0][0])
         raise InfeasibleError(
@@ -145,7 +149,39 @@ def _box(declaration: Declaration, layout: Layout) -> Box | None:
         )
     if np.all(np.isneginf(lower)) and np.all(np.isposinf(upper)):
         return None
-    return Box(lower, upper)
+    return Box(lower, upper, least)
+
+
+def _refuse_groups(sparsity: Cardinality, layout: Layout) -> None:
+    if sparsity.groups is not None or layout.matrix:
+        raise ModelError(
+            "semicontinuous is about single entries, and here groups or rows are counted. Count "
+            "entries, `sm.card(w) <= k`, and bound each group, `sm.card(w[group]) <= 1`; or solve "
+            "for one column of the matrix after the other."
+        )
+
+
+def _least(
+    declaration: Declaration, layout: Layout, lower: FloatArray, upper: FloatArray
+) -> FloatArray | None:
+    """Return the least sizes of coordinates, and write what follows from them into the bounds.
+
+    A coordinate that its bounds keep away from zero is bounded by its least size as well; one whose
+    bounds leave nothing but zero is zero.
+    """
+    if not declaration.leasts:
+        return None
+    least = np.zeros(layout.size)
+    for spec in declaration.leasts:
+        index = layout.rows(spec.variable, spec.rows)
+        least[index] = np.maximum(least[index], spec.least)
+    above, below = lower > 0.0, upper < 0.0
+    lower[above] = np.maximum(lower, least)[above]
+    upper[below] = np.minimum(upper, -least)[below]
+    lost = np.where(lower >= 0.0, upper, -lower) < least
+    lower[lost & ~above], upper[lost & ~below] = np.maximum(lower, 0.0)[lost & ~above], 0.0
+    least[above | below | lost] = 0.0
+    return least if least.any() else None
 
 
 __all__ = ["canonicalize"]

@@ -102,6 +102,16 @@ class BoundSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class LeastSpec:
+    """Every entry of ``variable[rows]`` is zero or of size ``least`` or more."""
+
+    variable: int
+    rows: IntArray | None
+    least: FloatArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class LinearSpec:
     """``lower <= sum of blocks <= upper``, row by row."""
 
@@ -177,6 +187,7 @@ class Declaration:
     ridges: tuple[RidgeSpec, ...] = ()
     cards: tuple[CardSpec, ...] = ()
     bounds: tuple[BoundSpec, ...] = ()
+    leasts: tuple[LeastSpec, ...] = ()
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
     images: tuple[ImageSpec, ...] = ()
@@ -195,6 +206,7 @@ __all__ = [
     "CountedSpec",
     "Declaration",
     "ImageSpec",
+    "LeastSpec",
     "LinearSpec",
     "LossSpec",
     "NormSpec",

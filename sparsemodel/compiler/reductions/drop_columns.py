@@ -47,7 +47,10 @@ class DropColumns(Reduction):
         terms = tuple(
             replace(term, design=TransformedDesign(term.design, select=keep)) for term in form.terms
         )
-        box = None if form.box is None else Box(form.box.lower[keep], form.box.upper[keep])
+        box = form.box
+        if box is not None:
+            least = None if box.least is None else box.least[keep]
+            box = Box(box.lower[keep], box.upper[keep], least)
         return replace(form, terms=terms, ridge=form.ridge[keep], sparsity=reduced, box=box)
 
     def restore(self, x: FloatArray) -> FloatArray:

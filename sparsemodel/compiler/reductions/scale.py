@@ -61,7 +61,8 @@ class Scale(Reduction):
         )
         box = form.box
         if box is not None:
-            box = Box(self.carry(box.lower), self.carry(box.upper))
+            least = None if box.least is None else self.carry(box.least)
+            box = Box(self.carry(box.lower), self.carry(box.upper), least)
         return replace(form, terms=terms, ridge=form.ridge * np.square(self._d), box=box)
 
     def restore(self, x: FloatArray) -> FloatArray:

@@ -49,6 +49,75 @@ class Bound(Constraint):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Semicontinuous(Constraint):
+    """Every entry of a variable is zero or between two bounds on one side of zero."""
+
+    expression: Affine
+    lower: float | FloatArray
+    upper: float | FloatArray
+
+    def __repr__(self) -> str:
+        low, high = limit_text(self.lower, np.min), limit_text(self.upper, np.max)
+        return f"semicontinuous({self.expression}, {low}, {high})"
+
+
+def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicontinuous:
+    r"""Constrain every entry to be zero or within bounds: :math:`w_j = 0` or
+    :math:`l_j \le w_j \le u_j`.
+
+    A position of a portfolio that is not held, or has at least 5 %. Entries are counted as
+    :class:`sparsemodel.card` counts them, with or without a limit on their number.
+
+    Parameters
+    ----------
+    expression
+        A variable (a vector), or a slice of one.
+    lower, upper
+        Numbers, or one for each entry; both above zero, or both below. Only the far one may be
+        infinite.
+
+    Returns
+    -------
+    Semicontinuous
+        The constraint.
+
+    Raises
+    ------
+    ModelError
+        When zero lies between the bounds, or the expression is not a vector variable or a slice of
+        one. For sizes on both sides, :math:`|w_j| \ge l`, write ``w = u - v`` with two nonnegative
+        variables and ``sm.card(u[[j]]) + sm.card(v[[j]]) <= 1`` for each entry.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> w = sm.Variable(20, name="w")
+    >>> sm.semicontinuous(w, 0.05, 0.3)
+    semicontinuous(w, 0.05, 0.3)
+    """
+    affine: Any = getattr(expression, "as_affine", lambda: None)()
+    piece = affine.pieces[0] if affine is not None and len(affine.pieces) == 1 else None
+    plain = piece is not None and piece.bare and piece.factor == 1.0 and affine.offset is None
+    if not plain or len(affine.value_shape()) != 1:
+        raise ModelError(
+            f"semicontinuous takes a vector variable or a slice of one, not {expression!r}. Of a "
+            "matrix take columns, `sm.semicontinuous(W[:, j], 0.05)`."
+        )
+    shape = affine.value_shape()
+    low, high = (np.broadcast_to(_limit(end, shape), shape) for end in (lower, upper))
+    near = np.minimum(np.abs(low), np.abs(high))
+    if np.any(low > high) or np.any(low * np.sign(high) <= 0.0) or np.any(np.isinf(near)):
+        raise ModelError(
+            "semicontinuous needs bounds on one side of zero, lower <= upper, the nearer one "
+            "finite: `sm.semicontinuous(w, 0.05, 0.3)`. For sizes on both sides, |w| >= 0.05, "
+            "write w = u - v: `A @ u - A @ v` in the loss, semicontinuous(u, 0.05) and "
+            "semicontinuous(v, 0.05), and `sm.card(u[[j]]) + sm.card(v[[j]]) <= 1` for each j."
+        )
+    return Semicontinuous(affine, low, high)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class LinearConstraint(Constraint):
     """``expression <= 0`` or ``expression == 0``, row by row."""
 
@@ -200,7 +269,9 @@ __all__ = [
     "Constraint",
     "Counted",
     "LinearConstraint",
+    "Semicontinuous",
     "at_most",
     "compare",
     "limit_text",
+    "semicontinuous",
 ]

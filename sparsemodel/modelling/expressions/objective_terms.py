@@ -16,6 +16,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Constraint,
     Counted,
+    Semicontinuous,
     at_most,
     limit_text,
 )
@@ -288,7 +289,9 @@ class Budget(Constraint):
 
 
 def counted_in(constraint: Constraint) -> tuple[Counted, ...]:
-    """Return what a limit or a budget counts; nothing for other constraints."""
+    """Return what a limit or a budget counts, or keeps zero or away from it; else nothing."""
+    if isinstance(constraint, Semicontinuous):
+        return (Counted(constraint.expression),)
     if isinstance(constraint, Budget):
         return tuple(term.counted for term in constraint.terms)
     return constraint.counted if isinstance(constraint, CardinalityConstraint) else ()

@@ -179,7 +179,7 @@ class Compiled(CompiledProblem):
             history=outcome.history,
             time_limit=limit,
         )
-        if few_supports(self.form.sparsity) or _enumerated(backend):
+        if few_supports(self.form) or _enumerated(backend):
             found = decided(self.form, found, names=names, deadline=deadline)
         self.certified = found
         return found

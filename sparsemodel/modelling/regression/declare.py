@@ -23,6 +23,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Constraint,
     LinearConstraint,
+    Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import (
@@ -46,6 +47,7 @@ from sparsemodel.modelling.regression.declare_constraints import (
     budget_spec,
     card_spec,
     image_spec,
+    least_specs,
     linear_spec,
     norm_spec,
     price_spec,
@@ -84,8 +86,10 @@ def declare(
                 f"The constraint {constraint!r} is not understood beside {objective!r}."
             )
         by_kind[type(constraint)].append(constraint)
+    gaps = [least_specs(c, places) for c in by_kind[Semicontinuous]]
     cards = (
         *prices,
+        *(card for card, _, _ in gaps),
         *(card_spec(c, places) for c in by_kind[CardinalityConstraint]),
         *(budget_spec(c, places) for c in by_kind[Budget]),
     )
@@ -99,7 +103,11 @@ def declare(
         losses=tuple(losses),
         ridges=tuple(ridges),
         cards=cards,
-        bounds=tuple(bound_spec(c, places) for c in by_kind[Bound]),
+        bounds=(
+            *(bound_spec(c, places) for c in by_kind[Bound]),
+            *(bound for _, bound, _ in gaps),
+        ),
+        leasts=tuple(least for _, _, least in gaps),
         linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
         norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint] if c.bare),
         images=tuple(image_spec(c, places) for c in by_kind[NormConstraint] if not c.bare),
@@ -110,7 +118,14 @@ def declare(
     return changed(declaration)
 
 
-_UNDERSTOOD = (CardinalityConstraint, Budget, Bound, LinearConstraint, NormConstraint)
+_UNDERSTOOD = (
+    CardinalityConstraint,
+    Budget,
+    Semicontinuous,
+    Bound,
+    LinearConstraint,
+    NormConstraint,
+)
 """What a problem with losses of predictions can be constrained by: all of it is declared."""
 
 

@@ -6,13 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import BoundSpec, CardSpec, CountedSpec, ImageSpec, LinearSpec, NormSpec
+from sparsemodel.compiler import (
+    BoundSpec,
+    CardSpec,
+    CountedSpec,
+    ImageSpec,
+    LeastSpec,
+    LinearSpec,
+    NormSpec,
+)
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
     Counted,
     LinearConstraint,
+    Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price, checked_prices
@@ -60,6 +69,22 @@ def bound_spec(constraint: Bound, places: Places) -> BoundSpec:
         for end in (constraint.lower, constraint.upper)
     ]
     return BoundSpec(*places.of(piece), *(places.flat(end, piece) for end in ends))
+
+
+def least_specs(
+    constraint: Semicontinuous, places: Places
+) -> tuple[CardSpec, BoundSpec, LeastSpec]:
+    """Return what is counted, the bounds with zero between them, and how far from zero it is."""
+    piece = constraint.expression.pieces[0]
+    counted = CountedSpec(*places.of(piece))
+    lower, upper = np.asarray(constraint.lower), np.asarray(constraint.upper)
+    least = np.minimum(np.abs(lower), np.abs(upper))
+    variable, rows = places.of(piece)
+    return (
+        CardSpec((counted,), None, (0.0,)),
+        BoundSpec(variable, rows, np.minimum(lower, 0.0), np.maximum(upper, 0.0)),
+        LeastSpec(variable, rows, least),
+    )
 
 
 def image_spec(constraint: NormConstraint, places: Places) -> ImageSpec:
@@ -114,6 +139,7 @@ __all__ = [
     "budget_spec",
     "card_spec",
     "image_spec",
+    "least_specs",
     "linear_spec",
     "norm_spec",
     "price_spec",

@@ -57,8 +57,7 @@ def warm_start(form: Form, last: Outcome | None) -> FloatArray | None:
     support = select(form.cardinality, last.x)
     x[support] = last.x[support]
     if form.box is not None:
-        kept = np.clip(x, form.box.lower, form.box.upper)
-        x = np.where(x != 0.0, kept, 0.0)
+        x = form.box.clipped(x)
     return x
 
 

@@ -190,8 +190,9 @@ class ExchangeModels:
         scale = search.rows.scale
         useful = scale > 0.0
         lower, upper = np.zeros_like(scale), np.zeros_like(scale)
-        np.divide(form.box.lower, scale, out=lower, where=useful)
-        np.divide(form.box.upper, scale, out=upper, where=useful)
+        ends = form.box.chosen
+        np.divide(ends.lower, scale, out=lower, where=useful)
+        np.divide(ends.upper, scale, out=upper, where=useful)
         own = np.diag(search.inverse[0])
         w, q = search.w[0, :, 0], search.q[0]
         slope = np.vstack([search.r[0, 0] + q * (w / own)[:, None], search.r[0, 0]])

@@ -315,13 +315,17 @@ class ExchangeTrials:
         units, costs, gains = self._models.exchanges(point)
         if sparsity.limits or sparsity.knapsack is not None:
             gains[~sparsity.exchangeable(units)] = -np.inf
-        prices = sparsity.prices
+        prices, box = sparsity.prices, self._objective.form.box
         if prices is not None:
             gains += prices[units][:, None] - prices
-        if sparsity.priced:
+        if box is not None and box.least is not None:  # bounds hold units that would be smaller
+            pressed = sparsity.unit_scores(self._objective.gradient(point) * point.x)[units]
+            costs, gains = costs - pressed, gains + pressed[:, None]
+        if self._objective.form.fewer:
             losses = costs - (sparsity.price if prices is None else prices[units])
-            cheapest = int(np.argmin(losses))
-            if losses[cheapest] < 0.0:
+            for cheapest in np.argsort(losses, kind="stable")[: self._candidates]:
+                if not losses[cheapest] < 0.0 or self._over():
+                    break
                 fewer = self._minimised(np.delete(units, cheapest), point)
                 if self.better(fewer, point):
                     return fewer

@@ -39,7 +39,8 @@ def minimise_in_box(
     form = objective.form
     if form.box is None:
         raise TypeError("minimise_in_box is for forms with bounds.")
-    lower, upper = form.box.lower[support].ravel(), form.box.upper[support].ravel()
+    box = form.box.chosen
+    lower, upper = box.lower[support].ravel(), box.upper[support].ravel()
     first = np.clip(start.x[support].ravel(), lower, upper)
     function = _OnSupport(objective, support)
     if not support.size:

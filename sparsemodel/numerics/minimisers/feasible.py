@@ -30,6 +30,8 @@ def inside(box: Box | None, x: FloatArray, tolerance: float = _TOLERANCE) -> boo
     if box is None:
         return True
     slack = tolerance * (1.0 + np.abs(x))
+    if box.least is not None and np.any((x != 0.0) & (np.abs(x) < box.least - slack)):
+        return False
     return not (np.any(x < box.lower - slack) or np.any(x > box.upper + slack))
 
 

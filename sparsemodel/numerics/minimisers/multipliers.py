@@ -236,7 +236,8 @@ def _stands(form: SparseRegression, support: IntArray, start: Point) -> bool:
 def _bounds(form: SparseRegression, support: IntArray) -> tuple[FloatArray, FloatArray]:
     if form.box is None:
         return np.full(support.size, -np.inf), np.full(support.size, np.inf)
-    return form.box.lower[support], form.box.upper[support]
+    box = form.box.chosen
+    return box.lower[support], box.upper[support]
 
 
 def _can_be_feasible(

@@ -11,6 +11,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
     LinearConstraint,
+    Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Budget
@@ -81,6 +82,11 @@ def _broken(
         spent = float(sum(paid(term, values) for term in constraint.terms))
         over = spent > most * (1.0 + 2e-12)  # decimal numbers round when they are added
         return [f"{constraint!r}: the nonzero entries cost {spent:.17g}"] * over
+    if isinstance(constraint, Semicontinuous):
+        nonzero = entries_of(constraint.expression.pieces[0], values) != 0.0
+        ends = zip((constraint.lower, constraint.upper), (-np.inf, np.inf), strict=True)
+        low, high = (np.where(nonzero, end, away) for end, away in ends)
+        return list(_bounds(Bound(constraint.expression, low, high), values, slack))
     if isinstance(constraint, EdgeCount):
         return _edges(constraint, values, required, k)
     if isinstance(constraint, EdgePattern):

@@ -17,7 +17,7 @@ from sparsemodel.losses import (
     PoissonLoss,
 )
 from sparsemodel.modelling.expressions.affine import Affine, Piece
-from sparsemodel.modelling.expressions.comparisons import Counted
+from sparsemodel.modelling.expressions.comparisons import Counted, Semicontinuous
 from sparsemodel.modelling.expressions.objective_terms import (
     Budget,
     LossTerm,
@@ -203,6 +203,8 @@ def paid(term: Price, values: Values) -> Any:
 
 def parts_of(term: Any) -> tuple[Counted, ...]:
     """Return what a price or a limit counts."""
+    if isinstance(term, Semicontinuous):
+        return (Counted(term.expression),)
     if isinstance(term, Budget):
         return tuple(part.counted for part in term.terms)
     return term.counted if isinstance(term.counted, tuple) else (term.counted,)

@@ -182,7 +182,9 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
 def boxed(form: SparseRegression, bounds: CoefficientBounds) -> SparseRegression:
     """Return ``form`` with the box ``|w| <= radius``: its optimal value is the same."""
     low, high = _sides(form)
-    return replace(form, box=Box(np.maximum(low, -bounds.radius), np.minimum(high, bounds.radius)))
+    least = None if form.box is None else form.box.least
+    box = Box(np.maximum(low, -bounds.radius), np.minimum(high, bounds.radius), least)
+    return replace(form, box=box)
 
 
 def signs_only(form: SparseRegression) -> bool:

@@ -80,7 +80,7 @@ class DualPart(NodeBounder):
         self._stage: Stage | None = None
         self._norms = norms
         self._last: tuple[bytes, Relaxed | None] = (b"", None)
-        self.sparsity = self._form.sparsity
+        self.sparsity, self.fewer = self._form.sparsity, self._form.fewer
         unit = world.unit[coordinates]
         self.inside_units = np.unique(world.unit[inside])
         marked = np.zeros(world.form.sparsity.units + 1, dtype=bool)
@@ -303,7 +303,7 @@ class DualPart(NodeBounder):
     def finish(self, node: Node) -> Finished | None:
         """Return the bound of a node where nothing is left to choose: one convex problem."""
         undecided = node.undecided
-        everything = node.allows(undecided) and not self.sparsity.priced
+        everything = node.allows(undecided) and not self.fewer
         if (undecided.size and not everything) or not self._world.points.form.traits.has_hessian:
             return None
         inside = node.status == IN

@@ -42,7 +42,8 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     box = None
     if form.box is not None:
         lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
-        box = Box(lower, np.broadcast_to(form.box.upper, form.shape)[coordinates])
+        least = None if form.box.least is None else form.box.least[coordinates]
+        box = Box(lower, np.broadcast_to(form.box.upper, form.shape)[coordinates], least)
     terms = tuple(
         Term(columns_of(t.design, coordinates), t.loss, t.target, t.weights, t.offset)
         for t in form.terms

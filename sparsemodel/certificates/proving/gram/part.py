@@ -61,6 +61,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
             out.append("a coordinate that is always in has bounds")
+        if box.least is not None:
+            out.append("coordinates are zero or away from it")
         if np.any((low > 0.0) | (high < 0.0)):
             out.append("bounds keep counted coordinates away from zero")
     return tuple(out)

@@ -18,6 +18,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Counted,
     LinearConstraint,
+    Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import (
@@ -26,6 +27,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
     Objective,
     Price,
     Ridge,
+    counted_in,
 )
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
@@ -130,7 +132,8 @@ class Dense:
     @property
     def _fewer(self) -> bool:
         """Whether supports that leave room may be the best."""
-        return bool(self.prices or self.parts or self.budgets)
+        gaps = any(isinstance(c, Semicontinuous) for c in self.constraints)
+        return bool(self.prices or self.parts or self.budgets or gaps)
 
     def supports(self, most: int) -> Iterator[IntArray]:
         """Yield the places that may be nonzero together, for at most ``most`` supports."""
@@ -192,8 +195,10 @@ def make_dense(
     others = tuple(c for c in constraints if not isinstance(c, Budget))
     units, limit, parts, others = _limits(others, starts, basis, k)
     asked = [*prices, *(_costs(term, starts, basis) for c in spent for term in c.terms)]
-    if asked and not units:
-        every = {tuple(unit): unit for _, some in asked for unit in some}
+    counted = [_units(p, starts, basis) for c in others for p in counted_in(c)]
+    if (asked or counted) and not units:
+        some_units = [*(some for _, some in asked), *counted]
+        every = {tuple(unit): unit for some in some_units for unit in some}
         units, limit = tuple(every.values()), len(every)
     free = np.setdiff1d(np.arange(basis.shape[1]), np.concatenate([*units, np.empty(0)]))
     return Dense(
@@ -338,7 +343,7 @@ def _limits(
             pairs = place[np.triu_indices(len(place), 1)]
             edges = tuple(np.flatnonzero(basis[j]) for j in pairs)
             limits.append((edges, int(present(constraint.limit)) // 2 if k is None else k))
-        elif isinstance(constraint, (Bound, LinearConstraint, NormConstraint)):
+        elif isinstance(constraint, (Bound, LinearConstraint, NormConstraint, Semicontinuous)):
             others.append(constraint)
         elif isinstance(constraint, EdgePattern) or type(constraint).__name__:
             raise Unjudged(f"its optimum is not looked for under {type(constraint).__name__}")

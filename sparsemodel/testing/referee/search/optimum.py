@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint
+from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint, Semicontinuous
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Objective
 from sparsemodel.testing.referee.expressions import entries_of, evaluate, present
@@ -273,7 +273,7 @@ def _constrained(dense: Dense, support: IntArray, given: FloatArray) -> FloatArr
 def _box(dense: Dense) -> tuple[FloatArray, FloatArray]:
     low, high = np.full(dense.size, -np.inf), np.full(dense.size, np.inf)
     for constraint in dense.constraints:
-        if isinstance(constraint, Bound):
+        if isinstance(constraint, (Bound, Semicontinuous)):
             piece = constraint.expression.pieces[0]
             place = _places(dense, piece)
             shape = place.shape

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint
+from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Semicontinuous
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution
@@ -39,7 +39,7 @@ def support_faults(problem: Problem, values: Values, solution: Solution) -> list
 def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
     """Return the nonzero counted entries of the one variable that is counted, sorted."""
     terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
-    kinds = (CardinalityConstraint, Budget)
+    kinds = (CardinalityConstraint, Budget, Semicontinuous)
     limits = [c for c in problem.constraints if isinstance(c, kinds)]
     if not all(part.plain for term in [*terms, *limits] for part in parts_of(term)):
         return None

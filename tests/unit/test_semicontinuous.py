@@ -1,0 +1,135 @@
+"""Entries that are zero or away from it, against bounded least squares on all supports."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+import sparsemodel as sm
+from sparsemodel.certificates import Claim, verify
+from sparsemodel.checker.__main__ import main
+from sparsemodel.interfaces import CertificateError, InfeasibleError, ModelError
+from sparsemodel.testing.referee import RefereeError, judge
+
+N, P, RIDGE = 25, 6, 0.05
+
+
+def data(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((N, P)) + 0.5 * rng.standard_normal((N, 1))
+    return A, A[:, :3] @ rng.uniform(0.0, 0.5, 3) + 0.1 * rng.standard_normal(N)
+
+
+def best(A, b, low, high, k=P, start=0):
+    """Return the least objective over all supports of at most ``k``, those before ``start`` in."""
+    found = np.inf
+    for size in range(k + 1):
+        for more in combinations(range(start, P), size):
+            s = [*range(start), *more]
+            rows = np.vstack([A[:, s] / np.sqrt(N), np.sqrt(RIDGE) * np.eye(len(s))])
+            t = np.concatenate([b / np.sqrt(N), np.zeros(len(s))])
+            ends = [np.where(np.array(s) < start, np.nan, e) for e in (low, high)]
+            ends = [np.nan_to_num(e, nan=n) for e, n in zip(ends, (-np.inf, np.inf), strict=True)]
+            x = lsq_linear(rows, t, ends, tol=1e-14).x if s else np.zeros(0)
+            found = min(found, 0.5 * float(np.sum((rows @ x - t) ** 2)))
+    return found
+
+
+def declared(A, b):
+    w = sm.Variable(P, name="w")
+    goal = sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, RIDGE))
+    return w, lambda *c: sm.Problem(goal, *c)
+
+
+@pytest.mark.parametrize("backend", [None, "exchange"])
+@pytest.mark.parametrize(("low", "high", "k"), [(0.2, 0.4, P), (0.1, np.inf, 2), (-0.3, -0.1, 3)])
+def test_the_best_of_all_supports_is_found(low, high, k, backend):
+    for seed in range(3):
+        A, b = data(seed)
+        b = -b if high < 0.0 else b
+        w, problem = declared(A, b)
+        made = problem(sm.semicontinuous(w, low, high), sm.card(w) <= k)
+        solution = made.solve(backend)
+        assert np.isclose(solution.value, best(A, b, low, min(high, 9.0), k), rtol=1e-9)
+        held = w.value[w.value != 0.0]
+        assert np.all((held >= low) & (held <= high))
+        judge(made, solution)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-5, 1e5])
+def test_a_proof_closes_and_both_readers_accept_it(scale, tmp_path):
+    """The bound knows that an entry in the model is away from zero; so a proof ends without gap."""
+    A, b = data(1)
+    w = sm.Variable(P, name="w")
+    goal = sm.squared_loss((scale * A) @ w, b) + sm.ridge(w, RIDGE * scale**2)
+    problem = sm.Problem(sm.minimize(goal), sm.semicontinuous(w, 0.2 / scale, 0.35 / scale))
+    certificate = problem.prove(gap=1e-6)
+    reference = best(A, b, 0.2, 0.35)
+    assert certificate.claim is Claim.OPTIMAL
+    assert reference * (1.0 - 1e-5) <= certificate.bound <= reference * (1.0 + 1e-9)
+    verify(certificate, problem.form)
+    certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=scale * A, b=b)
+    assert main([str(tmp_path / "c.json"), str(tmp_path / "d.npz"), "--exact"]) == 0
+    other = sm.Problem(sm.minimize(goal), sm.semicontinuous(w, 0.21 / scale, 0.35 / scale))
+    with pytest.raises(CertificateError, match="box"):
+        verify(tmp_path / "c.json", other.form)
+
+
+def test_entries_that_are_left_out_have_any_size():
+    A, b = data(2)
+    w, problem = declared(A, b)
+    made = problem(sm.semicontinuous(w[2:], 0.2, 0.3))
+    assert np.isclose(made.solve().value, best(A, b, 0.2, 0.3, start=2), rtol=1e-9)
+
+
+def test_a_portfolio_sums_to_one_with_positions_of_a_least_size():
+    A, b = data(3)
+    w, problem = declared(A, b)
+    made = problem(sm.semicontinuous(w, 0.15, 0.5), w.sum() == 1.0, sm.card(w) <= 3)
+    found = made.solve("exchange")
+    assert np.isclose(found.value, made.solve("exhaustive").value, rtol=1e-8)
+    judge(made, found)
+    with pytest.raises(InfeasibleError):
+        problem(sm.semicontinuous(w, 0.15, 0.5), w.sum() == 1.0, sm.card(w) <= 1).solve()
+
+
+def test_bounds_beside_it_hold_as_well():
+    A, b = data(0)
+    w, problem = declared(A, b)
+    problem(sm.semicontinuous(w, 0.2, 0.5), w[0] >= 0.01, w[1] <= 0.1).solve()
+    assert w.value[0] >= 0.2
+    assert w.value[1] == 0.0
+
+
+def test_the_referee_finds_an_entry_that_is_too_near_to_zero():
+    A, b = data(1)
+    w, problem = declared(A, b)
+    solution = problem(sm.semicontinuous(w, 0.01)).solve()
+    with pytest.raises(RefereeError, match="below"):
+        judge(problem(sm.semicontinuous(w, float(w.value.max()) + 0.1)), solution)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda w: sm.semicontinuous(w, -0.1, 0.1), "write w = u - v"),
+        (lambda w: sm.semicontinuous(w, 0.3, 0.1), "lower <= upper"),
+        (lambda w: sm.semicontinuous(np.eye(P) @ w, 0.1), "takes a vector variable"),
+        (lambda w: sm.semicontinuous(sm.Variable((3, 2)), 0.1), "take columns"),
+        (
+            lambda w: sm.Problem(
+                sm.minimize(sm.squared_loss(np.eye(P) @ w, np.ones(P))),
+                sm.semicontinuous(w[:2], 0.1),
+                sm.card(w[2:], groups=[0, 0, 1, 1]) <= 1,
+            ),
+            "single entries",
+        ),
+    ],
+)
+def test_what_cannot_be_declared_is_refused_with_what_to_write(wrong, words):
+    with pytest.raises(ModelError, match=words):
+        wrong(sm.Variable(P, name="w"))
