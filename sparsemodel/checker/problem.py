@@ -179,7 +179,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         budget=k - forced,
         lower=low,
         upper=high,
-        least=_least(held, shape, low, high),
+        least=_least(held, shape, unit >= 0, (low < 0.0) & (high > 0.0)),
         exact=exact,
         squares=all(t.loss.name in ("squared_loss", "linear_term") for t in terms),
         words=words,
@@ -261,12 +261,14 @@ def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, str]:
     return low, high, "none" if none else ":".join(map(array_hash, (low, high, *least)))
 
 
-def _least(held: dict[str, Any], shape: tuple[int, ...], low: Any, high: Any) -> Any:
+def _least(held: dict[str, Any], shape: tuple[int, ...], counted: Any, both: Any) -> Any:
     """Return how far from zero coordinates are that are not zero."""
     if "least" not in held:
         return np.zeros(shape)
     least = _vector(array(held["least"]), shape, "least sizes")
-    if np.any(least < 0.0) or np.any((least > 0.0) & (low < 0.0) & (high > 0.0)):
+    if held["groups"] is not None or len(shape) > 1 or np.any(least[~counted] > 0.0):
+        raise Refuted("coordinates are away from zero that are not counted one by one.")
+    if np.any(least < 0.0) or np.any((least > 0.0) & both):
         raise Refuted("a coordinate that is away from zero may be on both sides of it.")
     return least
 
