@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.readings import forget
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.dual_bounds.bound import Bound
@@ -134,6 +135,8 @@ def _verify(
     if c.x.shape != form.shape or not np.all(np.isfinite(c.x)):
         _same_problem(c, form, None)
         raise CertificateError("line 'witness.x' does not hold finite entries for this problem.")
+    for term in form.terms:
+        forget(term.design)
     # Dual points that are in the file are points of the rows: those are read.
     if all(a is None for a in c.witness.duals):
         seen = survey(form, c.x, afresh=True)

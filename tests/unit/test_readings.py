@@ -166,6 +166,29 @@ def test_squares_that_underflow_are_not_taken_for_zero(tmp_path):
 
 
 @pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_what_was_read_of_a_file_is_not_read_again_but_by_verify(tmp_path):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((500, 200))  # too few rows for sums of products to stand for them
+    w = sm.Variable(200)
+    y = A[:, :3] @ [1.0, -2.0, 1.5] + 0.1 * rng.standard_normal(500)
+    goal = sm.minimize(sm.squared_loss(mapped(tmp_path, A) @ w, y) + sm.ridge(w, 0.1))
+    posed = sm.Problem(goal, sm.card(w) <= 3)
+    read = Readings(posed)
+    posed.solve()
+    assert read() <= 8.01
+    certificate = posed.certify()
+    assert read() <= 4.01
+    again = posed.certify()
+    assert read() <= 2.01
+    assert again.bound == certificate.bound
+    verify(certificate, posed.form)
+    first = read()
+    assert first >= 3.0  # the data, the value and the bound
+    verify(certificate, posed.form)
+    assert read() == first
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
 def test_a_changed_file_is_read_again(tmp_path):
     A = columns()
     y = target(A)

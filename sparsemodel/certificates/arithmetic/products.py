@@ -7,12 +7,14 @@ multiplies in float64, where a sum of ``n`` products taken in any order is off b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.readings import kept, read_once
 from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
 from sparsemodel.designs import (
     ChunkedDesign,
@@ -51,6 +53,11 @@ def column_norms(design: Design) -> FloatArray:
     Of a matrix-free design only a bound on the spectral norm is affordable; it stands in for every
     column, see :func:`matrix_free`.
     """
+    (norms,) = read_once(design, "norms", None, lambda: (_column_norms(design),))
+    return norms
+
+
+def _column_norms(design: Design) -> FloatArray:
     n, p = design.shape
     if isinstance(design, StackedDesign):
         out = np.zeros(p)
@@ -71,8 +78,14 @@ def column_norms(design: Design) -> FloatArray:
     return np.asarray(np.sqrt(squares) * (1.0 + gamma(n + 16)) + 1e-150 * np.sqrt(n))
 
 
+def adjoint_product(design: Design, r: FloatArray) -> FloatArray:
+    """Return ``A.T @ r`` in float64."""
+    (product,) = read_once(design, "product", r, lambda: (design.rmatvec_in_double(r),))
+    return product
+
+
 def adjoint_error(norms: FloatArray, n: int, r: FloatArray) -> FloatArray:
-    """Return a bound on the errors of ``rmatvec_in_double(r)``, given :func:`column_norms`."""
+    """Return a bound on the errors of :func:`adjoint_product`, given :func:`column_norms`."""
     return spread(norms, gamma(n + 16) * norm_up(r, axis=0))
 
 
@@ -86,9 +99,7 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
     """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
     n, values = design.shape[0], x[support]
     if design.streamed:
-        u, error = np.zeros((n, *x.shape[1:])), np.zeros((n, *x.shape[1:]))
-        for part, some, more in predicted_rows(design, x, support):
-            u[part], error[part] = some, more
+        u, error = read_once(design, "predictions", x, lambda: _streamed(design, x, support))
         return u, error
     if matrix_free(design):
         u = np.asarray(design.matvec(x), dtype=np.float64)
@@ -100,6 +111,14 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
     read = np.asarray(design.matvec(x), dtype=np.float64)
     count = max(int(support.size), _stored_in_parts(design))
     return read, _product_error(_magnitudes(design, np.abs(values), support), count)
+
+
+def _streamed(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
+    u, error = np.zeros((2, design.shape[0], *x.shape[1:]))
+    if support.size:
+        for rows, entries in design.row_blocks(_rows(design)):
+            u[rows], error[rows] = predicted(entries, x, support)
+    return u, error
 
 
 def _stored_in_parts(design: Design) -> int:
@@ -161,7 +180,7 @@ def predicted_rows(
     if not support.size and not matrix_free(design):  # nothing to be read
         nothing = np.zeros((n, *x.shape[1:]))
         yield slice(0, n), nothing, nothing
-    elif whole or not design.streamed:
+    elif whole or not design.streamed or kept(design, 2 * n * math.prod(x.shape[1:])):
         yield slice(0, n), *predictions(design, x, support)
     else:
         for rows, entries in design.row_blocks(_rows(design)):

@@ -24,6 +24,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import (
     adjoint_error,
+    adjoint_product,
     column_norms,
     spread,
 )
@@ -170,7 +171,7 @@ def _assemble(
     v, error = np.zeros(form.shape), np.zeros(form.shape)
     constants, allowance = [form.constant], 0.0
     for term, piece, norm in zip(form.terms, pieces, norms, strict=True):
-        product = term.design.rmatvec_in_double(piece.slopes)
+        product = adjoint_product(term.design, piece.slopes)
         error += adjoint_error(norm, term.design.sums, piece.slopes)
         error += spread(norm, norm_up(piece.slope_error, axis=0))
         v += product

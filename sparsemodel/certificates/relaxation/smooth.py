@@ -251,7 +251,7 @@ class LossSmooth(Smooth):
             upper = term.traits.upper
             v = np.random.default_rng(0).standard_normal(design.shape[1])
             norm = 0.0
-            for _ in range(6):
+            for _ in range(2 if design.streamed else 6):  # steps that are too long are shortened
                 size = float(np.linalg.norm(v))
                 if size == 0.0:
                     break

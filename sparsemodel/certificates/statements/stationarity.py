@@ -18,6 +18,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import (
     adjoint_error,
+    adjoint_product,
     column_norms,
     predictions,
     spread,
@@ -102,7 +103,7 @@ def gradient(form: SparseRegression, x: FloatArray) -> FloatArray:
     """Return the gradient of the objective, in float64."""
     out = np.array(form.ridge * x if x.ndim == 1 else form.ridge[:, None] * x)
     for term, (slopes, _) in zip(form.terms, _slopes(form, x), strict=True):
-        out += term.design.rmatvec_in_double(slopes)
+        out += adjoint_product(term.design, slopes)
     return out
 
 
@@ -170,7 +171,7 @@ class _FreeColumns:
         more = noise.copy()
         for term, r, error in zip(form.terms, slopes, errors, strict=True):
             norms = column_norms(term.design)
-            out += term.design.rmatvec_in_double(r)
+            out += adjoint_product(term.design, r)
             noise += adjoint_error(norms, term.design.sums, r)
             more += spread(norms, norm_up(error, axis=0))
         more += noise

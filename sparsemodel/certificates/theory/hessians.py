@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sparsemodel.certificates.arithmetic.products import matrix_free, predictions
+from sparsemodel.certificates.arithmetic.products import adjoint_product, matrix_free, predictions
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT, weighted_gram
 from sparsemodel.certificates.theory.constants import Curvatures
 from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, SparseRegression
@@ -158,7 +158,7 @@ def _pool(form: SparseRegression, x: FloatArray, counted: IntArray, rows: int) -
     for term in form.terms:
         size += term.design.column_square_norms(term.weights)
         gradient = term.loss.gradient(np.zeros(term.target.shape), term.target, term.weights)
-        slopes += term.design.rmatvec_in_double(gradient)
+        slopes += adjoint_product(term.design, gradient)
     parts = [
         counted[top_k(size[counted], number // 2)],
         counted[top_k(np.abs(slopes[counted]), number // 2)],

@@ -17,7 +17,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.products import column_norms, spread
+from sparsemodel.certificates.arithmetic.products import adjoint_product, column_norms, spread
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
 from sparsemodel.certificates.dual_bounds.diagonal_shift import squares_hold, weighted_gram
 from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_square_over
@@ -61,7 +61,7 @@ class Quadratic:
             weighted = weights * aim
             own = weighted_gram(term.design, weights)
             h = own if h is None else h + own
-            g += term.design.rmatvec_in_double(weighted)
+            g += adjoint_product(term.design, weighted)
             squares.append(weighted * aim)
         h = np.zeros((p, p)) if h is None else h
         energy = math.fsum(np.concatenate(squares))
@@ -83,7 +83,7 @@ class Quadratic:
 def _add_linear(term: Term, g: FloatArray, error: FloatArray, terms: int) -> float:
     """Take a linear term's slopes from ``g``, add to its error, and return a lower constant."""
     slopes = term.slopes()
-    g -= term.design.rmatvec_in_double(slopes)
+    g -= adjoint_product(term.design, slopes)
     # The product, the weights, and the sums over terms.
     count = term.design.shape[0] + terms + 64
     error += spread(column_norms(term.design), gamma(count) * norm_up(slopes, axis=0))

@@ -1,0 +1,78 @@
+"""What readings of stored data found, so that a file is not read twice for the same numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from sparsemodel.designs import StackedDesign
+from sparsemodel.interfaces import Design, FloatArray
+
+_LARGEST = 2**22
+"""Numbers up to which a result is kept (32 MB)."""
+
+_MANY = 8
+"""Results that are kept of a design."""
+
+Found = tuple[FloatArray, ...]
+
+_KEPT: WeakKeyDictionary[Design, tuple[Hashable, OrderedDict[Hashable, Found]]] = (
+    WeakKeyDictionary()
+)
+"""Results of readings, with the stamps of the data that they were readings of."""
+
+
+def read_once(design: Design, what: str, at: FloatArray | None, read: Callable[[], Found]) -> Found:
+    """Return ``read()``, or what it returned before for data that cannot have changed since.
+
+    ``what`` is read, and ``at`` is the vector it is multiplied with. Data in memory, and files that
+    somebody may write to, are read again every time.
+    """
+    results = _results(design)
+    if results is None:
+        return read()
+    key = _key(what, at)
+    found = results.pop(key) if key in results else read()
+    if sum(array.size for array in found) <= _LARGEST:
+        results[key] = found  # in front of those that were not asked for as lately
+        while len(results) > _MANY:
+            results.popitem(last=False)
+    return tuple(array.copy() for array in found)
+
+
+def kept(design: Design, size: int) -> bool:
+    """Return whether a result of so many numbers is kept."""
+    return size <= _LARGEST and _results(design) is not None
+
+
+def forget(design: Design) -> None:
+    """Forget what was read: a verification reads for itself."""
+    _KEPT.pop(design, None)
+    if isinstance(design, StackedDesign):
+        for _, block in design.blocks:
+            forget(block)
+
+
+def _results(design: Design) -> OrderedDict[Hashable, Found] | None:
+    """Return what is kept of the data as they are now; None where that cannot be known."""
+    stamp = design.stamp if design.streamed else None
+    if stamp is None:
+        return None
+    kept = _KEPT.get(design)
+    if kept is None or kept[0] != stamp:
+        kept = _KEPT[design] = (stamp, OrderedDict())
+    return kept[1]
+
+
+def _key(what: str, at: FloatArray | None) -> Hashable:
+    if at is None:
+        return what
+    entries = np.ascontiguousarray(at, dtype=np.float64)
+    return what, entries.shape, hashlib.blake2b(entries.data, digest_size=16).digest()
+
+
+__all__ = ["forget", "kept", "read_once"]
