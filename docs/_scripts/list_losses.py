@@ -32,7 +32,10 @@ it.
 """
 _TAIL = """
 Classes may be given as 0/1, -1/1, booleans or two strings. Only likelihoods have information
-criteria (`path.select("ebic")`); cross-validation works for all. A loss that is missing can be
+criteria (`path.select("ebic")`); cross-validation works for all. Losses are convex in the
+prediction, which is what bounds rest on. An inverse Gaussian loss with the log link,
+$y e^{-2u}/2 - e^{-u}$, is not where $e^u > 2 y$, nor is a gamma loss with the identity link where
+$u > 2 y$, so that neither is here; `gamma_loss` stands nearest. A loss that is missing can be
 [added](../how-to/add-a-loss.md); `sm.available_losses()` lists those of plug-ins as well.
 """
 

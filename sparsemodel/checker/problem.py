@@ -337,7 +337,7 @@ def _term(
     if isinstance(loss, str):
         raise Refuted(loss + ".")
     u_shape = (n, *shape[1:])
-    of_rows = {"multinomial_loss": (n,), "cox_loss": (n, 2)}
+    of_rows = {"multinomial_loss": (n,), "cox_loss": (n, y.shape[-1])}
     if y.shape != of_rows.get(loss.name, u_shape):
         raise Refuted(f"the target has shape {y.shape}, and the predictions {u_shape}.")
     o = array(more["offset"])

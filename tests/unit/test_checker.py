@@ -32,6 +32,7 @@ CLASSES = np.digitize(B, [-0.7, 0.7]).astype(float)
 TWO = np.column_stack([B, A[:, 2] + RNG.standard_normal(N)])
 OFFSET, WEIGHTS = RNG.standard_normal(N), RNG.random(N)
 TIMES = np.column_stack([RNG.integers(1, 9, N), RNG.integers(0, 2, N)]).astype(float)
+STRATA = np.column_stack([np.minimum(TIMES[:, 0], 3.0), TIMES[:, 1], np.arange(N) % 2])
 WIDE = RNG.standard_normal((40, 30))
 WIDE[:, 1:] += 0.5 * WIDE[:, :-1]
 WIDE_B = WIDE[:, 3] - WIDE[:, 9] + RNG.standard_normal(40)
@@ -82,15 +83,15 @@ PROBLEMS: dict[str, Callable[[], tuple[sm.Problem, dict[str, np.ndarray]]]] = {
     "logistic": lambda: declared(sm.logistic_loss, (SIGNS > 0.0).astype(float), c=True),
     "poisson": lambda: declared(sm.poisson_loss, COUNTS, c=True),
     "gamma": lambda: declared(sm.gamma_loss, SIZES),
-    "expectile": lambda: declared(sm.expectile_loss, B, tau=0.8),
+    "expectile": lambda: declared(sm.expectile_loss, B, tau=0.8, weights=WEIGHTS),
     "negative binomial": lambda: declared(sm.negative_binomial_loss, COUNTS, theta=2.0, c=True),
     "tweedie": lambda: declared(sm.tweedie_loss, SIZES * (B > -1.0), power=1.3, c=True),
     "multinomial": lambda: declared(sm.multinomial_loss, CLASSES, columns=3),
     "cox": lambda: declared(sm.cox_loss, TIMES, weights=WEIGHTS, offset=OFFSET),
     "cox, tree": lambda: declared(sm.cox_loss, TIMES, ridge=0.01, k=3, weights=WEIGHTS),
-    "cox, no ridge": lambda: declared(sm.cox_loss, TIMES, ridge=0.0),
+    "cox, efron, strata": lambda: declared(sm.cox_loss, STRATA, ties="efron", weights=WEIGHTS),
+    "cox, no ridge": lambda: declared(sm.cox_loss, TIMES, ties="efron", ridge=0.0),
     "two responses": lambda: declared(sm.squared_loss, TWO, columns=2),
-    "weights": lambda: declared(sm.squared_loss, B, weights=WEIGHTS),
     "box, no ridge": lambda: declared(sm.absolute_loss, B, ridge=0.0, more=boxed),
     "groups": lambda: declared(
         sm.squared_loss, B, more=lambda w: [sm.card(w, groups=[0, 0, 1, 1, 2, 2]) <= 2]

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from sparsemodel.checker.arithmetic import UNIT, Ball, Number, high, up
 from sparsemodel.checker.losses.separate import LIBRARY, LOSSES, Family, family_of
 
 FORMULAS = {name: formula for name, (formula, *_) in LOSSES.items()} | {
     "cox_loss": (
-        "event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t and events"
+        "event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t, events and "
+        "perhaps strata, with sums of their own; ties as in the parameters"
     )
 }
 """Those of all losses, in words."""
@@ -20,28 +22,30 @@ FORMULAS = {name: formula for name, (formula, *_) in LOSSES.items()} | {
 
 @dataclass(frozen=True, eq=False)
 class Coupled(Family):
-    """The Cox loss: risk sets are the observations whose time is not below that of an event."""
+    """The Cox loss: at risk are those of a stratum whose time is not below that of an event."""
 
     c: Any = None
     """Weights, which are in the logarithms as well."""
+    efron: bool = False
+    """Whether the events of one time are a tie, whose own hazards count less and less."""
 
     def _rates(self, u: Any, y: Any) -> tuple[Any, Any, float]:
-        """Return what every observation has of the hazards, the logarithms of the sums of hazards
-        over the risk sets, and a bound on the relative errors of hazards and their sums.
+        """Return what every observation has of the hazards, the mean logarithms of the sums of
+        hazards of its time, and a bound on the relative errors of hazards and their sums.
         """
         n, reach = u.size, float(np.ptp(u))
         if not reach <= 300.0:
             raise NotImplementedError("predictions more than 300 apart, whose hazards underflow")
-        order = np.argsort(-y[:, 0], kind="stable")
-        time, events = -y[order, 0], (self.c * y[:, 1])[order]
-        r = (self.c * (n / np.sum(self.c)))[order] * np.exp(u[order] - u.max())
-        sums = np.cumsum(r)[np.searchsorted(time, time, side="right") - 1]
-        known = np.where(sums > 0.0, sums, 1.0)  # else nobody of positive weight is there
-        tails = np.cumsum((events / known)[::-1])[::-1]
+        r = self.c * (n / np.sum(self.c)) * np.exp(u - u.max())
+        event = (y[:, 1] > 0.0) & (self.c > 0.0)
+        strata = y[:, 2] if y.shape[1] > 2 else np.zeros(n)
         hazards, logs = np.empty(n), np.empty(n)
-        hazards[order] = r * tails[np.searchsorted(time, time, side="left")]
-        logs[order] = np.log(known) + u.max()
-        return hazards, logs, (8 * n + 64 + 4.0 * reach) * UNIT
+        for stratum in np.unique(strata):
+            rows = np.flatnonzero(strata == stratum)
+            rows = rows[np.lexsort((event[rows], -y[rows, 0]))]
+            found = _stratum(r[rows], self.c[rows], event[rows], y[rows, 0], self.efron)
+            hazards[rows], logs[rows] = found
+        return hazards, logs + u.max(), (8 * n + 64 + 4.0 * reach) * UNIT
 
     def slope(self, u: Any, y: Any) -> Any:
         """Return the derivative over the weight."""
@@ -62,17 +66,39 @@ class Coupled(Family):
         Without ``z`` the dual point is zero: an event's own time has all the risk.
         """
         if z is None:
-            times, at = np.unique(y[:, 0], return_inverse=True)
-            deaths = np.bincount(at.ravel(), self.c * y[:, 1], times.size)[at.ravel()]
             some = (y[:, 1] > 0.0) & (self.c > 0.0)
+            _, at = np.unique(y[:, ::2], axis=0, return_inverse=True)
+            at = at.ravel()
+            deaths, count = np.bincount(at, self.c * some)[at], np.bincount(at, some)[at]
             logs = np.log(np.where(some, deaths * (self.c.size / np.sum(self.c)), 1.0))
-            slack = (4 * self.c.size + 64) * UNIT * (1.0 + np.abs(logs))
+            if self.efron:  # the mean of log(1 - l/d)
+                d = np.where(some, count, 1.0)
+                logs = logs + gammaln(d + 1.0) / d - np.log(d)
+            slack = (4 * self.c.size + 64) * UNIT * (1.0 + np.abs(logs) + 2.0 * np.log(count + 1.0))
             return Ball(np.zeros(logs.shape)), some * (slack - logs)
         hazards, _, error = self._rates(z, y)
         weight = np.where(self.c > 0.0, self.c, 1.0)
         rad = 2.0 * error * hazards / weight + 4.0 * UNIT * y[:, 1]
         a = Ball(self.slope(z, y), np.where(self.c > 0.0, up(rad), 0.0))
         return a, high(a * z - self.value(Ball(z), y))
+
+
+def _stratum(r: Any, c: Any, event: Any, time: Any, efron: bool) -> tuple[Any, Any]:
+    """Return hazards and logarithms of one stratum, by descending time with events last."""
+    new = np.append(True, time[1:] != time[:-1])
+    starts, g = np.flatnonzero(new), np.cumsum(new) - 1
+    count = np.add.reduceat(event.astype(np.intp), starts)
+    d = count if efron else np.minimum(count, 1)
+    of = np.repeat(np.arange(starts.size), d)
+    share = 1.0 - (np.arange(of.size) - (np.cumsum(d) - d)[of]) / d[of]
+    before = np.append(0.0, np.cumsum(r))[np.append(starts[1:], r.size) - count]
+    sums = before[of] + share * np.add.reduceat(r * event, starts)[of]
+    rates = np.add.reduceat(c * event, starts)[of] / d[of] / sums
+    whole, own, logs = (
+        np.bincount(of, v, starts.size) for v in (rates, share * rates, np.log(sums) / d[of])
+    )
+    later = np.append(np.cumsum(whole[::-1])[::-1], 0.0)
+    return r * np.where(event, later[g + 1] + own[g], later[g]), logs[g]
 
 
 def loss_of(name: str, parameters: dict[str, Any], y: Any, c: Any = None) -> Family | str:
@@ -84,14 +110,17 @@ def loss_of(name: str, parameters: dict[str, Any], y: Any, c: Any = None) -> Fam
 
 
 def _coupled(parameters: dict[str, Any], y: Any, c: Any) -> Coupled | str:
-    if y.ndim != 2 or y.shape[1] != 2 or any(v != "breslow" for v in parameters.values()):
-        raise NotImplementedError("a Cox loss with other than times, events and Breslow's ties")
+    ties = parameters.get("ties", "breslow")
+    if y.ndim != 2 or y.shape[1] not in (2, 3) or ties not in ("breslow", "efron"):
+        return "the target must hold times, events and perhaps strata, and ties have two ways"
     if not np.all(np.isfinite(y)) or not np.all((y[:, 1] == 0.0) | (y[:, 1] == 1.0)):
         return "the target must hold finite times, and 1 or 0 for events"
     if c is None or c.shape != (y.shape[0],) or not np.sum(c) > 0.0:
         return "the weights do not fit the target"
     none = np.zeros(c.shape)
-    return Coupled("cox_loss", none - np.inf, none + np.inf, none, 0.0, 1.0, c=c)
+    return Coupled(
+        "cox_loss", none - np.inf, none + np.inf, none, 0.0, 1.0, c=c, efron=ties == "efron"
+    )
 
 
 __all__ = ["FORMULAS", "Coupled", "loss_of"]
