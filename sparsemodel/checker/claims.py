@@ -71,10 +71,13 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     reference = np.zeros(problem.shape)
     reference[problem.free] = x[problem.free]
     loose = unbounded(problem, problem.ridge)
-    g, left, off, noise = _gradient(problem, x, loose)
+    g, left, off, noise, (_, fit) = _gradient(problem, x, loose)
     places = [reference] if problem.squares else [reference, np.zeros(problem.shape)]
     others = [_gradient(problem, v, loose) for v in places]
-    lengths = [(math.sqrt(_squares(v).max(initial=0.0)), error) for v, *_, error in others]
+    lengths = [
+        (math.sqrt(_squares(v).max(initial=0.0)), math.inf if gone else error)
+        for v, *_, error, (gone, _) in others
+    ]
     size = min((one for one, error in lengths if one > error), default=0.0)
     if problem.squares:
         size = max(size, float(np.abs(g - others[0][0]).max(initial=0.0)))
@@ -89,7 +92,7 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     largest = float(slopes[~active[:-1]].max(initial=0.0))
     full = int(active[:-1].sum()) >= problem.budget
     smallest = float(sizes[active[:-1]].min(initial=np.inf)) if full else 0.0
-    if not full and largest <= 1e-6 * (size if known else 0.0):
+    if not full and largest <= 1e-6 * (size if known else 0.0) + noise + fit:
         smallest = math.inf
     curvature = middle(problem.ridge) + (0.0 if taken is None else taken)
     lowest = float(curvature[problem.counted].min(initial=np.inf))
@@ -102,14 +105,19 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
         "threshold": math.inf if without else 1.0 / lowest,
         "noise": {
             "residual": 1e-9 + 2.0 * max(noise / size if known else 0.0, off),
-            "largest": 1e-9 * (size if known else 0.0) + 2.0 * noise,
+            "largest": 1e-9 * (size if known else 0.0) + 2.0 * (noise + fit),
         },
         "doubtful": not known or any(one <= 16.0 * error for one, error in lengths),
     }
 
 
-def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, float]:
-    """Return the gradient with the ``loose`` fitted, what is left of theirs, and both roundings."""
+def _gradient(
+    problem: Problem, x: Any, loose: Any
+) -> tuple[Any, float, float, float, tuple[bool, float]]:
+    """Return the gradient with the ``loose`` fitted, what is left of theirs, and both roundings.
+
+    At last whether the fit takes all slopes away, and what it rounds.
+    """
     out = (middle(problem.ridge) * x.T).T
     slopes, errors, weights, columns = [], [], [], []
     for t in problem.terms:
@@ -122,7 +130,7 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
         errors.append(np.abs(ends[2] - ends[0]))
         weights.append(np.sqrt(middle(t.c)))
         columns.append(np.asarray(t.matrix[:, loose], dtype=float))
-    left, off = 0.0, 0.0
+    left, off, gone, fitted = 0.0, 0.0, False, 0.0
     if loose.size:
         F, r, w = np.concatenate(columns), np.concatenate(slopes), np.concatenate(weights)
         sizes = np.linalg.norm(F, axis=0)
@@ -135,15 +143,18 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
         rest = (r.T / np.where(w > 0.0, w, 1.0)).T
         rest = rest - Q @ (Q.T @ rest)
         r = (w * (rest - Q @ (Q.T @ rest)).T).T
+        fitted = 64.0 * UNIT * whole
+        gone = float(np.linalg.norm(r)) <= fitted
         slopes = np.split(r, np.cumsum([s.shape[0] for s in slopes])[:-1])
-    noise = np.zeros(out.shape)
+    noise, fit = np.zeros(out.shape), 0.0
     for t, r, error in zip(problem.terms, slopes, errors, strict=True):
         out = out + t.matrix.T @ r
         reach = np.sqrt(_squares(np.asarray(t.matrix, dtype=float).T))
         sizes = 1.2e-16 * (r.shape[0] + 16) * np.linalg.norm(r, axis=0)
         noise += np.multiply.outer(reach, sizes + np.linalg.norm(error, axis=0))
+        fit = max(fit, fitted * float(reach.max(initial=0.0)))
     out[loose] = noise[loose] = 0.0
-    return out, left, off, float(noise.max(initial=0.0))
+    return out, left, off, float(noise.max(initial=0.0)), (gone, fit)
 
 
 def _squares(v: Any) -> Any:

@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparsemodel as sm
+from sparsemodel.certificates import certify
+from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
+from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.arithmetic import Ball, high, low
 from sparsemodel.checker.bound import region_bound
 from sparsemodel.checker.files import load
+from sparsemodel.checker.quadratic import has_curvature
 from sparsemodel.checker.tree import Tree
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +67,42 @@ def test_products_lose_no_digits_where_sums_cancel() -> None:
             ends = zip(low(found).ravel(), exact, high(found).ravel(), strict=True)
             assert all(Fraction(a) <= e <= Fraction(b) for a, e, b in ends)
             assert np.all(found.rad <= 1e-14 * np.abs(found.mid))
+
+
+def test_curvature_that_certificates_take_is_found_in_any_units() -> None:
+    rng = np.random.default_rng(0)
+    for n, p in ((50, 50), (90, 60), (200, 20)):
+        a = 1.0 + 1e-3 * rng.standard_normal((n, p))  # every column close to every other
+        a *= 10.0 ** rng.uniform(-8.0, 8.0, p)
+        h = a.T @ a
+        unit = 1.0 / np.sqrt(np.diag(h))
+        least = float(np.linalg.eigvalsh(h * np.outer(unit, unit))[0])
+        low_end, high_end = 0.0, 1.0
+        for _ in range(40):
+            share = 0.5 * (low_end + high_end)
+            fits = certainly_psd(h.copy(), share * least * np.diag(h), n)
+            low_end, high_end = (share, high_end) if fits else (low_end, share)
+        exact = Ball(a.T) @ Ball(a)
+        assert low_end > 0.0
+        assert has_curvature(exact, low_end * least * np.diag(h), False)
+        assert not has_curvature(exact, 1.001 * least * np.diag(h), False)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e8])
+def test_slopes_that_are_all_fitted_leave_nothing_to_measure_by(far, tmp_path) -> None:
+    """A Huber loss far from its targets has slopes that an intercept takes away altogether."""
+    rng = np.random.default_rng(0)
+    a, w = rng.standard_normal((30, 4)), sm.Variable(4)
+    b, c = far + rng.standard_normal(30), rng.random(30)
+    goal = sm.huber_loss(a @ w + sm.Variable(), b, delta=0.1, weights=c) + sm.ridge(w, 1e-3)
+    problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+    problem.solve()
+    np.savez(tmp_path / "data.npz", a=a, b=b, c=c)
+    for x in (problem.certify(time_limit=0.0).x, np.zeros(5)):
+        certificate = certify(problem.form, x, time_limit=0.0)
+        assert not 1e9 < certificate.stationarity.residual < np.inf
+        certificate.save(tmp_path / "one.json")
+        assert main([str(tmp_path / "one.json"), str(tmp_path / "data.npz")]) == 0
 
 
 def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:

@@ -131,9 +131,15 @@ class _Gradient(NamedTuple):
     noise: float
     """Rounding errors of the product."""
     reach: float
-    """Rounding errors with those of the predictions."""
+    """Rounding errors with those of the predictions and of the fit."""
     left_reach: float
     """What those may do to ``left``."""
+    gone: bool
+    """Whether the fit takes the slopes away altogether, and rounding is all that is left."""
+
+    def tells(self, size: float) -> bool:
+        """Return whether its ``size`` is more than rounding."""
+        return size > self.noise and not self.gone
 
 
 @final
@@ -159,25 +165,27 @@ class _FreeColumns:
         form, found = self._form, _slopes(self._form, x)
         slopes, errors = [r for r, _ in found], [error for _, error in found]
         ridge = form.ridge if x.ndim == 1 else form.ridge[:, None]
-        left, left_reach = 0.0, 0.0
+        left, left_reach, gone, fitted = 0.0, 0.0, False, 0.0
         if self.index.size:
             total = sum(c.T @ r for c, r in zip(self._columns, slopes, strict=True))
             size = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
             left = float(np.abs(total).max(initial=0.0)) / size if size > 0.0 else 0.0
             off = math.sqrt(sum(float(np.vdot(e, e)) for e in errors))
-            left_reach = off / size if size > 0.0 else 0.0
+            left_reach, fitted = off / size if size > 0.0 else 0.0, 64.0 * U * size
             slopes = self._orthogonal(slopes)
+            after = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
+            gone = after <= fitted
         out, noise = np.array(ridge * x), np.zeros(x.shape)
         more = noise.copy()
         for term, r, error in zip(form.terms, slopes, errors, strict=True):
             norms = column_norms(term.design)
             out += adjoint_product(term.design, r)
             noise += adjoint_error(norms, term.design.sums, r)
-            more += spread(norms, norm_up(error, axis=0))
+            more += spread(norms, norm_up(error, axis=0) + fitted)
         more += noise
         out[self.index] = noise[self.index] = more[self.index] = 0.0
         most = float(noise.max(initial=0.0)), float(more.max(initial=0.0))
-        return _Gradient(out, left, *most, left_reach)
+        return _Gradient(out, left, *most, left_reach, gone)
 
     def _orthogonal(self, slopes: list[FloatArray]) -> list[FloatArray]:
         def shaped(c: FloatArray, r: FloatArray) -> FloatArray:
@@ -240,7 +248,7 @@ def first_order(
     moving = _projected(form, x, g)
     # Slopes of counts leave every scale where others level off: the smaller of both references.
     slopes_at = [float(np.sqrt(coordinate_scores(at).max(initial=0.0))) for at, *_ in scales]
-    size = min((s for s, at in zip(slopes_at, scales, strict=True) if s > at[2]), default=0.0)
+    size = min((s for s, at in zip(slopes_at, scales, strict=True) if at.tells(s)), default=0.0)
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scale[0]).max(initial=0.0)))
@@ -254,7 +262,7 @@ def first_order(
     largest = float(slopes[~active].max(initial=0.0))
     full = int(active.sum()) >= sparsity.budget
     smallest = float(sizes[active].min(initial=np.inf)) if full else 0.0
-    if not full and largest <= TOLERANCE * size:
+    if not full and largest <= TOLERANCE * size + here.reach:
         smallest = np.inf  # unused units would not be used: the constraint is not active
     facts = Stationarity(True, residual, smallest, largest, _threshold(form, extraction))
     near = 1e-3 * TOLERANCE
