@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -54,6 +55,9 @@ class GOMP(IterativeBackend[GOMPState]):
     -----
     ``ceil(k / block)`` gradients, and as many warm-started restricted minimisations, to a low
     accuracy but for the last. A start that leaves room is continued, a full one returned.
+
+    Literal mode is the default, with ``block`` the paper's ``N``; the paper goes on beyond ``k``
+    units while a residual is left, and here they are the end.
     """
 
     block: int | None = None
@@ -67,6 +71,7 @@ class GOMP(IterativeBackend[GOMPState]):
     )
     purpose: ClassVar[str] = "adds several coordinates a pass, so that many are in after few passes"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
+    published: ClassVar[Mapping[str, Any] | None] = {}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
     default_max_iter: ClassVar[int] = 2**62
 

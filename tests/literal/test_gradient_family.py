@@ -9,6 +9,7 @@ from sparsemodel.interfaces import ModelError
 from sparsemodel_backends.chtp import CHTP
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.iht import IHT
+from sparsemodel_backends.iiht import IIHT
 from sparsemodel_backends.niht import NIHT
 from sparsemodel_backends.ntgp import NTGP
 from sparsemodel_backends.pgd import PGD
@@ -173,6 +174,25 @@ def test_the_backtracking_of_iht(problem, run, H, same):
         theirs.append(x)
     assert halved or problem.loss == "logistic"
     same([s.point.x for s in run(IHT(), problem)], theirs, least=8)
+
+
+def test_iiht(hard, run, H, same):
+    """Its documented steps: Armijo's rule of Pan et al. (2017), from Barzilai-Borwein steps."""
+    k, sigma, beta, halved = hard.k, 0.3, 0.5, 0
+    states = run(IIHT(sigma=sigma, beta=beta, tol=0.0), hard, 11)
+    x = [np.zeros(hard.A.shape[1]), states[0].point.x]
+    for _ in range(10):
+        g, s = hard.g(x[-1]), x[-1] - x[-2]
+        first = alpha = s @ s / (s @ (g - hard.g(x[-2])))
+        while True:
+            following = H(x[-1] - alpha * g, k)
+            d = following - x[-1]
+            if hard.f(following) <= hard.f(x[-1]) - sigma / (2.0 * first) * (d @ d):
+                break
+            alpha, halved = beta * alpha, halved + 1
+        x.append(following)
+    assert halved
+    same([s.point.x for s in states], x[1:], least=10)
 
 
 @pytest.mark.parametrize("step", ["lipschitz", 0.4])

@@ -7,6 +7,7 @@ import pytest
 
 from sparsemodel_backends.arht import ARHT
 from sparsemodel_backends.foba import FoBa
+from sparsemodel_backends.gomp import GOMP
 from sparsemodel_backends.gp import GP
 from sparsemodel_backends.grasp import GraSP
 from sparsemodel_backends.local_search import LocalSearch
@@ -42,6 +43,19 @@ def test_omp(problem, run, with_k, same):
         x = problem.argmin(S)  # line 8
         theirs.append(x)
     same([s.point.x for s in run(OMP.as_published(), problem)], theirs, least=10)
+
+
+def test_generalised_omp(quadratic, run, with_k, same):
+    """Wang, Kwon and Shim (2012), Table I, with N = 2."""
+    problem = with_k(quadratic, 20)
+    x, S, theirs = np.zeros(size(problem)), set(), []
+    for _ in range(10):
+        g = np.abs(problem.g(x))
+        g[list(S)] = -np.inf
+        S |= set(np.argsort(-g, kind="stable")[:2].tolist())  # identification
+        x = problem.argmin(sorted(S))  # estimation
+        theirs.append(x)
+    same([s.point.x for s in run(GOMP.as_published(block=2), problem)], theirs, least=10)
 
 
 def test_ompr(hard, run, same):

@@ -8,7 +8,12 @@ import pytest
 from sparsemodel.interfaces import Context
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
-from sparsemodel_backends.precision import PrecisionGraHTP
+from sparsemodel_backends.precision import (
+    PrecisionFBS,
+    PrecisionFoBa,
+    PrecisionGraHTP,
+    PrecisionGraSP,
+)
 
 
 def covariance(seed, p=7, n=30, mixing=0.5):
@@ -23,13 +28,13 @@ def loss(S, omega):
     return np.trace(S @ omega) - logdet if sign > 0 else np.inf
 
 
-def minimise(S, mask):
+def minimise(S, mask, omega=None):
     """Damped Newton steps in the entries of ``mask``; the bounds do not bind here."""
     p = len(S)
     i, j = np.nonzero(np.triu(mask))
     basis = np.zeros((i.size, p, p))
     basis[np.arange(i.size), i, j] = basis[np.arange(i.size), j, i] = 1.0
-    omega = np.diag(1.0 / np.diag(S))
+    omega = np.diag(1.0 / np.diag(S)) if omega is None else omega
     for _ in range(200):
         W = np.linalg.inv(omega)
         g = np.einsum("kij,ij->k", basis, S - W)
@@ -110,3 +115,89 @@ def test_the_step_of_the_theory():
         found = form.matrix(state.point.x)
         assert set(np.flatnonzero(found[i, j])) == right
     assert decided
+
+
+def states(backend, S, k, steps):
+    """Return the matrices after every step, each once."""
+    form = SparsePrecision.build(S, k, alpha=1e-3, beta=1e3)
+    objective, context = precision_objective(form), Context(minimise_precision_on_support)
+    state, out = backend.init(objective, context), []
+    for _ in range(steps):
+        state = backend.step(objective, state, context)
+        omega = form.matrix(state.point.x)
+        if not out or not np.array_equal(omega, out[-1]):
+            out.append(omega)
+    return out
+
+
+def with_pairs(p, pairs):
+    mask = np.eye(p, dtype=bool)
+    for i, j in pairs:
+        mask[i, j] = mask[j, i] = True
+    return mask
+
+
+def largest(scores, pairs, number):
+    return sorted(pairs, key=lambda e: -abs(scores[e]))[:number]
+
+
+PAIRS = list(zip(*np.triu_indices(7, 1), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_forward_selection(seed, same):
+    """Yuan and Yan (2013): the largest gradient enters, in units of the standard deviations."""
+    S, chosen, theirs = covariance(seed), [], []
+    d = np.sqrt(np.diag(S))
+    omega = np.diag(1.0 / d**2)
+    for _ in range(10):
+        g = (S - np.linalg.inv(omega)) / np.outer(d, d)
+        chosen += largest(g, [e for e in PAIRS if e not in chosen], 1)
+        omega = minimise(S, with_pairs(7, chosen))
+        theirs.append(omega)
+    same(states(PrecisionFBS.as_published(), S, 10, 10), theirs, least=10, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_gradient_support_pursuit(seed, same):
+    """Bahmani, Raj and Boufounos (2013), Algorithm 1, with the second stage of Yuan et al."""
+    S, k, theirs = covariance(seed), 6, []
+    omega = np.diag(1.0 / np.diag(S))
+    for _ in range(10):
+        inside = [e for e in PAIRS if omega[e]]
+        g = S - np.linalg.inv(omega)
+        union = set(largest(g, [e for e in PAIRS if e not in inside], 2 * k)) | set(inside)
+        kept = largest(minimise(S, with_pairs(7, union)), union, k)
+        omega = minimise(S, with_pairs(7, kept))
+        if theirs and np.allclose(omega, theirs[-1], rtol=1e-9):
+            break
+        theirs.append(omega)
+    same(states(PrecisionGraSP.as_published(), S, k, 10)[: len(theirs)], theirs, least=1)
+
+
+def test_forward_and_backward(same):
+    """Zhang (2008) on edges: the best block of an edge enters, and what costs less leaves."""
+    S, chosen, gains, theirs, dropped = covariance(1), [], [], [], 0
+    omega = np.diag(1.0 / np.diag(S))
+    while len(theirs) < 10:
+        blocks = {}
+        for i, j in (e for e in PAIRS if e not in chosen):
+            block = np.zeros((7, 7), dtype=bool)
+            block[np.ix_([i, j], [i, j])] = True
+            blocks[i, j] = loss(S, omega) - loss(S, minimise(S, block, omega))
+        chosen += largest(blocks, blocks, 1)
+        following = minimise(S, with_pairs(7, chosen))
+        gains.append(loss(S, omega) - loss(S, following))
+        omega = following
+        theirs.append(omega)
+        while len(gains) > 1:
+            without = {e: minimise(S, with_pairs(7, set(chosen) - {e})) for e in chosen}
+            least = min(without, key=lambda e: loss(S, without[e]))
+            if loss(S, without[least]) - loss(S, omega) >= 0.5 * gains[-1]:
+                break
+            chosen, omega, dropped = [e for e in chosen if e != least], without[least], dropped + 1
+            gains.pop()
+            theirs.append(omega)
+    ours = states(PrecisionFoBa.as_published(), S, 21, 60)
+    same(ours[: len(theirs)], theirs, least=10, rtol=1e-5)
+    assert dropped

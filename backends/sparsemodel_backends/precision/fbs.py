@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, cast, final
+from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
 
     Notes
     -----
-    ``k / batch`` warm-started restricted minimisations.
+    ``k / batch`` warm-started restricted minimisations. Literal mode solves them all exactly.
     """
 
     score: Literal["gradient", "gain"] = "gradient"
@@ -70,6 +71,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
     purpose: ClassVar[str] = "adds edges one by one by exact gains: another start"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
     prior: ClassVar[Prior | None] = Prior(close=0.52, excess=0.015)
+    published: ClassVar[Mapping[str, Any] | None] = {"tol": 1e-13}
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

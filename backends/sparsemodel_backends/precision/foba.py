@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -55,6 +56,10 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
         Edges added at a time; each backward step removes one.
     tol
         Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
+
+    Notes
+    -----
+    Literal mode solves exactly on the way, too.
     """
 
     ratio: float = 0.5
@@ -69,6 +74,7 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
         "how far the best support is, nobody has proved"
     )
     purpose: ClassVar[str] = "adds edges one by one and drops those that stop paying"
+    published: ClassVar[Mapping[str, Any] | None] = {"tol": 1e-13}
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
     -----
     The union has up to ``3k`` edges; with few samples the likelihood may be unbounded there, and
     the upper eigenvalue bound decides the result (slowly, by ADMM).
+
+    Literal mode compares entries in their own units, solves exactly, and has no patience.
     """
 
     scaled: bool = True
@@ -77,6 +80,11 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
     purpose: ClassVar[str] = "exchanges many edges at once by the gradient: another start"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
     prior: ClassVar[Prior | None] = Prior(close=0.18, excess=0.03)
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "scaled": False,
+        "tol": 1e-13,
+        "patience": 2**62,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
