@@ -88,10 +88,10 @@ class Exchange(IterativeBackend[ExchangeState]):
     matrices where all of ``H`` is formed), half a pass for a column that enters for the first
     time, :math:`O(k p)` for an exchange; ``8 k p`` bytes and as many for each column ever seen.
     Where no exchange is left a short proof is tried, if whoever runs it offers one
-    (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: each member
-    is worth three times what any other coordinate gains, and correlated with none outside by more
-    than 0.7, in the model where that is not exact. Perturbations read next to no data, and some
-    are searched side by side. With many
+    (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: every
+    exchange costs five times what any other coordinate gains, and no member is correlated with one
+    outside by more than 0.9, in the model where that is not exact. Perturbations read next to no
+    data, and some are searched side by side. With many
     columns those that promise most are priced, and all of them before the search ends.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order

@@ -67,6 +67,8 @@ def _pairs(search: Exchanges) -> list[IntArray]:
     found: list[tuple[float, int, int]] = []
     for shift in range(1, min(_NEIGHBOURS, len(order) - 1) + 1):
         near = keys[order[shift:]] - keys[order[:-shift]] <= _CLOSE * np.sqrt(len(rows))
+        if not near.any():  # nor is any further away
+            break
         first, second = order[:-shift][near], order[shift:][near]
         turned = signs[first] * signs[second]
         apart = np.mean(np.square(rows[:, first] - turned * rows[:, second]), axis=0)
