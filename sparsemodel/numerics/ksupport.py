@@ -1,7 +1,7 @@
 r"""The convex relaxation of a ridge under a cardinality constraint: values and proximal points.
 
 The relaxation replaces :math:`\frac12 \sum \lambda_j x_j^2` under "at most ``k`` nonzeros", with a
-price :math:`\gamma` for each, by
+price :math:`\gamma` for each, the same or its own, by
 
 .. math:: R(x) = \min_{0 \le z \le 1,\ \sum z \le k}\
           \sum_j \frac{\lambda_j x_j^2}{2 z_j} + \gamma z_j ,
@@ -30,7 +30,7 @@ def ksupport_value(
     ridge: FloatArray,
     k: int,
     *,
-    price: float = 0.0,
+    price: float | FloatArray = 0.0,
     limit: FloatArray | None = None,
 ) -> float:
     """Return ``R(x)`` for nonnegative sizes ``x``; infinite where the limits cannot be kept.
@@ -51,12 +51,15 @@ def ksupport_value(
         return math.inf
     if k <= 0:
         return 0.0 if not np.any(x) else math.inf
-    if limit is None:
+    least = np.minimum(least, 1.0)
+    if isinstance(price, np.ndarray):
+        z = _at_prices(lambda theta: np.maximum(least, np.minimum(1.0, sizes * theta)), k, price)
+    elif limit is None:
         z = fill(sizes, np.zeros(x.size), k, _highest(price))
     else:
-        z = _fill_above(sizes, np.minimum(least, 1.0), k, _highest(price))
-    positive = sizes > 0.0
-    return float(0.5 * np.sum(np.square(sizes[positive]) / z[positive]) + price * z[x > 0.0].sum())
+        z = _fill_above(sizes, least, k, _highest(price))
+    positive, paid = sizes > 0.0, float(np.sum((price * z)[x > 0.0]))
+    return float(0.5 * np.sum(np.square(sizes[positive]) / z[positive])) + paid
 
 
 def ksupport_prox(
@@ -65,7 +68,7 @@ def ksupport_prox(
     ridge: FloatArray,
     k: int,
     *,
-    price: float = 0.0,
+    price: float | FloatArray = 0.0,
     limit: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return ``(x, z)`` minimising :math:`\frac{1}{2t}\|x - q\|^2 + R(x)`, for sizes ``q >= 0``.
@@ -85,10 +88,13 @@ def ksupport_prox(
     if k <= 0:
         return np.zeros_like(q), np.zeros_like(q)
     shift = step * ridge
-    if limit is None:
-        z = fill(np.sqrt(ridge) * q, shift, k, _highest(price))
-    else:
+    slope = np.sqrt(ridge) * q
+    if limit is not None:
         z = _limited(q, step, ridge, k, price, limit)
+    elif isinstance(price, np.ndarray):
+        z = _at_prices(lambda theta: np.clip(slope * theta - shift, 0.0, 1.0), k, price)
+    else:
+        z = fill(slope, shift, k, _highest(price))
     total = z + shift
     x = q * np.divide(z, total, out=np.zeros_like(q), where=total > 0.0)
     if limit is not None:
@@ -192,7 +198,12 @@ def _largest(
 
 
 def _limited(
-    q: FloatArray, step: float, ridge: FloatArray, k: int, price: float, limit: FloatArray
+    q: FloatArray,
+    step: float,
+    ridge: FloatArray,
+    k: int,
+    price: float | FloatArray,
+    limit: FloatArray,
 ) -> FloatArray:
     r"""Return the shares ``z`` of the proximal point with limits.
 
@@ -204,8 +215,8 @@ def _limited(
     out = np.zeros_like(q)
     if not able.any():
         return out
-    highest = _highest(price)
-    if int(np.count_nonzero(able)) <= k and math.isinf(highest):
+    highest = math.inf if isinstance(price, np.ndarray) else _highest(price)
+    if int(np.count_nonzero(able)) <= k and math.isinf(highest) and not np.any(price):
         out[able] = 1.0
         return out
     q, ridge, limit = q[able], ridge[able], limit[able]
@@ -217,7 +228,7 @@ def _limited(
         flat = np.where(np.isfinite(limit), q * inverse - 0.5 * shift, 0.0)
     bounded = np.isfinite(limit)
 
-    def shares(theta: float) -> tuple[FloatArray, float]:
+    def shares(theta: float | FloatArray) -> tuple[FloatArray, float]:
         binds = bounded & (theta <= meeting)
         with np.errstate(over="ignore"):
             binding = flat - pull * (0.5 / theta / theta)
@@ -227,11 +238,41 @@ def _limited(
         rates = np.where(binds, rising, slope)
         return np.clip(z, 0.0, 1.0), float(rates[moving].sum())
 
+    if isinstance(price, np.ndarray):
+        out[able] = _at_prices(lambda theta: shares(theta)[0], k, price[able])
+        return out
     with np.errstate(divide="ignore", over="ignore"):
         saturated = np.where(slope > 0.0, (1.0 + shift) / slope, np.inf)
     start = float(np.partition(saturated, min(k, saturated.size) - 1)[min(k, saturated.size) - 1])
     out[able] = _largest(shares, k, highest, start if 0.0 < start < 1e300 else 1.0)
     return out
+
+
+def _at_prices(curve: Callable[[FloatArray], FloatArray], k: int, prices: FloatArray) -> FloatArray:
+    r"""Return the shares at prices :math:`\gamma_j + \mu`, for the least ``mu`` with sum ``k``.
+
+    :math:`\theta_j = 1 / \sqrt{2 (\gamma_j + \mu)}`: the sum falls in ``mu``, whose logarithm is
+    halved between one where it is below ``k`` and one where it is not.
+    """
+
+    def at(mu: float) -> FloatArray:
+        return curve(1.0 / np.sqrt(2.0 * np.maximum(prices + mu, 1e-300)))
+
+    z = at(0.0)
+    if float(z.sum()) <= k:
+        return z
+    high = max(float(prices.max()), 1e-300)
+    while float((z := at(high)).sum()) > k and high < 1e300:
+        high *= 16.0
+    low = high / 2.0
+    while float(at(low).sum()) <= k and low > 1e-290:
+        high, low = low, low / 16.0
+    for _ in range(_STEPS):
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if float(at(middle).sum()) <= k else (middle, high)
+    return at(high)
 
 
 def _shares(x: FloatArray, limit: FloatArray) -> FloatArray:

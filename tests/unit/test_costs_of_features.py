@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.certificates.dual_bounds.gains import best_selection
 from sparsemodel.certificates.proving.node import IN, OUT, Minorant, decide
 from sparsemodel.checker.__main__ import main
@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     ModelError,
 )
 from sparsemodel.numerics import best_units
+from sparsemodel.numerics.ksupport import ksupport_prox, ksupport_value
 from sparsemodel.testing.referee import RefereeError, judge
 
 RNG = np.random.default_rng(7)
@@ -140,6 +141,35 @@ def test_the_bound_is_that_of_the_continuous_knapsack():
         assert np.isclose(best_selection(gains, np.zeros(4), sparsity), worth)
     assert best_selection(gains, np.ones(4), sparsity) == -np.inf  # all together cost 15
     assert best_units(sparsity, gains).tolist() == [0, 1, 2]
+
+
+def test_the_relaxation_knows_each_price():
+    """With equal prices it is that of one price; else no point is better than the proximal one."""
+    rng = np.random.default_rng(0)
+    q, ridge, prices = rng.uniform(0.0, 2.0, 12), rng.uniform(0.1, 1.0, 12), rng.uniform(0, 1, 12)
+    for k in (3, 12):
+        for limit in (None, np.full(12, 1.5)):
+            alike = ksupport_prox(q, 0.7, ridge, k, price=np.full(12, 0.2), limit=limit)
+            assert np.allclose(alike, ksupport_prox(q, 0.7, ridge, k, price=0.2, limit=limit))
+
+            def worth(x, k=k, limit=limit):
+                value = ksupport_value(np.maximum(x, 0.0), ridge, k, price=prices, limit=limit)
+                return value + np.sum((np.maximum(x, 0.0) - q) ** 2) / 1.4
+
+            x, z = ksupport_prox(q, 0.7, ridge, k, price=prices, limit=limit)
+            assert z.sum() <= k * (1.0 + 1e-9)
+            away = [x + size * rng.standard_normal(12) for size in (1e-3, 1e-1) for _ in range(20)]
+            assert worth(x) <= min(map(worth, away)) + 1e-9
+
+
+def test_a_certificate_rests_on_each_price():
+    """The bound is far above that of the least price alone, which is zero here."""
+    w = sm.Variable(P)
+    problem = sm.Problem(sm.minimize(fit(w) + 0.3 * (COSTS @ sm.chosen(w))))
+    value = problem.solve().value
+    cheap = sm.Problem(sm.minimize(fit(w) + 0.3 * COSTS.min() * sm.card(w))).solve().value
+    found = certify(problem.form, np.asarray(w.value))
+    assert cheap + 0.5 * (value - cheap) < found.bound <= value
 
 
 def test_entries_that_are_kept_nonzero_use_up_the_budget():

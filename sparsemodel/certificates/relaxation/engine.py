@@ -206,7 +206,7 @@ class _WorkingSet:
             v += term.design.rmatvec(g)
         units, free_gain = self.whole.gains(v[self.rest])
         bound = _dual_value(self.smoothed, at, v) - free_gain
-        bound -= selected(units, form.sparsity.budget, form.sparsity.price)
+        bound -= selected(units, form.sparsity.budget, form.sparsity.unit_price)
         if bound > self.bound:
             self.bound, self.gains = bound, units
             self.witness = from_gradients(form, gradients, at=at)
@@ -250,7 +250,9 @@ def _violators(
     # Units with a fractional share all gain the same; those above it are in for good.
     k = min(whole.k, int(inside.sum()))
     own = np.sort(units[inside])[::-1]
-    threshold = max(own[k - 1] if 0 < k <= own.size else 0.0, whole.price)
+    threshold = max(own[k - 1] if 0 < k <= own.size else 0.0, float(np.min(whole.price)))
+    if np.ndim(whole.price):  # a unit may gain less than others and be cheaper
+        threshold = float(np.min(whole.price))
     outside = np.flatnonzero(~inside & (units > threshold * (1.0 - 1e-9)))
     if not outside.size:
         return np.empty(0, dtype=np.intp), threshold

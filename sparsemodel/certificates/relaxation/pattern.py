@@ -63,7 +63,7 @@ class Pattern:
 def pattern_of(regulariser: Regulariser, x: FloatArray, z: FloatArray) -> Pattern | None:
     """Return the pattern of a proximal point; None where derivatives are not implemented.
 
-    For vector variables without groups and limits.
+    For vector variables without groups and limits, and where ``k`` binds with one price for all.
     """
     if x.ndim > 1 or not regulariser.single or regulariser.limited:
         return None
@@ -77,6 +77,8 @@ def pattern_of(regulariser: Regulariser, x: FloatArray, z: FloatArray) -> Patter
     s = np.where(part, np.sqrt(curvature) * np.sign(x[active]), 0.0)
     full = int(np.count_nonzero(~part & regulariser.counted[active]))
     binding = float(z.sum()) >= regulariser.k * (1.0 - 1e-9) and regulariser.k > full
+    if binding and np.ndim(regulariser.price):
+        return None
     return Pattern(
         active=active,
         diagonal=np.where(part, 0.0, curvature),

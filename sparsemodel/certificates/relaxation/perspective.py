@@ -180,7 +180,7 @@ def _bound(
         total += 0.0 if term.offset is None else float(np.vdot(slopes, term.offset))
         v += term.design.rmatvec(slopes)
     units, free = regulariser.gains(v[rest])
-    return total - free - selected(units, form.sparsity.budget, form.sparsity.price), units
+    return total - free - selected(units, form.sparsity.budget, form.sparsity.unit_price), units
 
 
 __all__ = ["relax"]

@@ -91,7 +91,8 @@ class Regulariser:
         self.shape: Shape = Shape(coordinates, local, int(unit_index.size), unit_index)
         taken = 0 if fixed is None else int(np.count_nonzero(fixed))
         self.k: int = max(0, min(sparsity.budget - taken, self.shape.units))
-        self.price: float = sparsity.price
+        prices = sparsity.prices
+        self.price: float | FloatArray = sparsity.price if prices is None else prices[unit_index]
         self.curvature: FloatArray = curvature[coordinates]
         self.counted: BoolArray = local >= 0
         self.single: bool = form.sparsity.groups is None and not form.matrix
@@ -140,7 +141,7 @@ class Regulariser:
         else:
             on = sizes > 0.0
             total = 0.5 * float(np.sum(self.unit_ridge[on] * np.square(sizes[on]) / z[on]))
-            total += self.price * float(z[on].sum())
+            total += float(np.sum((self.price * z)[on]))
         free = ~self.counted
         if free.any():
             total += 0.5 * float(self.curvature[free] @ coordinate_scores(x[free]))
@@ -181,10 +182,10 @@ class Regulariser:
         return np.where(q >= 0.0, self.box.upper, -self.box.lower)[self.counted]
 
 
-def selected(units: FloatArray, k: int, price: float) -> float:
+def selected(units: FloatArray, k: int, price: float | FloatArray) -> float:
     """Return the sum of the ``k`` largest profits, gains minus the price, none negative."""
-    best = units[top_k(units, k)] if k < units.size else units
-    return float(np.maximum(best - price, 0.0).sum())
+    profits = np.maximum(units - price, 0.0)
+    return float(profits[top_k(profits, k)].sum())
 
 
 def _gains(v: FloatArray, curvature: FloatArray, box: Box | None) -> FloatArray:

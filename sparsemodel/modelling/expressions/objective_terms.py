@@ -113,7 +113,8 @@ class ObjectiveLike(Symbolic, ABC):
         raise ModelError(
             f"A bound on {self!r} is not understood; put the loss into sm.minimize(...). For the "
             "fewest features with a given fit, follow it along k: `path = problem.path(k, "
-            "range(1, 20))`, and take the first k with path.objective low enough."
+            "range(1, 20))`, and take the first k with path.objective low enough; problem.prove() "
+            "at k - 1 proves that no fewer will do if its bound is higher."
         )
 
     def __ge__(self, other: Any) -> NoReturn:
