@@ -1,6 +1,7 @@
 """Choosing k: paths, information criteria, cross-validation, stability of the support."""
 
 from sparsemodel.selection.choice import (
+    Held,
     at_the_end,
     best_carried,
     chosen_cell,
@@ -29,6 +30,7 @@ __all__ = [
     "CRITERIA",
     "CrossValidation",
     "Followed",
+    "Held",
     "Observed",
     "PathPoint",
     "PrecisionObservations",

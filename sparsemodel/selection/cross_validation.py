@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.numeric import random_numbers
-from sparsemodel.selection.choice import chosen_cell
+from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.selection.folds import Observed, fold_labels
 from sparsemodel.selection.path import Search
 
@@ -56,7 +56,8 @@ def cross_validate(
 
     Everything is done anew in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
-    ``k = 0`` unless the best mean is better in a paired t test over the folds, at 5 %.
+    ``k = 0`` unless the best mean is better in a paired t test at 5 %, over the observations held
+    out; over the folds where these are given, as groups may be, or observations are coupled.
 
     Parameters
     ----------
@@ -69,14 +70,25 @@ def cross_validate(
     labels = fold_labels(observed[0], folds, random_numbers(seed))
     numbers = np.unique(np.concatenate(labels))
     losses = np.empty((numbers.size, len(ks), len(observed)))
+    squares: FloatArray | None = np.empty(losses.shape) if np.ndim(folds) == 0 else None
     for row, number in enumerate(numbers):
         kept = [part != number for part in labels]
         here = how
         for column, one in enumerate(observed):
             points = one.solutions(kept, ks, here)
             losses[row, :, column] = one.held_out_losses(kept, points)
+            apart = None if squares is None else one.held_out_squares(kept, points)
+            if squares is None or apart is None:
+                squares = None
+            else:
+                squares[row, :, column] = apart
             here = replace(how, near=points)
-    place = chosen_cell(losses, one_standard_error=one_standard_error, null=int(ks[0]) == 0)
+    place = chosen_cell(
+        losses,
+        one_standard_error=one_standard_error,
+        null=int(ks[0]) == 0,
+        held=None if squares is None else Held(squares, observed[0].count),
+    )
     return CrossValidation(np.array(ks), losses, place)
 
 

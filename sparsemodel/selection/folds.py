@@ -44,6 +44,20 @@ class Observed(ABC):
     ) -> list[float]:
         """Return each point's mean loss on the observations that are not ``kept``."""
 
+    def held_out_squares(
+        self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
+    ) -> list[float] | None:
+        """Return the mean squares of what losses of each point and the first differ by there.
+
+        None where single observations have no losses of their own.
+        """
+        return None
+
+    @property
+    def count(self) -> float:
+        """Return how many observations there are, by their weights."""
+        return float(sum(self.sizes))
+
 
 def fold_labels(observed: Observed, folds: int | Any, rng: np.random.Generator) -> list[IntArray]:
     """Return the number of the fold, from 0 on, of each observation of each data set.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
     Likelihood,
+    Loss,
     ModelError,
     Point,
     SparseRegression,
@@ -44,6 +45,8 @@ class RegressionObservations(Observed):
         the same observations finds them there.
     along
         The constraint at each ``k``, where ``k`` is not the only limit.
+    weights
+        Those of each term's observations as they were declared; None takes those of the form.
     """
 
     def __init__(
@@ -51,8 +54,9 @@ class RegressionObservations(Observed):
         form: SparseRegression,
         store: dict[Hashable, Any],
         along: Mapping[int, Cardinality] | None = None,
+        weights: Sequence[FloatArray] | None = None,
     ) -> None:
-        self._form, self._store, self._along = form, store, along
+        self._form, self._store, self._along, self._weights = form, store, along, weights
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -85,6 +89,37 @@ class RegressionObservations(Observed):
         weights = [np.where(mask, 0.0, term.weights) for term, mask in pairs]
         objective = RegressionObjective(form)
         return [_mean_loss(form, objective.point_from(p.x).state, weights) for p in points]
+
+    def held_out_squares(
+        self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
+    ) -> list[float] | None:
+        form = self._form
+        if not form.traits.by_observation:
+            return None
+        objective, out = RegressionObjective(form), np.zeros(len(points))
+        weights = [
+            np.where(m, 0.0, t.weights) for t, m in zip(form.terms, self._masks(kept), strict=True)
+        ]
+        first = self._values(objective, points[0])
+        for row, point in enumerate(points):
+            for value, start, c in zip(self._values(objective, point), first, weights, strict=True):
+                out[row] += float(c @ np.square(value - start))
+        total = sum(float(c.sum()) for c in weights)
+        return [float(squares) / total for squares in out]
+
+    def _values(self, objective: RegressionObjective, point: PathPoint) -> list[FloatArray]:
+        """Return the loss of every observation at a point."""
+        state = objective.point_from(point.x).state
+        return [
+            cast("Loss", t.loss).value(margins(t, z), t.target)
+            for t, z in zip(self._form.terms, state, strict=True)
+        ]
+
+    @property
+    def count(self) -> float:
+        inside = [term.weights for term in self._form.terms]
+        pairs = zip(self._form.terms, self._weights or inside, strict=True)
+        return sum(float(copies(c).sum()) for term, c in pairs if _observed(term))
 
     def _masks(self, kept: Sequence[BoolArray]) -> list[BoolArray]:
         """Return a mask for every term: those that are part of the model are kept."""

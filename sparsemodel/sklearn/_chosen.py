@@ -20,9 +20,9 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces import FloatArray, IntArray, Loss
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
-from sparsemodel.selection import at_the_end, chosen_cell, mean_over_folds
+from sparsemodel.selection import Held, at_the_end, chosen_cell, mean_over_folds
 from sparsemodel.selection.criteria import copies
 from sparsemodel.sklearn._base import Data, Options
 from sparsemodel.sklearn._declared import Declared, candidates_of, predict_linear, splitter
@@ -75,7 +75,7 @@ class ChosenK(Options):
         scorer = None if self.scoring is None else get_scorer(self.scoring)
         to_split, to_score = self._routed(scorer, sample_weight, params)
         folds = list(self._splitter().split(data.X, data.y, **to_split))
-        self._choose(data, _Scoring(scorer, to_score, folds))
+        self._choose(data, _Scoring(scorer, to_score, folds, apart=not to_split))
         return self._fitted(data)
 
     # ---- choosing ----------------------------------------------------------------------------
@@ -85,20 +85,23 @@ class ChosenK(Options):
         n, p = float(copies(data.c).sum()), data.X.shape[1]
         ks = candidates_of("ks", self.ks, usual_ks(n, p))
         self.ridges_ = ridges_of(self.ridges)
-        scores, shares = self._scores(data, scoring, ks)
+        scores, squares, shares = self._scores(data, scoring, ks)
         if self.ks is None:
             best = chosen_cell(-scores, one_standard_error=self.one_standard_error, shares=shares)
             more = between(ks, best[0])
             if more.size:
-                found, _ = self._scores(data, scoring, more)
+                again = np.concatenate([ks[:1], more])  # what squares are differences from
+                found, further, _ = self._scores(data, scoring, again)
                 order = np.argsort(np.concatenate([ks, more]))
                 ks = np.concatenate([ks, more])[order]
-                scores = np.concatenate([scores, found], axis=1)[:, order]
+                scores = np.concatenate([scores, found[:, 1:]], axis=1)[:, order]
+                squares = np.concatenate([squares, further[:, 1:]], axis=1)[:, order]
         place, column = chosen_cell(
             -scores,
             one_standard_error=self.one_standard_error,
             null=bool(ks[0] == 0),
             shares=shares,
+            held=None if np.isnan(squares).any() else Held(squares, self._held(data, scoring)),
         )
         self.ks_, self.k_ = ks, int(ks[place])
         self.ridge_ = float(self.ridges_[column])
@@ -109,14 +112,19 @@ class ChosenK(Options):
         if said is not None and place > 0 and self.ks is None:
             warnings.warn(said, stacklevel=4)
 
-    def _scores(self, data: Data, scoring: _Scoring, ks: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return scores of shape (folds, ks, ridges), and the share of each fold."""
+    def _held(self, data: Data, scoring: _Scoring) -> float:
+        """Return how many samples are held out, each counted once at most."""
+        each = copies(data.c)
+        return min(float(each.sum()), sum(float(each[test].sum()) for _, test in scoring.folds))
+
+    def _scores(self, data: Data, scoring: _Scoring, ks: IntArray) -> tuple[FloatArray, ...]:
+        """Return scores and squares of shape (folds, ks, ridges), and the share of each fold."""
         work = (
             delayed(_fold)(self, data, scoring, ks, train, test) for train, test in scoring.folds
         )
         scored = Parallel(n_jobs=self.n_jobs)(work)
-        shares = np.array([share for _, share in scored])
-        return np.array([scores for scores, _ in scored]), shares / shares.sum()
+        scores, squares, shares = (np.array(part) for part in zip(*scored, strict=True))
+        return scores, squares, shares / shares.sum()
 
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         """Solve on all samples as it is done in the folds: along k, and along the ridges."""
@@ -167,6 +175,8 @@ class _Scoring(NamedTuple):
     """None for minus the mean loss."""
     params: dict[str, Any]
     folds: list[Any]
+    apart: bool
+    """Whether samples are independent, as far as is known: no groups were given."""
 
 
 def _fold(
@@ -176,8 +186,12 @@ def _fold(
     ks: IntArray,
     train: Any,
     test: Any,
-) -> tuple[FloatArray, float]:
-    """Return scores of shape (ks, ridges) on the held-out samples, and the samples' share."""
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return scores of shape (ks, ridges) on the held-out samples, and the samples' share.
+
+    Between them are the mean squares of what the losses of samples differ by from those of the
+    first ``k``: not a number where they are not known, or samples depend on each other.
+    """
     share = float(data.c[test].sum())
     if not (data.c[train].sum() > 0.0 and share > 0.0):
         raise ValueError("A fold of the cross-validation holds samples of weight zero only.")
@@ -187,17 +201,24 @@ def _fold(
     target = model._targets(data.target[test], data.outputs)
     params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
     scores = np.empty((ks.size, model.ridges_.size))
+    squares, loss = np.full(scores.shape, np.nan), model._loss()
+    known = scoring.scorer is None and scoring.apart and isinstance(loss, Loss)
     path = declared.path(ks, model.ridges_)
-    for row, k in enumerate(ks):
-        for column, ridge in enumerate(model.ridges_):
+    for column, ridge in enumerate(model.ridges_):
+        first = None
+        for row, k in enumerate(ks):
             found = declared.coefficients_at(path, int(k), float(ridge))
             if scoring.scorer is None:
                 u = predict_linear(held_out, *found)
-                scores[row, column] = -float(model._loss().total(u, target, c))
+                scores[row, column] = -float(loss.total(u, target, c))
+                if known:
+                    values = loss.value(u, target)
+                    first = values if first is None else first
+                    squares[row, column] = c @ np.square(values - first)
             else:
                 fitted._take(found, data.outputs)
                 scores[row, column] = float(scoring.scorer(fitted, held_out, y, **params))
-    return scores, share
+    return scores, squares, share
 
 
 def _part(value: Any, rows: Any, n: int) -> Any:

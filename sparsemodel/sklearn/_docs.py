@@ -66,7 +66,8 @@ _CHOICE = """\
     one_standard_error : bool, default=False
         Take the smallest candidate, and of its ridges the largest, within one standard error of
         the best mean score: smaller models that predict less well. In any case 0 is left only for
-        candidates that are better in a paired t test over the folds, at 5 %.
+        candidates that are better in a paired t test over the held-out samples, at 5 %;
+        over the folds with ``groups``, a scorer, or a loss that couples samples.
     n_jobs : int, default=None
         Folds worked on at the same time.
 """

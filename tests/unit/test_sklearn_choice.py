@@ -12,7 +12,8 @@ from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
 
-from sparsemodel.selection import chosen_cell
+import sparsemodel as sm
+from sparsemodel.selection import Held, chosen_cell
 from sparsemodel.sklearn import (
     SparseLinearRegression,
     SparseLinearRegressionCV,
@@ -79,12 +80,61 @@ def test_pure_noise_chooses_nothing() -> None:
         for mean, place in ((0.999 * least, 0), (1.001 * least, 1)):
             pair = np.stack([np.zeros(folds), away - mean], axis=1)[:, :, np.newaxis]
             assert chosen_cell(pair, one_standard_error=False, null=True) == (place, 0)
+    away = np.linspace(-1.0, 1.0, 40)  # what 40 observations in five folds gain, in any order
+    away *= np.sqrt(40) / away.std(ddof=1)  # a standard error of one, and t of 39 is 1.685
+    for mean, place in ((0.999 * 1.6849, 0), (1.001 * 1.6849, 1)):
+        gains = np.random.default_rng(0).permutation(away + mean).reshape(5, 8)
+        pair = np.stack([np.zeros(5), -gains.mean(axis=1)], axis=1)[:, :, np.newaxis]
+        squares = np.stack([np.zeros(5), np.square(gains).mean(axis=1)], axis=1)[:, :, np.newaxis]
+        held = Held(squares, 40.0)
+        assert chosen_cell(pair, one_standard_error=False, null=True, held=held) == (place, 0)
     chosen = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
         model = SparseLinearRegressionCV([0, 1, 3], ridges=1e-2, cv=5)
         chosen.append(model.fit(rng.standard_normal((40, 8)), rng.standard_normal(40)).k_)
     assert chosen.count(0) >= 3
+
+
+def test_observations_are_compared_one_by_one_where_they_are_independent(monkeypatch: Any) -> None:
+    seen: list[Held | None] = []
+
+    def spy(*args: Any, held: Held | None = None, **options: Any) -> tuple[int, int]:
+        seen.append(held)
+        return chosen_cell(*args, held=held, **options)
+
+    monkeypatch.setattr("sparsemodel.sklearn._chosen.chosen_cell", spy)
+    monkeypatch.setattr("sparsemodel.selection.cross_validation.chosen_cell", spy)
+    cv, weights = KFold(4), 1.0 + np.arange(X.shape[0]) % 3
+    model = SparseLinearRegressionCV([0, 2], ridges=[0.1, 1.0], cv=cv)
+    model.fit(X, Y, sample_weight=weights)
+    held = seen[-1]
+    assert held is not None
+    assert held.observations == weights.sum()
+    for row, (train, test) in enumerate(cv.split(X)):
+        for column, ridge in enumerate([0.1, 1.0]):
+            fits = [
+                SparseLinearRegression(k, ridge=ridge, effort="high")
+                .fit(X[train], Y[train], sample_weight=weights[train])
+                .predict(X[test])
+                for k in (0, 2)
+            ]
+            apart = 0.5 * (np.square(Y[test] - fits[0]) - np.square(Y[test] - fits[1]))
+            wanted = np.average(np.square(apart), weights=weights[test])
+            assert held.squares[row, :, column] == pytest.approx([0.0, wanted], rel=1e-6)
+    model.set_params(cv=GroupKFold(4)).fit(X, Y, groups=np.arange(X.shape[0]) // 3)
+    assert seen[-1] is None  # samples of a group may depend on each other
+    model.set_params(scoring="neg_max_error", cv=cv).fit(X, Y)
+    assert seen[-1] is None  # nobody knows the scores of single samples
+    w = sm.Variable(X.shape[1])
+    goal = sm.minimize(sm.squared_loss(X @ w, Y, weights=weights) + sm.ridge(w, 0.1))
+    path = sm.Problem(goal, sm.card(w) <= 1).path([0, 2, 4])
+    path.cross_validate(folds=4)
+    held = seen[-1]
+    assert held is not None
+    assert held.observations == weights.sum()
+    path.cross_validate(folds=np.arange(X.shape[0]) % 4)
+    assert seen[-1] is None
 
 
 @pytest.mark.parametrize("ridges", ["much", [], [-1.0], [np.nan], [[1.0]]])

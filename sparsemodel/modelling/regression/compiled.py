@@ -272,7 +272,7 @@ class Compiled(CompiledProblem):
         ]
 
     def observed(self) -> Observed:
-        return RegressionObservations(self.form, self._known, self.along)
+        return RegressionObservations(self.form, self._known, self.along, self._declared_weights())
 
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.

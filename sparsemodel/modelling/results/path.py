@@ -227,7 +227,8 @@ class Path:
         Every fold is solved from its own observations alone. With ``one_standard_error`` the
         smallest k within one standard error of the best is taken: a smaller model that predicts
         less well. Where 0 is on the path, it is left only for a k that is better in a
-        one-sided paired t test over the folds, at 5 %.
+        one-sided paired t test at 5 % over the observations held out; over the folds where
+        these are given or observations are coupled.
 
         Parameters
         ----------
