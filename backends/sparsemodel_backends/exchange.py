@@ -90,8 +90,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where no exchange is left a short proof is tried, if whoever runs it offers one
     (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: every
     exchange costs five times what any other coordinate gains, and no member is correlated with one
-    outside by more than 0.9, in the model where that is not exact. Perturbations read next to no
-    data, and some are searched side by side. With many
+    outside by more than 0.9 (2.5 times up to 0.8), in the model where that is not exact.
+    Perturbations read next to no data, and some are searched side by side. With many
     columns those that promise most are priced, and all of them before the search ends.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order
