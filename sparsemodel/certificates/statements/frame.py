@@ -58,7 +58,7 @@ def _again(record: str, command: str) -> Paragraph:
     call = f'verify("{record}", problem.form)'
     text = (
         "To check every number again from your own data: declare the problem again and call "
-        f"{call} with the certificate saved as {record}."
+        f"{call} of sparsemodel.certificates, with the certificate saved as {record}."
     )
     if command:
         return Paragraph(f"To check every number again from the data: {command}", (command,))

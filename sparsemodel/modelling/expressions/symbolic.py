@@ -60,6 +60,7 @@ HINTS = {
     "sum": "write w.sum(), or reduction='sum' in a loss",
     "sum_squares": "write sm.squared_loss(A @ w, b) (the mean of half the squares), or sm.ridge",
     "tr": "write sm.trace(S @ Omega)",
+    "verify": "write from sparsemodel.certificates import verify",
     "vstack": "keep the variables apart: A1 @ u + A2 @ v",
 }
 """What to write in place of names that CVXPY and NumPy have and this language has not."""
