@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -23,6 +23,7 @@ from sparsemodel.certificates.precision_matrices.proving import ascent_compiled,
 from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import prove_precision
 from sparsemodel.certificates.precision_matrices.proving.record import everything, graph_bound
 from sparsemodel.certificates.precision_matrices.verify_precision import verify_precision
+from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
@@ -270,3 +271,24 @@ def test_the_numbers_of_an_earlier_proof_are_not_believed(limit):
     again = prove_precision(form, empty, resume=forged, time_limit=limit)
     assert again.bound <= optimum
     verify_precision(again, form)
+
+
+def test_a_better_matrix_proves_no_less_than_before(tmp_path: Any) -> None:
+    form = graph(6, 6, 40, 4)
+    best, x = best_of_all(form)
+    empty = form.entries(np.diag(1.0 / np.diag(form.covariance)))
+    short = prove_precision(form, empty, progress=lambda at: at.nodes >= 3)
+    again = prove_precision(form, x, resume=short, progress=lambda at: True)
+    assert again.upper < short.upper
+    assert short.bound <= again.bound <= best
+    np.savez(tmp_path / "data.npz", S=form.covariance)
+    for more in (0.0, 1.0):
+        witness = replace(again.witness, level=evaluate_point(form, short.x).upper + more)
+        path = replace(again, witness=witness).save(tmp_path / "again.json")
+        with nullcontext() if more == 0.0 else pytest.raises(CertificateError, match="bound"):
+            verify_precision(PrecisionCertificate.load(path), form)
+        assert main([str(path), str(tmp_path / "data.npz")]) == (more > 0.0)
+    with pytest.raises(CertificateError, match=r"witness\.level"):
+        prove_precision(form, x, resume=replace(short, witness=replace(witness, level=np.inf)))
+    forged = replace(short, bound=best + 1.0, witness=replace(short.witness, level=-1e9))
+    assert prove_precision(form, x, resume=forged, progress=lambda at: True).bound <= best

@@ -151,7 +151,15 @@ class PrecisionWitness:
     units: tuple[int, ...] | None = None
     """``e``: the bound is that of the variables in units of ``2^-e``; None for their own."""
 
-    NEWER: ClassVar[tuple[str, ...]] = ("modulus", "units")
+    level: float | None = None
+    """The objective in nats from which the enclosures begin, where that is not the point's: an
+    earlier proof's, which may have proved more from its own."""
+
+    NEWER: ClassVar[tuple[str, ...]] = ("modulus", "units", "level")
+
+    def above(self, upper: float) -> float:
+        """Return where the enclosures begin: an upper bound on the optimum, as ``upper`` is one."""
+        return upper if self.level is None else max(upper, self.level)
 
 
 @final

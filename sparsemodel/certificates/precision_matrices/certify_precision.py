@@ -187,7 +187,7 @@ def witnessed_bound(form: SparsePrecision, upper: float, witness: PrecisionWitne
     """
     if witness.final is None:
         return -math.inf
-    task = rescaled(form, upper, witness.units)
+    task = rescaled(form, witness.above(upper), witness.units)
     box = task.enclosed()
     for U in witness.enclosing:
         box = task.enclosed(U, box)

@@ -121,7 +121,7 @@ def _about(certificate: Any, form: SparsePrecision) -> PrecisionCertificate:
     if not isinstance(c, PrecisionCertificate):
         raise CertificateError("This certificate is about no precision matrix.")
     require_same(c.problem.differences(PrecisionFacts.of(form)), form.parameters)
-    _shapes(c, form)
+    check_shapes(c, form)
     return c
 
 
@@ -146,7 +146,7 @@ def _bounds(
     proved = max(trivial, witnessed_bound(form, at.upper, c.witness))
     tree = None if c.proof is None else c.proof.get("tree")
     if tree is not None:
-        proved = max(proved, graph_bound(form, at.upper, tree))
+        proved = max(proved, graph_bound(form, c.witness.above(at.upper), tree))
         lines.append(("proof", f"{len(tree['nodes'])} parts of the search, each evaluated again"))
     within = max(proved, restricted_nats(form, at, c.witness.restricted))
     for line, stored, nats in (
@@ -195,7 +195,8 @@ def _claim(
     return strongest, f"{strongest.value}; the file says '{c.claim.value}', which holds too"
 
 
-def _shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
+def check_shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
+    """Raise CertificateError where a witness does not fit the problem."""
     vectors: list[tuple[str, FloatArray | None]] = [
         ("x", c.x),
         ("final", c.witness.final),
@@ -207,7 +208,9 @@ def _shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
             raise CertificateError(
                 f"line 'witness.{line}' must hold {form.shape[0]} finite numbers."
             )
-    mu, units = c.witness.modulus, c.witness.units
+    mu, units, level = c.witness.modulus, c.witness.units, c.witness.level
+    if level is not None and not math.isfinite(level):
+        raise CertificateError(f"line 'witness.level' must be a finite number, not {level}.")
     if mu is not None and not (math.isfinite(mu) and mu >= 0.0):
         raise CertificateError(f"line 'witness.modulus' must be a number of at least 0, not {mu}.")
     try:
@@ -237,4 +240,4 @@ def _slack(form: SparsePrecision, value: float) -> float:
     return _RELATIVE * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)
 
 
-__all__ = ["verify_precision"]
+__all__ = ["check_shapes", "verify_precision"]

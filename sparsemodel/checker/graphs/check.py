@@ -103,6 +103,10 @@ def _edges(g: Graph, body: dict[str, Any], x: Any, omega: Any, report: Report) -
 def _bounds(g: Graph, witness: Any, omega: Any, x: Any, upper: float, tree: Any) -> Any:
     """Return in nats the trivial bound, that of witness and search, that for the point's edges."""
     half, zero = np.where(g.diagonal, g.beta, 0.5 * (g.beta - g.alpha)), np.zeros(x.size)
+    if witness.get("level") is not None:  # any upper bound on the optimum will do
+        upper = max(upper, real(witness["level"]))
+        if not math.isfinite(upper):
+            raise Refuted("line 'witness.level' is not finite.")
     trivial = lower(g, zero, 0.0, (g.alpha, g.beta, half))
     best = trivial
     if witness["final"] is not None:

@@ -21,6 +21,7 @@ from sparsemodel.certificates.precision_matrices.certify_precision import (
     certify_precision,
     evaluate_point,
     proved_by_search,
+    witnessed_bound,
 )
 from sparsemodel.certificates.precision_matrices.proving.part import GraphPart
 from sparsemodel.certificates.precision_matrices.proving.record import (
@@ -30,6 +31,7 @@ from sparsemodel.certificates.precision_matrices.proving.record import (
     status_of,
 )
 from sparsemodel.certificates.precision_matrices.trivial import null_nats, scaled
+from sparsemodel.certificates.precision_matrices.verify_precision import check_shapes
 from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import Node
@@ -108,6 +110,7 @@ def prove_precision(
     tree = None
     if resume is not None:
         tree = stored_tree(resume, PrecisionFacts.of(form), gap)
+        check_shapes(resume, form)
         if evaluate_point(form, resume.x).upper < evaluate_point(form, x).upper:
             x = resume.x
     deadline = None if time_limit is None else began + time_limit
@@ -128,7 +131,7 @@ def prove_precision(
         before = time.perf_counter()
         task, known = replayed(form, at.upper, tree)
         check = (time.perf_counter() - before) / len(tree["nodes"])
-    problem = _Graph(form, first, at, task, tree, known)
+    problem = _Graph(form, first, at, task, tree, known, resume)
     search = problem.search(gap, deadline, progress)
     search.begin(problem.parts(search))
     interrupted = False
@@ -159,6 +162,8 @@ class _Graph:
     """Of an earlier search; None where there is none."""
     known: Checked | None
     """Its parts, evaluated again."""
+    earlier: PrecisionCertificate | None
+    """Its certificate, of which nothing is believed."""
 
     def search(
         self,
@@ -249,6 +254,7 @@ class _Graph:
             return first
         try:
             nats = graph_bound(form, upper, tree)
+            first, nats = self._no_less(first, nats, upper, tree)
         except KeyboardInterrupt:
             if self.tree is not None:
                 raise  # the earlier proof says more than the root
@@ -264,6 +270,30 @@ class _Graph:
         }
         proved = proved_by_search(form, first, nats, {"tree": tree, "summary": summary})
         return replace(proved, seconds=time.perf_counter() - began)
+
+    def _no_less(
+        self, first: PrecisionCertificate, nats: float, upper: float, tree: dict[str, Any]
+    ) -> tuple[PrecisionCertificate, float]:
+        """Return what is proved from the level of the earlier proof, where that is more.
+
+        A better matrix makes other enclosures, in which what was written for the earlier ones may
+        prove a little less.
+        """
+        form, earlier = self.form, self.earlier
+        here = max(scaled(form, nats, -1.0), first.bound)
+        if earlier is None or not earlier.bound > here:
+            return first, nats
+        level = earlier.witness.above(evaluate_point(form, earlier.x).upper)
+        best = first, nats
+        for start in (None, level):
+            witness = replace(earlier.witness, level=start, restricted=first.witness.restricted)
+            at_root = witnessed_bound(form, upper, witness)
+            again = nats if start is None else graph_bound(form, level, tree)
+            found = scaled(form, max(again, at_root), -1.0)
+            if here < found <= scaled(form, upper, -1.0):
+                bound, here = max(first.trivial_bound, scaled(form, at_root, -1.0)), found
+                best = replace(first, bound=bound, witness=witness), again
+        return best
 
 
 __all__ = ["prove_precision"]
