@@ -121,7 +121,8 @@ def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
             counted=np.ones(6, dtype=bool),
             budget=int(rng.integers(1, 4)),
             limits=limits,
-            price=Ball(0.0),
+            knapsack=None,
+            prices=Ball(np.zeros(6)),
             exact=False,
         )
         supports = [
