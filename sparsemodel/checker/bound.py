@@ -17,6 +17,7 @@ losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -47,7 +48,41 @@ Dual = tuple[Any, Any]
 def predictions(problem: Problem, term: Term, x: Any) -> Number:
     """Return ``A x + o`` from the columns where ``x`` is not zero."""
     on = np.flatnonzero(rows_of(x))
-    return term.A[:, on] @ problem.number(x[on]) + term.o
+    part, ones = term.matrix[:, on], np.flatnonzero(np.all(term.matrix[:, on] == 1.0, axis=0))
+    t = far(part)
+    if problem.exact or x.ndim > 1 or not ones.size or not t.any():
+        return term.A[:, on] @ problem.number(x[on]) + term.o
+    values, rounded = x[on], np.zeros(on.size)
+    absorbed = sum((Fraction(a) * Fraction(b) for a, b in zip(t, values, strict=True)), Fraction())
+    values[ones[0]] = float(absorbed + Fraction(values[ones[0]]))
+    rounded[ones[0]] = 2.0 * UNIT * abs(values[ones[0]]) + TINY
+    return problem.number(part - t) @ Ball(values, rounded) + term.o
+
+
+def far(matrix: Any) -> Any:
+    """Return an entry of every column that differs by a hundredth of its entries at most, else 0.
+
+    Entries within a factor of two are subtracted without rounding.
+    """
+    low, high = matrix.min(axis=0, initial=np.inf), matrix.max(axis=0, initial=-np.inf)
+    small = (high > low) & (high - low <= 0.01 * np.minimum(np.abs(low), np.abs(high)))
+    return np.where(small, matrix[0] if len(matrix) else 0.0, 0.0)
+
+
+def shifted(problem: Problem, zero: Any) -> Problem:
+    """Return the problem with columns far from zero shifted, where ``zero`` has an intercept.
+
+    With the slope of the intercept zero, all slopes are as before. The intercept is another.
+    """
+    term = problem.terms[0]
+    if len(problem.shape) > 1:
+        return problem
+    t = far(term.matrix)
+    ones = np.all(term.matrix[:, zero] == 1.0, axis=0)
+    if problem.exact or len(problem.terms) > 1 or not ones.any() or not t.any():
+        return problem
+    matrix = term.matrix - t
+    return replace(problem, terms=[replace(term, matrix=matrix, A=problem.number(matrix))])
 
 
 def weighted(term: Term, values: Number) -> Number:
@@ -97,6 +132,11 @@ def dual(
         ridge, point = ridge + problem.number(taken), problem.number(at)
         rows = problem.number(taken if at.ndim == 1 else taken[:, None])
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
+    near = shifted(problem, zero)
+    if near is not problem and points is None:  # at any intercept the tangent is as good
+        mean = np.average(middle(duals[0]), weights=middle(near.terms[0].c))
+        duals = [duals[0] - problem.number(mean)]
+    problem = near
     if zero.size:
         balanced = None if known else _balanced(problem, duals, zero)
         if balanced is None:

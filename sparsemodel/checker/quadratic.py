@@ -39,7 +39,7 @@ from sparsemodel.checker.arithmetic import (
     put,
     total,
 )
-from sparsemodel.checker.bound import dual
+from sparsemodel.checker.bound import dual, shifted, unbounded
 from sparsemodel.checker.files import Refuted
 from sparsemodel.checker.problem import Problem
 
@@ -47,10 +47,11 @@ _PARTS = 8_000
 """Parts that the supports of one row may be divided into."""
 
 
-def hessian(problem: Problem) -> Number:
-    """Return ``H``."""
+def hessian(problem: Problem, taken: Any) -> Number:
+    """Return ``H``, of shifted columns where ``taken`` leaves the curvature of an intercept."""
     out: Any = 0
-    for term in problem.terms:
+    loose = unbounded(problem, problem.ridge + problem.number(taken))
+    for term in shifted(problem, loose).terms:
         if term.loss.name == "squared_loss":
             out = term.A.T @ (term.c[:, None] * term.A) + out
     return out

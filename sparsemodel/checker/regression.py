@@ -124,7 +124,7 @@ def _bound(
         found = bound(problem, dual(problem, zeros))
     if taken is not None and (
         taken.shape != problem.shape[:1]
-        or (taken.any() and not has_curvature(hessian(problem), taken, problem.exact))
+        or (taken.any() and not has_curvature(hessian(problem, taken), taken, problem.exact))
     ):
         raise Refuted("the data do not have the curvature that is taken out.")
     if tangent:

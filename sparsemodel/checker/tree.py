@@ -118,16 +118,14 @@ class RegressionTree(Tree):
         if tree.get("kind") != "parts":
             raise NotChecked(f"a proof of the kind {tree.get('kind')!r}")
         self.stages = []
-        h = hessian(problem) if tree["stages"] and problem.squares else None
         for stage in tree["stages"]:
             active = index(stage["active"], problem.shape[0])
             taken, member = np.zeros(problem.shape[0]), np.zeros(problem.shape[0], dtype=bool)
             taken[active] = [real(v) for v in stage["delta"]]
             member[active] = member[problem.free] = True
             on = np.flatnonzero(member)
-            if h is None or (
-                taken.any() and not has_curvature(h[np.ix_(on, on)], taken[on], problem.exact)
-            ):
+            h = hessian(problem, taken)[np.ix_(on, on)] if problem.squares else None
+            if h is None or (taken.any() and not has_curvature(h, taken[on], problem.exact)):
                 raise Refuted("the data do not have the curvature that the tree takes out.")
             self.stages.append((member, taken))
 

@@ -13,6 +13,8 @@ from sparsemodel.threads import large_work
 
 _SPARSE = 0.2
 """Share of nonzero entries up to which centred columns lose no digits to their means."""
+_ENTRIES = 2**19
+"""Entries of a block of rows whose means are taken off (4 MB)."""
 
 
 @final
@@ -174,7 +176,9 @@ class TransformedDesign(Design):
     r"""Selected, centred and scaled columns of a design, kept implicit:
     :math:`(A_{:,S} - 1 m^\top)\,\mathrm{diag}(d)`.
 
-    The reductions of the compiler make these; the user's array is never copied.
+    The reductions of the compiler make these; the user's array is never copied. Products with
+    the means are taken off the others', or, ``explicit``, the means off blocks of rows that are
+    then multiplied: slower, with no digit lost where the means are large.
     """
 
     def __init__(
@@ -184,8 +188,10 @@ class TransformedDesign(Design):
         select: IntArray | None = None,
         means: FloatArray | None = None,
         scale: FloatArray | None = None,
+        explicit: bool = False,
     ) -> None:
         self._design = design
+        self._explicit = explicit
         self._select = select
         self._means = means
         self._scale = scale
@@ -202,7 +208,13 @@ class TransformedDesign(Design):
 
     def over(self, design: Design) -> TransformedDesign:
         """Return the same transformation of another design with as many columns."""
-        return TransformedDesign(design, select=self._select, means=self._means, scale=self._scale)
+        return TransformedDesign(
+            design,
+            select=self._select,
+            means=self._means,
+            scale=self._scale,
+            explicit=self._explicit,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -240,6 +252,11 @@ class TransformedDesign(Design):
         return self._design.describe()
 
     def matvec(self, x: FloatArray) -> FloatArray:
+        if self._explicit:
+            product = np.empty((self.shape[0], *x.shape[1:]))
+            for rows, block in self.row_blocks(self._block()):
+                product[rows] = block @ x
+            return product
         scaled = x if self._scale is None else _scale_rows(self._scale, x)
         if self._select is None:
             out = self._design.matvec(scaled)
@@ -250,6 +267,11 @@ class TransformedDesign(Design):
         return out if self._means is None else out - self._means @ scaled
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
+        if self._explicit:
+            total = np.zeros((self.shape[1], *r.shape[1:]))
+            for rows, block in self.row_blocks(self._block()):
+                total += block.T @ r[rows]
+            return total
         out = self._design.rmatvec(r)
         if self._select is not None:
             out = out[self._select]
@@ -259,6 +281,8 @@ class TransformedDesign(Design):
         return out if self._scale is None else _scale_rows(self._scale, out)
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        if self._explicit:
+            return self.rmatvec(r)
         if self._means is not None:  # what is taken off afterwards may cancel
             return super().rmatvec_in_double(r)
         out = self._design.rmatvec_in_double(r)
@@ -283,6 +307,7 @@ class TransformedDesign(Design):
             select=self._select,
             means=self._means,
             scale=self._scale,
+            explicit=self._explicit,
         )
 
     def _wrap(self, design: Design, support: IntArray) -> Design:
@@ -290,7 +315,11 @@ class TransformedDesign(Design):
             design,
             means=None if self._means is None else self._means[support],
             scale=None if self._scale is None else self._scale[support],
+            explicit=self._explicit,
         )
+
+    def _block(self) -> int:
+        return max(1, _ENTRIES // max(self._design.shape[1], 1))
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         if self._select is not None:
@@ -328,6 +357,8 @@ class TransformedDesign(Design):
             yield rows, self._transform(block if self._select is None else block[:, self._select])
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
+        if self._explicit:
+            return super().column_square_norms(h)
         out = self._design.column_square_norms(h)
         weights = np.ones(self.shape[0]) if h is None else h
         sums = None if self._means is None else self._design.rmatvec(weights)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.compiler import Facts, reduce_form
-from sparsemodel.compiler.reductions import Center, DropColumns, Scale, Shift
+from sparsemodel.compiler.reductions import Center, DropColumns, Near, Scale, Shift
 from sparsemodel.interfaces import SparseRegression
 from sparsemodel.numerics import RegressionObjective
 
@@ -53,7 +53,7 @@ def test_reduced_problem_is_the_same_problem(seed: int, ridge: float, intercept:
 def test_intercept_is_centred_and_columns_are_scaled() -> None:
     _, _, declared = problem(np.random.default_rng(0))
     reduced = reduce_form(declared.form, Facts(declared.form))
-    assert [type(r) for r in reduced.reductions] == [Center, Scale]
+    assert [type(r) for r in reduced.reductions] == [Near, Center, Scale]
     squares = reduced.form.terms[0].design.column_square_norms(reduced.form.terms[0].weights)
     np.testing.assert_allclose(squares + reduced.form.ridge, 1.0, rtol=1e-9)  # curvatures
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.readings import kept, read_once
 from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
+from sparsemodel.compiler.reductions.near import shiftable
 from sparsemodel.designs import (
     ChunkedDesign,
     DenseDesign,
@@ -29,7 +31,7 @@ from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.operator import compare_with_adjoint
-from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+from sparsemodel.interfaces import Access, BoolArray, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign, RestrictedRows
 
 _BLOCK_BYTES = 2**22
@@ -108,6 +110,11 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
         return u, spread(rows, gamma(2 * max(design.shape) + 16) * norm_up(values, axis=0))
     if Access.COLUMNS in design.access:  # read once, for the product and for its error
         design, x, support = design.restrict(support), values, np.arange(support.size)
+    if _beside_ones(design):
+        u, error = np.zeros((n, *x.shape[1:])), np.zeros((n, *x.shape[1:]))
+        for part, entries in design.row_blocks(_rows(design)):
+            u[part], error[part] = predicted(entries, x, support)
+        return u, error
     read = np.asarray(design.matvec(x), dtype=np.float64)
     count = max(int(support.size), _stored_in_parts(design))
     return read, _product_error(_magnitudes(design, np.abs(values), support), count)
@@ -190,9 +197,36 @@ def predicted_rows(
 def predicted(
     entries: FloatArray, x: FloatArray, support: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the predictions of some rows with a bound on their errors."""
+    r"""Return the predictions of some rows with a bound on their errors.
+
+    Beside a column of ones columns far from zero are shifted by one of their entries each:
+    :math:`\sum_j a_{ij} x_j + b = \sum_j (a_{ij} - t_j) x_j + (b + t^\top x)`, the last exactly
+    but for one rounding.
+    """
     part, values = entries[:, support], x[support]
+    ones = np.flatnonzero(np.all(part == 1.0, axis=0)) if values.ndim == 1 else support[:0]
+    if ones.size and (far := _far(part)).any():
+        t, place = np.where(far, part[0], 0.0), int(ones[0])
+        whole = sum((Fraction(a) * Fraction(b) for a, b in zip(t, values, strict=True)), Fraction())
+        part, values = part - t, values.copy()
+        values[place] = float(whole + Fraction(values[place]))
     return part @ values, _product_error(np.abs(part) @ np.abs(values), support.size)
+
+
+def _far(entries: FloatArray) -> BoolArray:
+    """Return which columns differ by less than a hundredth of their entries."""
+    low, high = entries.min(axis=0), entries.max(axis=0)
+    size = np.minimum(np.abs(low), np.abs(high))
+    return np.asarray((high > low) & (high - low <= 0.01 * size))
+
+
+def _beside_ones(design: Design) -> bool:
+    """Return whether there is a column of ones beside columns that can be shifted."""
+    if not isinstance(design, StackedDesign):
+        return False
+    ones = [isinstance(block, OnesDesign) for _, block in design.blocks]
+    others = [block for _, block in design.blocks if not isinstance(block, OnesDesign)]
+    return any(ones) and bool(others) and all(map(shiftable, others))
 
 
 def matrix_free(design: Design) -> bool:

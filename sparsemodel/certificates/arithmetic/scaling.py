@@ -14,6 +14,8 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.compiler.reductions.base import Reduction
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.interfaces import Access, FloatArray, SparseRegression
 
@@ -23,31 +25,39 @@ _SPREAD = 16.0
 
 @final
 class Scaling:
-    """A form in coordinates of one size, and the way back."""
+    """A form in coordinates of one size, with no column far from zero, and the way back."""
 
-    def __init__(self, form: SparseRegression, factors: FloatArray) -> None:
-        self._reduction = Scale(factors)
+    def __init__(self, form: SparseRegression, factors: FloatArray, near: Near | None) -> None:
+        self._reductions: tuple[Reduction, ...] = (Scale(factors),)
+        if near is not None:
+            self._reductions = (near, *self._reductions)
         self._factors = factors
-        self.form: SparseRegression = self._reduction.apply(form)
+        self.form: SparseRegression = self.apply(form)
 
     def apply(self, form: SparseRegression) -> SparseRegression:
-        """Return another form on the same coordinates, scaled."""
-        return self._reduction.apply(form)
+        """Return another form on the same coordinates and columns, scaled."""
+        for reduction in self._reductions:
+            form = reduction.apply(form)
+        return form
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""
-        return self._reduction.carry(x)
+        for reduction in self._reductions:
+            x = reduction.carry(x)
+        return x
 
     def restore(self, u: FloatArray) -> FloatArray:
         """Return a scaled point in the original coordinates."""
-        return self._reduction.restore(u)
+        for reduction in reversed(self._reductions):
+            u = reduction.restore(u)
+        return u
 
     def witness(self, found: Witness) -> Witness:
         """Return a witness in the original coordinates: its dual points are the same."""
         at, extraction = found.at, found.extraction
         return replace(
             found,
-            at=None if at is None else self._reduction.restore(at),
+            at=None if at is None else self.restore(at),
             extraction=None if extraction is None else extraction / np.square(self._factors),
         )
 
@@ -60,8 +70,10 @@ def scaling(form: SparseRegression) -> Scaling | None:
     """
     if not all(Access.COLUMNS in t.design.access for t in form.terms) or form.region is not None:
         return None
+    near = Near.find(form)
+    moved = form if near is None else near.apply(form)
     squares = form.ridge.astype(np.float64, copy=True)
-    for term in form.terms:
+    for term in moved.terms:
         squares += term.design.column_square_norms(term.weights)
     if not (np.all(np.isfinite(squares)) and np.any(squares > 0.0)):
         return None
@@ -73,9 +85,9 @@ def scaling(form: SparseRegression) -> Scaling | None:
         squares[counted] = (total / size)[groups[counted]]
     typical = float(np.median(squares[squares > 0.0]))
     ratio = np.where(squares > 0.0, squares / typical, 1.0)
-    if float(ratio.max()) <= _SPREAD**2 * float(ratio.min()):
+    if near is None and float(ratio.max()) <= _SPREAD**2 * float(ratio.min()):
         return None
-    return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))))
+    return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))), near)
 
 
 __all__ = ["Scaling", "scaling"]

@@ -46,6 +46,7 @@ from sparsemodel.certificates.dual_bounds.unpenalised import (
     free_columns,
     unbounded_coordinates,
 )
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression
 
 
@@ -130,13 +131,18 @@ def dual_bound(
     if any(a is None for a in duals):
         return nothing("a term has no dual point", method)
     delta = None if extraction is None else extraction.diagonal
+    shifts = Near.find(form)
+    absorbed = shifts is not None and (delta is None or delta[shifts.intercept] == 0.0)
+    if shifts is not None and absorbed:  # the same bound: only the intercept moves
+        form, norms = shifts.apply(form), None
+        at = None if at is None else shifts.carry(at)
     points = tuple(np.asarray(a, dtype=np.float64) for a in duals)
     distances = tuple(plane_error(t, a) for t, a in zip(form.terms, points, strict=True))
+    index = unbounded_coordinates(form, delta)
     if extraction is not None:
         if at is None or not form.traits.conjugable:
             return nothing("the extraction of curvature needs a point and squared losses", method)
-        distances = gradient_distance(form, points, at)
-    index = unbounded_coordinates(form, delta)
+        distances = gradient_distance(form, points, at, anywhere=absorbed)
     if balanced is not None:
         index = np.union1d(index, balanced)
     if index.size:

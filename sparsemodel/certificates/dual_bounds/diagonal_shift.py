@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, gamma
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.designs import DenseDesign, SparseDesign, StackedDesign
 from sparsemodel.interfaces import (
     Design,
@@ -73,7 +74,13 @@ def squares_hold(form: SparseRegression) -> bool:
 
 
 def hessian(form: SparseRegression) -> FloatArray:
-    """Return ``H`` computed in float64, O(n p^2)."""
+    """Return ``H`` computed in float64, O(n p^2).
+
+    Where an intercept absorbs shifts, of columns that are shifted: ``H - Delta`` is positive
+    semidefinite as before where ``Delta`` leaves the intercept alone.
+    """
+    near = Near.find(form)
+    form = form if near is None else near.apply(form)
     p = form.sparsity.size
     total = np.zeros((p, p))
     for term in form.terms:
@@ -111,6 +118,8 @@ def verified(form: SparseRegression, extraction: Extraction, h: FloatArray | Non
         return True
     if not squares_hold(form):
         return False
+    if np.any(diagonal[form.sparsity.free] > 0.0) and Near.find(form) is not None:
+        return False
     matrix = hessian(form) if h is None else h.copy()
     return certainly_psd(matrix, diagonal, sum(t.design.sums for t in form.terms))
 
@@ -143,11 +152,17 @@ def certainly_psd(h: FloatArray, diagonal: FloatArray, n: int) -> bool:
 
 
 def gradient_distance(
-    form: SparseRegression, duals: tuple[FloatArray, ...], at: FloatArray
+    form: SparseRegression,
+    duals: tuple[FloatArray, ...],
+    at: FloatArray,
+    *,
+    anywhere: bool = False,
 ) -> tuple[FloatArray, ...]:
     """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``.
 
-    The gradient of a linear term is its slope, and its conjugate admits no other dual point.
+    The gradient of a linear term is its slope, and its conjugate admits no other dual point. With
+    ``anywhere`` from those at the nearest value of an intercept without curvature, where the bound
+    is as good: beside columns far from zero it takes more digits than floats have.
     """
     support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
     out = []
@@ -165,6 +180,9 @@ def gradient_distance(
         if steep != 1.0:
             residual = steep * residual
             error = steep * error + 2.0 * U * np.abs(residual)
+        if anywhere and term.weights.sum() > 0.0:
+            residual = residual + np.average(a - residual, axis=0, weights=term.weights)
+            error = error + 2.0 * U * np.abs(residual)
         out.append((np.abs(a - residual) + error) * (1.0 + 8.0 * U) + TINY)
     return tuple(out)
 

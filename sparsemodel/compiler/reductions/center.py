@@ -53,13 +53,13 @@ class Center(Reduction):
     def from_form(cls, form: SparseRegression, intercept: int) -> Center:
         """Return the reduction; costs one product ``A.T @ c`` for the means."""
         term = form.terms[0]
-        index, design = _features(term.design)
+        index, design = features(term.design)
         means = design.rmatvec(term.weights) / term.weights.sum()
         return cls(intercept, means, index)
 
     def apply(self, form: SparseRegression) -> SparseRegression:
         term = form.terms[0]
-        index, design = _features(term.design)
+        index, design = features(term.design)
         centred: tuple[IntArray, Design] = (index, TransformedDesign(design, means=self._means))
         ones = (np.array([self._intercept]), OnesDesign(design.shape[0]))
         stacked = StackedDesign(design.shape[0], form.sparsity.size, (centred, ones))
@@ -87,10 +87,11 @@ class Center(Reduction):
         return "columns centred (the intercept absorbs their means)"
 
 
-def _features(design: Design) -> tuple[IntArray, Design]:
+def features(design: Design) -> tuple[IntArray, Design]:
+    """Return the columns beside an intercept, and their coordinates."""
     if not isinstance(design, StackedDesign):  # guarded by find()
         raise TypeError("Center applies to a design stacked with an intercept.")
     return next((i, block) for i, block in design.blocks if not isinstance(block, OnesDesign))
 
 
-__all__ = ["Center"]
+__all__ = ["Center", "features"]

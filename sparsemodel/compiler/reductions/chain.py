@@ -16,6 +16,7 @@ from sparsemodel.compiler.reductions.drop_columns import (
     droppable,
     duplicate_columns,
 )
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.reductions.shift import Shift
 from sparsemodel.interfaces import FloatArray, SparseRegression
@@ -28,12 +29,16 @@ HETEROGENEOUS = 3.0
 def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
     """Return the reduced form a backend will see.
 
-    Order: compress, offsets taken back, copies out, centre, zero columns out, scale: what comes
-    after compressing costs next to nothing. Nothing that the sampled column sizes show to be
-    needless is computed exactly, and nothing that ``facts`` know of the same data. Nothing is
-    compressed that would take longer than the time that is left.
+    Order: columns far from zero shifted, compress, offsets taken back, copies out, centre, zero
+    columns out, scale: what comes after compressing costs next to nothing. Nothing that the
+    sampled column sizes show to be needless is computed exactly, and nothing that ``facts`` know
+    of the same data. Nothing is compressed that would take longer than the time that is left.
     """
     reductions: list[Reduction] = []
+    near = facts.recall("near", 0.0, partial(Near.find, form))
+    if near is not None:
+        form = near.apply(form)
+        reductions.append(near)
     pays = Compress.pays(form)
     hurried = pays and not budget().allows(Compress.cost(form))
     compressed = None

@@ -215,6 +215,7 @@ class GramPart(NodeBounder):
         x = np.zeros(gram.form.shape)
         x[stage.active] = at[: stage.active.size]
         x[stage.balanced] = at[stage.active.size :]
+        x = x if gram.q.near is None else gram.q.near.restore(x)
         if low is not None:
             away = np.delete(low.gains, self._places)
             low = Minorant(
@@ -299,6 +300,7 @@ class GramPart(NodeBounder):
         if not value < below:
             return None
         x[support] = values
+        x = x if q.near is None else q.near.restore(x)
         points = self._gram.points
         if points is None or _kept(points.form, x):
             return x

@@ -22,13 +22,17 @@ from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma,
 from sparsemodel.certificates.dual_bounds.diagonal_shift import squares_hold, weighted_gram
 from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_square_over
 from sparsemodel.certificates.proving.node import Minorant
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression, Term
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """The quadratic of a regression with squared losses and linear terms."""
+    """The quadratic of a regression with squared losses and linear terms.
+
+    That of columns that an intercept shifts, where some are far from zero.
+    """
 
     hessian: FloatArray
     """``H`` as computed, shape ``(p, p)``."""
@@ -46,11 +50,15 @@ class Quadratic:
     r"""The :math:`\gamma_m` of the computed ``H`` and ``g``."""
     sound: bool = True
     """Whether ``H`` may give curvature away: no square of a column underflowed."""
+    near: Near | None = None
+    """What was shifted; points of the form itself have another intercept."""
 
     @classmethod
     def of(cls, form: SparseRegression) -> Quadratic:
         """Compute the quadratic of ``form``, O(n p^2)."""
         p = form.sparsity.size
+        near = Near.find(form)
+        form = form if near is None else near.apply(form)
         g, h = np.zeros(p), None
         curved = [term for term in form.terms if term.traits.square]
         rows = sum(term.design.sums for term in curved)
@@ -77,7 +85,8 @@ class Quadratic:
                 lowest -= 2.0 * U * abs(lowest)
         if error.any():
             norms, aim_up = _absorbed(error / unit, norms, aim_up)
-        return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, squares_hold(form))
+        sound = squares_hold(form)
+        return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, sound, near)
 
 
 def _add_linear(term: Term, g: FloatArray, error: FloatArray, terms: int) -> float:

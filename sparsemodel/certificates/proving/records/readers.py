@@ -23,6 +23,7 @@ from sparsemodel.certificates.proving.gram.part import objections
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant
 from sparsemodel.certificates.relaxation.regulariser import unit_of
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import (
     Box,
     CertificateError,
@@ -104,6 +105,10 @@ class GramReader(Reader):
             raise ValueError("a stage does not cover a part")
         x = np.zeros(alive.size)
         x[indices(record["at"], x.size)] = np.array(record["x"], dtype=np.float64)
+        if self._q.near is not None:  # as good anywhere, and the file's has other columns
+            h, loose = self._q.hessian, self._balanced
+            right = self._q.linear[loose] - h[np.ix_(loose, live)] @ x[live]
+            x[loose] = np.linalg.lstsq(h[np.ix_(loose, loose)], right, rcond=None)[0]
         point = x[np.concatenate([live, self._balanced])]
         if not np.all(np.isfinite(point)):
             raise ValueError("a point is not finite")
@@ -147,6 +152,8 @@ class DualReader(Reader):
             raise ValueError("curvature can be taken out of squared losses only")
         rows = sum(term.design.shape[0] for term in self._form.terms)
         active = np.flatnonzero(member)
+        if np.any(full[self._form.sparsity.free] > 0.0) and Near.find(self._form) is not None:
+            raise _no_curvature()  # the Hessian is that of shifted columns
         if np.any(full > 0.0) and not certainly_psd(h[np.ix_(active, active)], full[active], rows):
             raise _no_curvature()
         return member, full

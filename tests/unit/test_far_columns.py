@@ -1,0 +1,120 @@
+"""Columns with means of 1e7 deviations: an intercept absorbs them, and no digit is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.checker.__main__ import main
+from sparsemodel.compiler.reductions.near import shifted, shifts
+from sparsemodel.designs import as_design
+
+N, P, K = 40, 9, 3
+
+
+def _columns(seed, offset, only=slice(None)):
+    """Return columns far from zero, and what they hold beside the offset, exactly."""
+    rng = np.random.default_rng(seed)
+    near = rng.standard_normal((N, P))
+    far = near.copy()
+    far[:, only] += offset
+    near[:, only] = far[:, only] - offset
+    return rng, far, near
+
+
+def _held(kind, A, tmp_path):
+    if kind == "sparse":
+        return sp.csr_array(A)
+    if kind == "mapped":
+        np.save(tmp_path / "A.npy", A)
+        return np.load(tmp_path / "A.npy", mmap_mode="r")
+    return A
+
+
+def _problem(A, y, loss, ridge, weights=None):
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    goal = loss(A @ w + c, y, weights=weights)
+    return sm.Problem(sm.minimize(goal + sm.ridge(w, ridge) if ridge else goal), sm.card(w) <= K)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ridge", "loss", "some"),
+    [
+        ("dense", 0.0, sm.squared_loss, False),
+        ("dense", 0.1, sm.squared_loss, True),
+        ("sparse", 0.0, sm.squared_loss, True),
+        ("mapped", 0.1, sm.squared_loss, False),
+        ("dense", 0.0, sm.logistic_loss, False),
+        ("sparse", 0.1, sm.logistic_loss, True),
+    ],
+)
+def test_values_and_bounds_are_those_of_columns_near_zero(kind, ridge, loss, some, tmp_path):
+    only = [0, 1, 4] if some else slice(None)
+    rng, far, near = _columns(1, 1e7, only)
+    y = near[:, 0] - 2.0 * near[:, 1] + 1.5 * near[:, 2] + 2.5 * rng.standard_normal(N)
+    y = y if loss is sm.squared_loss else (y > 0.0).astype(float)
+    weights = rng.uniform(0.2, 2.0, N)
+    plain = _problem(near, y, loss, ridge, weights)
+    problem = _problem(_held(kind, far, tmp_path), y, loss, ridge, weights)
+    value = plain.solve().value
+    assert problem.solve().value == pytest.approx(value, rel=1e-8)
+    here, there = problem.certify(), plain.certify()
+    assert here.upper == pytest.approx(value, rel=1e-8)
+    assert here.bound >= there.bound - 2e-6 * value
+    assert verify(here, problem.form).claim is here.claim
+    if kind == "dense" and loss is sm.squared_loss:
+        np.savez(tmp_path / "data.npz", A=far, b=y, weights=weights / N)
+        here.save(tmp_path / "c.json")
+        assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 0
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "mapped"])
+def test_shifted_designs_multiply_differences(kind, tmp_path):
+    rng, far, near = _columns(3, 1e7, [0, 3])
+    design = as_design(_held(kind, far, tmp_path))
+    t, digits = shifts(design)
+    assert set(np.flatnonzero(t)) == {0, 3}
+    assert 8 <= digits <= 9
+    moved = shifted(design, t)
+    exact = near - np.where(t != 0.0, near[0], 0.0)
+    np.testing.assert_array_equal(moved.to_array(), exact)
+    x, r, h = rng.standard_normal(P), rng.standard_normal(N), rng.uniform(0.1, 2.0, N)
+    some = np.array([0, 2, 3])
+    for d, e in [(moved, exact), (moved.restrict(some), exact[:, some])]:
+        np.testing.assert_allclose(d.matvec(x[: e.shape[1]]), e @ x[: e.shape[1]], atol=1e-13)
+        np.testing.assert_allclose(d.rmatvec(r), e.T @ r, atol=1e-13)
+        np.testing.assert_allclose(d.rmatvec_in_double(r), e.T @ r, atol=1e-13)
+        np.testing.assert_allclose(d.column_square_norms(h), h @ e**2, rtol=1e-13)
+        np.testing.assert_allclose(d.gram(h), e.T @ (h[:, None] * e), atol=1e-12)
+    rows = np.array([1, 5, 6])
+    np.testing.assert_array_equal(moved.restrict_rows(rows).to_array(), exact[rows])
+
+
+def test_columns_near_zero_constant_or_sparse_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((N, 3)) * [1.0, 1.0, 0.0] + [5.0, 0.0, 7.0]
+    assert shifts(as_design(A)) is None
+    halves = np.zeros((N, 1))
+    halves[::2] = 1e7 + rng.standard_normal((N // 2, 1))
+    assert shifts(as_design(sp.csr_array(halves))) is None
+
+
+def test_the_plan_says_where_float64_holds_few_digits():
+    rng, far, _ = _columns(4, 1e12)
+    y = far[:, 0] - 1e12 + rng.standard_normal(N)
+    assert "float64 holds 4 digits" in str(
+        _problem(far, y, sm.squared_loss, 0.0).explain(full=True)
+    )
+    near = _problem(_columns(4, 1e5)[1], y, sm.squared_loss, 0.0).explain(full=True)
+    assert "columns far from zero shifted" in str(near)
+    assert "digits" not in str(near)
+
+
+def test_a_search_over_supports_proves_the_optimum_far_from_zero():
+    rng, far, near = _columns(5, 1e7)
+    y = near @ rng.standard_normal(P) + 3.0 * rng.standard_normal(N)
+    plain, problem = (_problem(A, y, sm.squared_loss, 0.0) for A in (near, far))
+    assert problem.prove().bound == pytest.approx(plain.prove().bound, rel=2e-6)
