@@ -52,6 +52,10 @@ from sparsemodel.threads import small_work
 
 _RELATIVE = 1e-9
 """How far two computations of the same quantity may differ, as another machine rounds otherwise."""
+_SHOWN = 0.02
+"""Share by which an allowance may differ: two of its digits are printed."""
+_NAMED = 3
+"""Names that are told where they differ."""
 
 
 @small_work()
@@ -259,7 +263,7 @@ def _allowance_matches(c: Certificate, form: SparseRegression, found: Statement)
         expected.append(found.at_point.allowance + _root(c, form, form).allowance)
     # A difference of numbers as large as these, some of it rounding that was met and not bounded.
     digits = 8.0 * np.spacing(max(abs(v) for v in (c.upper, c.bound, 1e-300) if math.isfinite(v)))
-    same = any(c.allowance == e or abs(c.allowance - e) <= 0.25 * e + digits for e in expected)
+    same = any(c.allowance == e or abs(c.allowance - e) <= _SHOWN * e + digits for e in expected)
     require(same, "allowance", c.allowance, expected[0])
 
 
@@ -332,8 +336,14 @@ def _names_match(c: Certificate, form: SparseRegression, names: Sequence[str] | 
         return "not checked: those that the file gives (verify(..., names=) compares them)"
     if len(names) != form.sparsity.size:
         raise DataError(f"names must hold {form.sparsity.size} names, not {len(names)}.")
-    for j, name in c.names.items():
-        require(name == str(names[j]), f"names.{j}", name, str(names[j]))
+    other = [(name, str(names[j])) for j, name in c.names.items() if name != str(names[j])]
+    if other:
+        said = "; ".join(f"{short(old)} is {short(new)} here" for old, new in other[:_NAMED])
+        more = f"; and {len(other) - _NAMED} more" if len(other) > _NAMED else ""
+        raise CertificateError(
+            f"line 'names' does not hold: the problem calls {len(other)} of {len(c.names)} "
+            f"coordinates otherwise than the certificate: {said}{more}."
+        )
     return "as declared"
 
 

@@ -62,8 +62,7 @@ def predictions(problem: Problem, term: Term, x: Any) -> Number:
 def far(matrix: Any) -> Any:
     """Return an entry of every column that differs by a hundredth of its entries at most, else 0.
 
-    Entries within a factor of two are subtracted without rounding.
-    """
+    Entries within a factor of two are subtracted without rounding."""
     low, high = matrix.min(axis=0, initial=np.inf), matrix.max(axis=0, initial=-np.inf)
     small = (high > low) & (high - low <= 0.01 * np.minimum(np.abs(low), np.abs(high)))
     return np.where(small, matrix[0] if len(matrix) else 0.0, 0.0)
@@ -74,12 +73,9 @@ def shifted(problem: Problem, zero: Any) -> Problem:
 
     With the slope of the intercept zero, all slopes are as before. The intercept is another.
     """
-    term = problem.terms[0]
-    if len(problem.shape) > 1:
-        return problem
-    t = far(term.matrix)
-    ones = np.all(term.matrix[:, zero] == 1.0, axis=0)
-    if problem.exact or len(problem.terms) > 1 or not ones.any() or not t.any():
+    term, alone = problem.terms[0], len(problem.terms) == len(problem.shape) == 1
+    t, ones = far(term.matrix), np.all(term.matrix[:, zero] == 1.0, axis=0)
+    if problem.exact or not alone or not ones.any() or not t.any():
         return problem
     matrix = term.matrix - t
     return replace(problem, terms=[replace(term, matrix=matrix, A=problem.number(matrix))])
@@ -110,7 +106,6 @@ def dual(
     """Return what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out.
 
     Where observations are coupled, predictions stand for their gradient, and None for zero.
-
     That the curvature may be taken is for the caller to have shown. The bound is taken at a dual
     point nearby where also the slopes of the coordinates ``balanced`` are zero.
     """

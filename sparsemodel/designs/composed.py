@@ -242,7 +242,7 @@ class TransformedDesign(Design):
         found = self._design.stamp
         parts = (self._select, self._means, self._scale)
         own = tuple(None if part is None else part.tobytes() for part in parts)
-        return None if found is None else (found, own)
+        return None if found is None else (found, own, self._explicit)
 
     @property
     def bytes_read(self) -> int:

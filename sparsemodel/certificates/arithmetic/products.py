@@ -199,14 +199,16 @@ def predicted(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the predictions of some rows with a bound on their errors.
 
-    Beside a column of ones columns far from zero are shifted by one of their entries each:
+    Beside a column of ones columns far from zero are shifted by their means, without rounding:
     :math:`\sum_j a_{ij} x_j + b = \sum_j (a_{ij} - t_j) x_j + (b + t^\top x)`, the last exactly
     but for one rounding.
     """
     part, values = entries[:, support], x[support]
     ones = np.flatnonzero(np.all(part == 1.0, axis=0)) if values.ndim == 1 else support[:0]
     if ones.size and (far := _far(part)).any():
-        t, place = np.where(far, part[0], 0.0), int(ones[0])
+        # A mean is within the range, however rows are cut: errors hardly depend on what holds them.
+        middle = np.clip(part.mean(axis=0), part.min(axis=0), part.max(axis=0))
+        t, place = np.where(far, middle, 0.0), int(ones[0])
         whole = sum((Fraction(a) * Fraction(b) for a, b in zip(t, values, strict=True)), Fraction())
         part, values = part - t, values.copy()
         values[place] = float(whole + Fraction(values[place]))
