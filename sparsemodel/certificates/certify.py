@@ -26,6 +26,7 @@ from sparsemodel.certificates.dual_bounds.root import Root, evaluated, root_boun
 from sparsemodel.certificates.statements.certificate import Certificate, Progress
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap_of
 from sparsemodel.certificates.statements.derived import derive
+from sparsemodel.certificates.statements.fingerprint import block_fingerprints
 from sparsemodel.certificates.statements.objective_interval import Primal, constant_part
 from sparsemodel.certificates.statements.problem_facts import describe
 from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
@@ -92,6 +93,9 @@ def certify(
     with ending_by(deadline):
         seen = survey(form, x)
     check_value(seen.at_point)
+    if seen.fingerprints is None:  # before the search: nothing is stated without
+        known = [block_fingerprints(term.design) for term in form.terms]
+        seen = replace(seen, fingerprints=known)
 
     def root_of(seen: Survey) -> Root:
         return root_bound(
