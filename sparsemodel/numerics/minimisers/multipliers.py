@@ -47,6 +47,8 @@ from sparsemodel.numerics.objectives.regression import RegressionObjective
 _ROUNDS = 100
 _SHARPEN = 3.0
 """The smoothing shrinks by this factor a round: few Newton steps each, ten rounds in all."""
+_IDLE = 20
+"""Rounds in a row that come no nearer, after which none will: the kinks are 1e9 times sharper."""
 _EXACT = 1e-12
 """Relative gap, violation and proximal residual at the end."""
 _FEASIBLE = 1e-9
@@ -99,7 +101,7 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     lower, upper = _bounds(form, support)
     possible = all(part.possible for part in constraints)
     last, left, far = np.inf, budget(), farthest(objective)
-    stuck = 0
+    stuck, idle, least = 0, 0, np.inf
     for _ in range(_ROUNDS if possible else 0):
         function.center = v
         v = box_newton(function, v, lower, upper, tol=1e-13 * scale, far=far, max_iter=60)
@@ -114,6 +116,11 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
         for part in terms:
             part.sharpen(_SHARPEN)
         if gap <= _EXACT * size and residual <= _EXACT and moved <= _EXACT * scale:
+            break
+        error = max(gap / max(size, 1e-300), residual, moved / scale)
+        idle = 0 if error < least else idle + 1
+        least = min(least, error)
+        if idle == _IDLE:
             break
         if residual > max(0.25 * last, _EXACT):
             stuck += 1

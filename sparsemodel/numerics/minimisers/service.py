@@ -75,7 +75,7 @@ def _minimise_piecewise(
         start = _minimise_smooth(objective, support, start, tol)
         if settled(objective, support, start, tol):
             return start
-    return minimise_pieces(objective, support, start)
+    return minimise_pieces(objective, support, start, tol)
 
 
 def _curved(objective: RegressionObjective, start: Point) -> bool:

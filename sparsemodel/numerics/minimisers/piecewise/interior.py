@@ -23,10 +23,8 @@ from sparsemodel.interfaces import BoolArray, FloatArray
 from sparsemodel.numerics.budget import budget
 
 _STEPS = 60
-_GAP = 1e-13
-"""Gap at the end, relative to the value."""
 _NOTHING = 1e-16
-"""... and relative to the value at the start."""
+"""Value, relative to the one at the start, that is none."""
 _BALANCED = 1e-9
 """Gradient at the end, relative to the size of what adds up to it."""
 _INSIDE = 0.9995
@@ -81,8 +79,8 @@ def piece_values(
     return np.asarray(b * (r - 0.5 * soft * b))
 
 
-def least(pieces: Pieces) -> tuple[FloatArray, FloatArray]:
-    """Return a minimiser ``e``, and the maximisers ``b`` that prove it one.
+def least(pieces: Pieces, goal: float) -> tuple[FloatArray, FloatArray]:
+    """Return a minimiser ``e``, and the maximisers ``b`` that prove it one up to a relative gap.
 
     Notes
     -----
@@ -94,7 +92,7 @@ def least(pieces: Pieces) -> tuple[FloatArray, FloatArray]:
     for _ in range(_STEPS):
         rest, value = state.rest(), pieces.value(state.e)
         gap = float(np.dot(state.room, state.held))
-        done = gap <= _GAP * abs(value) + _NOTHING * start and state.balanced(rest)
+        done = gap <= goal * abs(value) + _NOTHING * start and state.balanced(rest)
         if done or not value > _NOTHING * start or not state.step(rest, gap) or left.over():
             break
     return _polished(pieces, state)

@@ -28,6 +28,8 @@ _ENTRIES = 2**24
 _ROUNDS = 4
 _SMALL = 1e-6
 """Share of the value that was begun with, below which it is solved again in its own units."""
+_GAP, _ROUGHEST = 1e-13, 1e-6
+"""Gap at the end, relative to the value: where none is allowed, and where much is."""
 _SETTLED = 1e-9
 """Gradient, relative to the size of what adds up to it, that is none."""
 _FAR = 1e30
@@ -35,7 +37,7 @@ _FAR = 1e30
 
 
 def minimise_pieces(
-    objective: RegressionObjective, support: IntArray, start: Point
+    objective: RegressionObjective, support: IntArray, start: Point, tol: float | None
 ) -> Point | None:
     """Return ``argmin f(x)`` over the ``x`` on ``support`` within the form's bounds.
 
@@ -49,6 +51,8 @@ def minimise_pieces(
         Sorted indices; free coordinates included.
     start
         Its values on ``support`` are where the search may begin.
+    tol
+        Gap, as a hundredth share of the value, that is small enough; None asks for none.
 
     Notes
     -----
@@ -56,11 +60,12 @@ def minimise_pieces(
     """
     if _too_large(objective.form, support):
         return None
+    goal = _GAP if tol is None else min(max(_GAP, 0.01 * tol), _ROUGHEST)
     parts = _Parts(objective, support)
     v = parts.start(start.x[support])
     b, value = parts.nothing(), parts.value(v)
     for _ in range(_ROUNDS if support.size and value > 0.0 else 0):
-        following, slopes = parts.solved(v)
+        following, slopes = parts.solved(v, goal)
         objective.work.factorizations += 1
         last, value = value, parts.value(following)
         if value < last:
@@ -146,7 +151,7 @@ class _Parts:
         loss = np.dot(self._c, piece_values(r, self._lower, self._upper, self._soft))
         return float(loss + 0.5 * np.dot(self._ridge * v, v))
 
-    def solved(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def solved(self, v: FloatArray, goal: float) -> tuple[FloatArray, FloatArray]:
         """Return a minimiser and the slopes that prove it one, from the residuals at ``v``."""
         r = self._away + self._A @ v
         t = _exponent(np.abs(r).max())
@@ -174,7 +179,8 @@ class _Parts:
                 constant=0.5 * float(np.dot(slope, np.where(slope == 0.0, 0.0, at))),
                 low=np.ldexp(self._low[moving] - v[moving], -wide),
                 high=np.ldexp(self._high[moving] - v[moving], -wide),
-            )
+            ),
+            goal,
         )
         out = v.copy()
         out[moving] += np.ldexp(e, wide)
