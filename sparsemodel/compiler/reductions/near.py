@@ -31,8 +31,8 @@ _FAR = 0.01
 """Range of a column, as a share of its entries, up to which it is far from zero."""
 _ROWS = 32
 """Rows that show whether a column is far from zero."""
-_FETCHED = 2**28
-"""Bytes up to which what workers hold is fetched to be shifted (256 MB)."""
+_COPIED = 2**28
+"""Bytes up to which what workers hold is copied to be shifted (256 MB)."""
 _FEW = 6
 """Digits of a column below which the user is told."""
 
@@ -127,7 +127,7 @@ def shifts(design: Design) -> tuple[FloatArray, int] | None:
 def shiftable(design: Design) -> bool:
     """Return whether the entries of a design can be shifted: they are not many on workers."""
     if isinstance(design, DistributedDesign):
-        return (design.nbytes or 0) <= _FETCHED
+        return (design.nbytes or 0) <= _COPIED
     return isinstance(design, DenseDesign | DenseColumns | SparseDesign) or (
         isinstance(design, ChunkedDesign) and Access.ROWS in design.access
     )
@@ -138,6 +138,8 @@ def shifted(design: Design, t: FloatArray) -> Design:
     n, p = design.shape
     if isinstance(design, DenseDesign | DenseColumns):
         return DenseDesign(design.to_array() - t)
+    if isinstance(design, DistributedDesign):
+        return DistributedDesign(design.array.astype(np.float64) - t)  # where the rows are
     if not isinstance(design, SparseDesign):
         return TransformedDesign(design, means=t, explicit=True)
     far, near = np.flatnonzero(t), np.flatnonzero(t == 0.0)

@@ -85,6 +85,11 @@ class DistributedDesign(Design):
         return f"distributed {self._array.dtype.name} {n} x {p} in {blocks}"
 
     @property
+    def array(self) -> Any:
+        """Return the Dask array, chunked by rows."""
+        return self._array
+
+    @property
     def groups(self) -> tuple[tuple[slice, ...], ...]:
         """Return the rows of every block of each group."""
         return self._groups
