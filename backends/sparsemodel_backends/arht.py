@@ -188,7 +188,8 @@ class ARHT(IterativeBackend[ARHTState]):
         core = state.core or self._begin(objective, state, context)
         opt = 0.5 * (state.lower + state.upper) if self.target is None else self.target
         if not core.checked:  # lines 12-14
-            best = context.restricted(objective, core.point.support, core.point, tol=1e-9)
+            start = RidgedObjective.lower(core.point)
+            best = context.restricted(objective, start.support, start, tol=1e-9)
             state = replace(state, core=replace(core, checked=True))
             if best.value < state.point.value:
                 upper = min(state.upper, best.value)

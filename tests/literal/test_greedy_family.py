@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import sparsemodel as sm
 from sparsemodel_backends.arht import ARHT
 from sparsemodel_backends.foba import FoBa
 from sparsemodel_backends.gomp import GOMP
@@ -235,3 +236,14 @@ def test_the_exchange_of_the_search_is_no_worse_than_that_of_ompr(quadratic, run
         ours = run(LocalSearch(), quadratic, 1, start=start)[0].point.value
         theirs = run(OMPR(), quadratic, 1, start=start)[0].point.value
         assert ours <= theirs * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", [sm.smoothed_hinge_loss, sm.huber_loss])
+def test_arht_minimises_losses_of_pieces_from_points_of_its_own_objective(loss) -> None:
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((30, 6))
+    w = sm.Variable(6)
+    signs = np.where(A[:, 0] - A[:, 3] > 0.0, 1.0, -1.0)
+    goal = sm.minimize(loss(A @ w, signs) + sm.ridge(w, 0.1))
+    problem = sm.Problem(goal, sm.card(w) <= 2)
+    assert problem.solve("arht").value >= problem.solve("exhaustive").value * (1.0 - 1e-9)

@@ -63,40 +63,45 @@ class RidgedObjective(Objective):
         ridge = 0.5 * float(np.dot(self._weights[inner.support], squares))
         return Point(inner.x, inner.support, inner.value + ridge, inner)
 
+    @staticmethod
+    def lower(at: Point) -> Point:
+        """Return the point of the base at a point of this objective."""
+        return cast("Point", at.state)
+
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
-            inner = self._base.gradient(cast("Point", at.state))
+            inner = self._base.gradient(self.lower(at))
             at.memo.gradient = total = inner + rowwise(self._weights, at.x)
             return total
         return at.gradient
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
-        inner = self._base.restricted_gradient(cast("Point", at.state), support)
+        inner = self._base.restricted_gradient(self.lower(at), support)
         return inner + rowwise(self._weights[support], at.x[support])
 
     def hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
-        inner = self._base.hessian_product(cast("Point", at.state), support, v)
+        inner = self._base.hessian_product(self.lower(at), support, v)
         return inner + rowwise(self._weights[support], v)
 
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
-        hessian = self._base.hessian(cast("Point", at.state), support).copy()
+        hessian = self._base.hessian(self.lower(at), support).copy()
         each = hessian.shape[0] // max(support.size, 1)
         hessian[np.diag_indices_from(hessian)] += np.repeat(self._weights[support], each)
         return hessian
 
     def hessian_root(self, at: Point, support: IntArray) -> FloatArray | None:
-        root = self._base.hessian_root(cast("Point", at.state), support)
+        root = self._base.hessian_root(self.lower(at), support)
         if root is None:
             return None
         return np.concatenate([np.diag(np.sqrt(self._weights[support])), root])
 
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
-        product = self._base.full_hessian_product(cast("Point", at.state), support, v)
+        product = self._base.full_hessian_product(self.lower(at), support, v)
         product[support] += rowwise(self._weights[support], v)
         return product
 
     def hessian_diagonal(self, at: Point, support: IntArray) -> FloatArray:
-        inner = self._base.hessian_diagonal(cast("Point", at.state), support)
+        inner = self._base.hessian_diagonal(self.lower(at), support)
         return inner + rowwise(self._weights[support], np.ones_like(inner))
 
     def smoothness(self) -> NormBound:
