@@ -15,6 +15,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Role,
     Stop,
 )
 from sparsemodel.numerics import project
@@ -72,6 +73,8 @@ class IIHT(IterativeBackend[IIHTState]):
         "f falls in every step and every limit is a fixed point of the projected gradient step "
         "when f has a Lipschitz gradient (Pan et al. 2017)"
     )
+    purpose: ClassVar[str] = "comes near a support with products alone, whatever the classes"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.APPROACH})
     capabilities: ClassVar[Capabilities] = Capabilities(box=True, limits=True)
 
     def __post_init__(self) -> None:

@@ -181,6 +181,8 @@ class Role(Enum):
     """Run first where the dual alone is smooth."""
     GREEDY = "builds a support up"
     """Run first, or in the place of a finish that would take long."""
+    APPROACH = "comes near a support with products alone"
+    """Run before a recovery, for smooth losses whose finish would take long."""
     SWAPS = "exchanges units one by one"
     """Run after what stands in the place of a finish that would take long, and afresh."""
     ENUMERATION = "tries every support"

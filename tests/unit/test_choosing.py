@@ -133,9 +133,11 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     monkeypatch.setattr(openings, "TOO_LONG", 5e-3)
     problem = posed("logistic", n=200, p=500, k=10)
     plan = problem.plan()
-    assert plan.outline == "nhtp | gomp > local_search | local_search"
-    assert any(
-        "'nhtp | gomp > local_search | local_search | best exchange'" in n for n in plan.notes
+    outline = "iiht:max_iter=50 > nhtp > local_search | local_search"
+    assert plan.outline == outline
+    assert any(f"'{outline} | best exchange'" in n for n in plan.notes)
+    assert posed("squared", n=200, p=500, k=10).plan().outline == (
+        "nhtp | gomp > local_search | local_search"
     )
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value
     assert low <= quick

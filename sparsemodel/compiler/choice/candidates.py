@@ -51,14 +51,23 @@ class Candidates:
         self._known: dict[str, type[Backend]] = dict(usable_backends())
 
     def stage(
-        self, name: str, why: str = "", start: Start = "zero", *, share: float = 1.0
+        self,
+        name: str,
+        why: str = "",
+        start: Start = "zero",
+        *,
+        share: float = 1.0,
+        max_iter: int | None = None,
     ) -> Stage:
         """Return a stage that runs a backend, with the adapters that the form asks for.
 
-        ``why`` defaults to what the backend is for; ``share`` is a factor on its patience.
+        ``why`` defaults to what the backend is for; ``share`` is a factor on its patience, and
+        ``max_iter`` a limit of its iterations.
         """
         value = self._known[name]().with_patience(share * self._patience)
-        return Stage(adapt(value, self._form).backend, why or self.purpose(name), name, start=start)
+        return Stage(
+            adapt(value, self._form).backend, why or self.purpose(name), name, start, max_iter
+        )
 
     def purpose(self, name: str) -> str:
         """Return what a backend is for."""

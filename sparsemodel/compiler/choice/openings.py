@@ -12,7 +12,7 @@ import numpy as np
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
-from sparsemodel.compiler.plans.stage import LINKS
+from sparsemodel.compiler.plans.stage import LINKS, Stage
 from sparsemodel.interfaces import (
     Access,
     Cardinality,
@@ -36,6 +36,10 @@ support leaves no more of the loss."""
 
 TOO_LONG = 5.0
 """Forecast seconds from which the finish is not begun unasked."""
+
+NEAR = 100
+"""Steps of a first-order method before a recovery where classes may be nearly separable; half as
+many where swaps follow."""
 
 _ALONE = "it starts as well by itself as from where another ends"
 
@@ -185,25 +189,41 @@ def _perturbing(form: SparseRegression) -> float:
 def _brief(
     form: SparseRegression, candidates: Candidates, finish: str, seconds: float
 ) -> Choice | None:
-    """Return fresh starts of a few passes each in the place of a finish that takes long.
+    """Return starts of a few passes each in the place of a finish that takes long.
 
     Where there is time for a pass or two for each unit, the last of them is improved by single
     swaps, and so is an empty support.
     """
-    names = [candidates.best(role) for role in (Role.RECOVERY, Role.GREEDY)]
-    stages = tuple(candidates.stage(name) for name in names if name is not None)
     swaps = candidates.best(Role.SWAPS) if _swapping(form) <= TOO_LONG else None
+    recovery, greedy = candidates.best(Role.RECOVERY), candidates.best(Role.GREEDY)
+    near = candidates.best(Role.APPROACH) if _approachable(form) else None
+    stages: tuple[Stage, ...] = ()
+    if near is not None and recovery is not None:
+        steps = NEAR if swaps is None else NEAR // 2
+        stages += candidates.stage(near, max_iter=steps), candidates.stage(recovery, "", "last")
+        if swaps is None and greedy is not None:
+            stages = (candidates.stage(greedy), *stages)
+    else:
+        names = (name for name in (recovery, greedy) if name is not None)
+        stages += tuple(candidates.stage(name) for name in names)
     if swaps is not None and stages:
         stages += candidates.stage(swaps, "", "last"), candidates.stage(swaps)
     if not stages:
         return None
-    recipe = "".join(f"{LINKS[stage.start]}{stage.label}" for stage in stages)[3:]
+    recipe = "".join(f"{LINKS[stage.start]}{stage.label}{stage.options}" for stage in stages)[3:]
     note = (
         f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
         f"solve(effort='high') or solve({recipe + ' | best ' + finish!r}) also runs {finish}, "
         f"about {float(f'{seconds:.1g}'):g} s"
     )
     return Choice(stages, notes=(note,))
+
+
+def _approachable(form: SparseRegression) -> bool:
+    """Return whether the loss is smooth, not squared, and cheap enough for ``NEAR`` gradients."""
+    entries = sum(term.design.entries for term in form.terms)
+    cheap = _stored(form) and 0.5 * NEAR * entries * _SECONDS_PER_ENTRY <= TOO_LONG
+    return cheap and form.traits.has_hessian and not form.traits.quadratic
 
 
 def _enumerated(sparsity: Cardinality, limit: int) -> int:

@@ -33,6 +33,8 @@ class Stage:
         backend = innermost(self.backend)
         usual = type(backend)().options()
         given = {name: v for name, v in backend.options().items() if v != usual[name]}
+        if self.max_iter is not None:
+            given["max_iter"] = self.max_iter
         return "".join(f":{name}={value}" for name, value in given.items())
 
     def words(self, *, first: bool = False) -> str:
