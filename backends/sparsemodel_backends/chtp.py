@@ -91,6 +91,8 @@ class CHTP(IterativeBackend[CHTPState]):
         pull = objective.gradient(point)
         if point.normal is not None:
             pull = pull + point.normal
+        if not np.all(np.isfinite(pull)):  # a projection would take NaN for nothing to gain
+            return CHTPState(replace(point, value=np.nan))
         eta = 2.0 * _step_length(objective, point, pull)
         seen = [point.support]
         for _ in range(self.halvings):

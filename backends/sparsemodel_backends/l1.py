@@ -164,6 +164,8 @@ class L1(IterativeBackend[L1State]):
         step, momentum, d = 2.0 * state.step, 1.0, state.metric
         for _ in range(self.inner_iter):
             g = objective.gradient(y)
+            if not np.all(np.isfinite(g)):  # thresholding would take NaN for nothing to gain
+                return replace(y, value=np.nan), step
             for _ in range(60):
                 following = _proximal(objective, y, g, d, step, penalty)
                 move = following.x - y.x

@@ -15,8 +15,10 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Constraint,
     LinearConstraint,
+    Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
+from sparsemodel.modelling.expressions.objective_terms import Budget
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 
@@ -37,6 +39,18 @@ def pairs(X: np.ndarray) -> int:
 KEPT: dict[type[Constraint], list[tuple[Callable[[Any], Any], Check]]] = {
     CardinalityConstraint: [
         (lambda W: sm.card(W, axis=1) <= 2, lambda X: np.any(X != 0, axis=1).sum() <= 2)
+    ],
+    Budget: [
+        (
+            lambda W: np.arange(1.0, P + 1.0) @ sm.chosen(W, axis=1) <= 4.5,
+            lambda X: np.arange(1.0, P + 1.0) @ np.any(X != 0, axis=1) <= 4.5,
+        )
+    ],
+    Semicontinuous: [
+        (
+            lambda W: sm.semicontinuous(W, 0.2, 1.0),
+            lambda X: np.all((X == 0.0) | ((np.abs(X) >= 0.2 - 1e-9) & (np.abs(X) <= 1.0 + 1e-9))),
+        )
     ],
     Bound: [
         (lambda W: W >= 0.0, lambda X: X.min() >= 0.0),

@@ -13,8 +13,10 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.testing.stress.posing.formulas import (
     EPSILON,
     HUBER_DELTA,
+    POWER,
     SMOOTHING,
     TAU,
+    THETA,
     Long,
     long,
     total_loss,
@@ -31,6 +33,9 @@ _PARAMETERS: dict[str, dict[str, float]] = {
     "multinomial": {"classes": _CLASSES},
     "huber": {"delta": HUBER_DELTA},
     "quantile": {"tau": TAU},
+    "expectile": {"tau": TAU},
+    "negative_binomial": {"theta": THETA},
+    "tweedie": {"power": POWER},
     "epsilon_insensitive": {"epsilon": EPSILON},
     "smoothed_hinge": {"gamma": SMOOTHING},
 }
@@ -299,13 +304,15 @@ def _target(recipe: Recipe, array: FloatArray, rng: np.random.Generator) -> Any:
         return np.where(u > 0.0, 1.0, -1.0) if kind != "noise" else _both_signs(noise)
     if loss == "multinomial":
         return np.clip(np.round(np.abs(u)), 0, _CLASSES - 1).astype(np.intp)
-    if loss == "poisson":
+    if loss in ("poisson", "negative_binomial"):
         return np.floor(np.minimum(np.abs(u), 1e6))
     if loss == "cox":
         time = np.abs(u) if kind != "planted" else np.round(4.0 * np.abs(u))
         event = rng.random(n) < (0.0 if kind == "zero" else 0.6)
         return np.column_stack([time, event])
     scaled = u * recipe.target_scale
+    if loss == "tweedie":
+        return np.maximum(scaled, 0.0)
     return np.abs(scaled) if loss == "gamma" else scaled
 
 

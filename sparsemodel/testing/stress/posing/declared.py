@@ -19,6 +19,7 @@ from sparsemodel.testing.stress.posing.kinks import kinks
 from sparsemodel.testing.stress.posing.operators import faulty_operators
 from sparsemodel.testing.stress.posing.recipe import SEEDS
 from sparsemodel.testing.stress.posing.structures import (
+    costs,
     extreme_scales,
     limits,
     offsets,
@@ -42,6 +43,7 @@ DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
         "faulty operators": faulty_operators,
         "time limits": limits,
         "kinks": kinks,
+        "costs": costs,
     }
 )
 """The kinds, by name."""

@@ -11,20 +11,23 @@ from sparsemodel.losses import (
     AbsoluteLoss,
     CoxLoss,
     EpsilonInsensitiveLoss,
+    ExpectileLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
     MultinomialLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 from sparsemodel.testing.referee.textbook_losses import Long, long, moved, slope, total
 
-HUBER_DELTA, TAU, EPSILON, SMOOTHING = 0.7, 0.3, 0.2, 0.5
+HUBER_DELTA, TAU, EPSILON, SMOOTHING, THETA, POWER = 0.7, 0.3, 0.2, 0.5, 2.0, 1.5
 """Parameters of the losses that have one, in the random problems."""
 
 LOSSES: Mapping[str, DataFit] = MappingProxyType(
@@ -42,6 +45,9 @@ LOSSES: Mapping[str, DataFit] = MappingProxyType(
         "gamma": GammaLoss(),
         "multinomial": MultinomialLoss(),
         "cox": CoxLoss(),
+        "expectile": ExpectileLoss(tau=TAU),
+        "negative_binomial": NegativeBinomialLoss(theta=THETA),
+        "tweedie": TweedieLoss(power=POWER),
     }
 )
 """Which loss is meant; none of its own functions is called."""
@@ -66,8 +72,10 @@ __all__ = [
     "EPSILON",
     "HUBER_DELTA",
     "LOSSES",
+    "POWER",
     "SMOOTHING",
     "TAU",
+    "THETA",
     "Long",
     "long",
     "total_loss",

@@ -63,6 +63,9 @@ CHOICES: MappingProxyType[str, tuple[Any, ...]] = MappingProxyType(
             "gamma",
             "multinomial",
             "cox",
+            "expectile",
+            "negative_binomial",
+            "tweedie",
         ),
         "shape": ((12, 5), (1, 1), (1, 6), (9, 1), (2, 2), (6, 9), (25, 8), (40, 12), (30, 40)),
         "columns": (

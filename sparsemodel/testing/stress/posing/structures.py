@@ -210,6 +210,31 @@ def portfolios(court: Court) -> None:
         answers(court, problem)
 
 
+def costs(court: Court) -> None:
+    """Pose prices and budgets of single entries, and entries that are zero or away from it."""
+    rng = court.rng
+    n, p = int(rng.integers(10, 40)), int(rng.integers(3, 8))
+    a, y = data(court, n, p)
+    loss = pick(court, (*NUMERICAL, sm.logistic_loss))
+    if loss is sm.logistic_loss:
+        y = np.where(y > np.median(y), 1.0, -1.0)
+    each = rng.integers(0, 6, p) * pick(court, (1e-6, 0.01, 1.0, 1e6))
+    w, c = sm.Variable(p, name="w"), sm.Variable(name="c")
+    objective = loss(a @ w + c, y) + sm.ridge(w, pick(court, (1e-3, 0.1)))
+    constraints: list[Any] = [sm.card(w) <= int(rng.integers(1, p + 1))]
+    kind = rng.random()
+    if kind < 0.3:
+        objective = objective + each @ sm.chosen(w)
+    elif kind < 0.7:
+        constraints.append(each @ sm.chosen(w) <= float(each.sum()) * pick(court, (0.0, 0.3, 0.6)))
+    if kind > 0.6:
+        low = pick(court, (1e-6, 0.1, 1.0))
+        constraints.append(sm.semicontinuous(w, low, low * pick(court, (1.0, 3.0, np.inf))))
+    problem = posed(court, lambda: sm.minimize(objective), constraints)
+    if problem is not None:
+        answers(court, problem, prove=rng.random() < 0.5)
+
+
 def paths(court: Court) -> None:
     """Follow k, also with units that are forced, and solve for each k again."""
     rng = court.rng
