@@ -141,3 +141,16 @@ def test_the_law_of_pieces_sees_those_of_another_loss(monkeypatch: pytest.Monkey
     monkeypatch.setattr(HuberLoss, "softness", 0.5)
     with pytest.raises(CheckFailure, match="pieces add up to something else"):
         check_pieces(HuberLoss(), y, rng)
+
+
+@pytest.mark.parametrize("loss", [sm.absolute_loss, sm.huber_loss])
+def test_entries_that_are_zero_or_away_from_it_keep_away(loss) -> None:
+    rng = np.random.default_rng(20)
+    A = rng.standard_normal((20, 4))
+    y = A @ [0.6, 0.05, 0.0, 0.0] + 0.1 * rng.standard_normal(20)
+    w = sm.Variable(4)
+    goal = sm.minimize(loss(A @ w, y) + sm.ridge(w, 1e-3))
+    problem = sm.Problem(goal, sm.semicontinuous(w, 0.1, 0.3), sm.card(w) <= 3)
+    values = [problem.solve(name).value for name in (None, "exhaustive")]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+    assert np.all((w.value == 0.0) | ((w.value >= 0.1) & (w.value <= 0.3)))

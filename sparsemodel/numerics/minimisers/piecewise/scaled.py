@@ -96,8 +96,9 @@ def settled(
         size += np.abs(design.to_array()).T @ np.abs(slope)
     moving = np.abs(gradient) > max(_SETTLED, 0.0 if tol is None else tol) * size
     if form.box is not None:
-        moving &= ~((x <= form.box.lower[support]) & (gradient > 0.0))
-        moving &= ~((x >= form.box.upper[support]) & (gradient < 0.0))
+        box = form.box.chosen
+        moving &= ~((x <= box.lower[support]) & (gradient > 0.0))
+        moving &= ~((x >= box.upper[support]) & (gradient < 0.0))
     return not moving.any()
 
 
@@ -115,7 +116,8 @@ class _Parts:
         self._terms, self._ridge = form.terms, form.ridge[support]
         self._low, self._high = np.full(support.size, -np.inf), np.full(support.size, np.inf)
         if form.box is not None:
-            self._low, self._high = form.box.lower[support], form.box.upper[support]
+            box = form.box.chosen
+            self._low, self._high = box.lower[support], box.upper[support]
         blocks = []
         for term, design in zip(form.terms, objective.columns(support), strict=True):
             loss, c = cast("Piecewise", term.loss), term.weights
