@@ -23,6 +23,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.numerics import as_sequence
+from sparsemodel.numerics.budget import cholesky_cost
 
 SMALL = 2000
 """Supports up to which all are tried with a squared loss."""
@@ -45,7 +46,7 @@ _ALONE = "it starts as well by itself as from where another ends"
 
 _WORTH_A_LOOK = 10_000
 """Prices of exchanges at a time (``k p``) from which a quicker opening is worth looking for."""
-_SECONDS_PER_ENTRY, _SECONDS_PER_PRICE = 1e-9, 2e-8
+_SECONDS_PER_ENTRY, _SECONDS_PER_PRICE, _SECONDS_PER_STEP = 1e-9, 2e-8, 2e-10
 """CPU seconds that a pass takes for each stored entry, and an exchange for each of its prices;
 about right on machines of this decade."""
 
@@ -174,10 +175,14 @@ def _forecast(form: SparseRegression) -> float:
 
 
 def _swapping(form: SparseRegression) -> float:
-    """Return about how many CPU seconds two searches by single swaps take; they read columns."""
+    """Return about how many CPU seconds two searches by single swaps take; they read columns.
+
+    A pass, and a minimisation on the support with its factorisation, for every unit.
+    """
     entries = sum(term.design.entries for term in form.terms)
     k = min(form.sparsity.budget, form.sparsity.units)
-    return 2.0 * k * entries * _SECONDS_PER_ENTRY if _stored(form) else np.inf
+    each = entries * _SECONDS_PER_ENTRY + cholesky_cost(k) * _SECONDS_PER_STEP
+    return 2.0 * k * each if _stored(form) else np.inf
 
 
 def _perturbing(form: SparseRegression) -> float:

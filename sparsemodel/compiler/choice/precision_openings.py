@@ -39,7 +39,8 @@ def choose_precision(
         )
         if single <= TOO_LONG or recovery is None:
             return Choice(_chains(candidates, greedy[:1], finish), notes=(note,))
-        return Choice((candidates.stage(recovery),), notes=(note,))
+        opening = greedy[0] if 1.3e-4 * m**1.17 <= TOO_LONG else recovery
+        return Choice((candidates.stage(opening),), notes=(note,))
     return Choice(_chains(candidates, greedy, finish))
 
 

@@ -25,6 +25,9 @@ from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _ENTRIES = 2**24
 """Entries up to which columns are written out (128 MB)."""
+_STEP = 2**27
+"""Products of a step up to which it is worth more than several of Newton's, on losses that have
+both."""
 _ROUNDS = 4
 _SMALL = 1e-6
 """Share of the value that was begun with, below which it is solved again in its own units."""
@@ -103,8 +106,9 @@ def settled(
 
 
 def _too_large(form: SparseRegression, support: IntArray) -> bool:
-    rows = sum(2 * term.design.shape[0] for term in form.terms)
-    return support.size > DIRECT_LIMIT or rows * support.size > _ENTRIES
+    entries = sum(2 * term.design.shape[0] for term in form.terms) * support.size
+    slow = form.traits.has_hessian and entries * support.size > _STEP
+    return slow or support.size > DIRECT_LIMIT or entries > _ENTRIES
 
 
 @final
