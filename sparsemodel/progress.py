@@ -143,16 +143,3 @@ def clear() -> None:
     line = _LINE.get()
     if line is not None:
         line.clear()
-
-
-__all__ = [
-    "DELAY",
-    "INTERVAL",
-    "Line",
-    "allow",
-    "clear",
-    "is_watched",
-    "report",
-    "showing",
-    "shown",
-]

@@ -258,18 +258,3 @@ def available_losses() -> tuple[PluginInfo, ...]:
     ['absolute', 'cox']
     """
     return _losses.available()
-
-
-__all__ = [
-    "GROUP",
-    "LOSSES",
-    "PluginInfo",
-    "Plugins",
-    "available_backends",
-    "available_losses",
-    "backend_class",
-    "entries",
-    "loss_class",
-    "refresh",
-    "usable_backends",
-]

@@ -192,6 +192,3 @@ def large_work(*, reads: float = 0.0, operations: float = 0.0) -> AbstractContex
     if _pools.outdated:
         _pools.refresh()
     return _pools.wide() if reads >= _READ or operations >= _DONE else _NOTHING
-
-
-__all__ = ["Config", "config", "large_work", "small_work"]

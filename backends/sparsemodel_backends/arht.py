@@ -308,6 +308,3 @@ class ARHT(IterativeBackend[ARHTState]):
         if self.target is not None:
             return Stop.CONVERGED if state.point.value <= self.target else None
         return Stop.CONVERGED if state.upper - state.lower <= state.precision else None
-
-
-__all__ = ["ARHT", "ARHTState", "Core"]

@@ -122,6 +122,3 @@ def _step_length(objective: Objective, point: Point, pull: np.ndarray) -> float:
     support = select(objective.cardinality, pull)
     shown = point.with_gradient(pull)  # to measure curvature along it
     return normalised_step(objective, shown, support) or 1.0
-
-
-__all__ = ["CHTP", "CHTPState"]

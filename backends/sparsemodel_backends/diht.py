@@ -381,18 +381,3 @@ def _worth(objective: Objective, state: DIHTState, support: IntArray) -> bool:
 
 def _better(objective: Objective, new: Point, old: Point) -> Point:
     return new if not priced(objective, new) >= priced(objective, old) else old
-
-
-__all__ = [
-    "DIHT",
-    "DIHTState",
-    "advance",
-    "ascend",
-    "bound_note",
-    "check_options",
-    "dual_curvature",
-    "dual_objections",
-    "ended",
-    "first_state",
-    "shrunk",
-]

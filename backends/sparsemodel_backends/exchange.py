@@ -261,6 +261,3 @@ def _general(
     if better is None and state.rounds.enough:
         better = trials.afresh(state.point, state.rounds)
     return (state.point, True, size) if better is None else (better, False, size)
-
-
-__all__ = ["Exchange", "ExchangeState"]

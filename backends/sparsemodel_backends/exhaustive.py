@@ -223,6 +223,3 @@ def _decades(form: Form) -> float:
 
 def _count(form: Form) -> int:
     return sum(comb(form.cardinality.units, size) for size in _sizes(form))
-
-
-__all__ = ["Exhaustive"]

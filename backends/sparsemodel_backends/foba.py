@@ -135,6 +135,3 @@ class FoBa(IterativeBackend[FoBaState]):
         if not state.finite:
             return Stop.NON_FINITE
         return Stop.CONVERGED if state.done and not state.restart else None
-
-
-__all__ = ["FoBa", "FoBaState"]

@@ -114,6 +114,3 @@ def _with_free(objective: Objective, start: Point, context: Context) -> Point:
 
 def _scores(objective: Objective, point: Point) -> FloatArray:
     return coordinate_scores(objective.gradient(point))
-
-
-__all__ = ["GOMP", "GOMPState"]

@@ -117,6 +117,3 @@ def _descend(objective: Objective, point: Point, support: IntArray) -> Point | N
             return following
         a *= 0.5
     return None
-
-
-__all__ = ["GP", "GPState"]

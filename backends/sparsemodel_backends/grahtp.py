@@ -251,6 +251,3 @@ def _normalised(objective: Objective, point: Point) -> float:
         # On a debiased support the gradient vanishes; measure along the entries to come.
         support = select(objective.cardinality, g)
     return normalised_step(objective, point, support) or 1.0
-
-
-__all__ = ["GraHTP", "GraHTPState"]

@@ -129,6 +129,3 @@ class GraSP(IterativeBackend[GraSPState]):
         if state.change <= self.tol:
             return Stop.CONVERGED
         return Stop.STALLED if state.worse >= self.patience else None
-
-
-__all__ = ["GraSP", "GraSPState"]

@@ -334,6 +334,3 @@ def _correlations(form: SparseRegression, slopes: Table) -> FloatArray:
     for term, a in zip(form.terms, slopes, strict=True):
         out += term.design.rmatvec(a)
     return out
-
-
-__all__ = ["HTSVRG", "HTSVRGState"]

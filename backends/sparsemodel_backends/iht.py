@@ -141,6 +141,3 @@ class IHT(IterativeBackend[IHTState]):
         if state.stuck:
             return Stop.STALLED
         return Stop.CONVERGED if state.change <= self.tol else None
-
-
-__all__ = ["IHT", "IHTState"]

@@ -135,6 +135,3 @@ def _trial(objective: Objective, state: IIHTState, g: FloatArray) -> float:
     difference = objective.restricted_gradient(probe, support) - g[support]
     curvature = float(np.vdot(difference, values)) / t
     return size**2 / curvature if curvature > 0.0 else t * 1e4
-
-
-__all__ = ["IIHT", "IIHTState"]

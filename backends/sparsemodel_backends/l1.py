@@ -257,6 +257,3 @@ def _square(x: FloatArray, d: FloatArray) -> float:
 
 def _better(new: Point, old: Point) -> Point:
     return new if not new.value >= old.value else old
-
-
-__all__ = ["L1", "L1State"]

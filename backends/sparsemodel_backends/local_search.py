@@ -300,6 +300,3 @@ def _measured(objective: Objective, state: LocalSearchState) -> LocalSearchState
         return state
     diagonal = full_diagonal(objective, state.point, for_ranking=True)
     return replace(state, diagonal=diagonal, measured=value)
-
-
-__all__ = ["LocalSearch", "LocalSearchState"]

@@ -186,6 +186,3 @@ def _prices(objective: Objective, point: Point) -> tuple[IntArray, IntArray, np.
     gains = np.concatenate([gained for _, gained in priced])
     useful = gains > 0.0
     return point.support[positions[useful]], into[useful], gains[useful]
-
-
-__all__ = ["NewtonSwaps", "NewtonSwapsState"]

@@ -417,6 +417,3 @@ def _excess(
         smallest = float(np.sqrt(np.partition(sizes, sizes.size - k)[sizes.size - k]))
     outside = objective.cardinality.unit_scores(np.where(inside, 0.0, coordinate_scores(g)))
     return max(float(np.sqrt(outside.max(initial=0.0))) - smallest / eta, 0.0)
-
-
-__all__ = ["NHTP", "NHTPState"]

@@ -121,6 +121,3 @@ class NIHT(IterativeBackend[NIHTState]):
         if state.stuck:
             return Stop.STALLED
         return Stop.CONVERGED if state.change <= self.tol else None
-
-
-__all__ = ["NIHT", "NIHTState"]

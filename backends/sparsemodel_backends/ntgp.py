@@ -159,6 +159,3 @@ def _gradient_step(objective: Objective, point: Point, g: FloatArray, eta: float
             return following
         eta *= 0.5
     return None
-
-
-__all__ = ["NTGP", "NTGPState"]

@@ -132,6 +132,3 @@ def _look(objective: Objective, support: GreedySupport, point: Point, first: flo
     scores = support.insertion_scores(point)
     unit = int(np.argmax(scores))
     return OMPState(point, support, first, float(scores[unit]), unit)
-
-
-__all__ = ["OMP", "OMPState"]

@@ -130,6 +130,3 @@ class OMPR(IterativeBackend[OMPRState]):
         if not np.isfinite(state.score) and state.score != np.inf:
             return Stop.NON_FINITE
         return Stop.CONVERGED if state.done else None
-
-
-__all__ = ["OMPR", "OMPRState"]

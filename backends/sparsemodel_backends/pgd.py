@@ -145,6 +145,3 @@ class PGD(IterativeBackend[PGDState]):
         if not np.isfinite(state.change) and not np.isfinite(state.relaxed.value):
             return Stop.NON_FINITE
         return Stop.CONVERGED if state.change <= self.tol else None
-
-
-__all__ = ["PGD", "PGDState"]

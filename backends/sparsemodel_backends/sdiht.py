@@ -222,6 +222,3 @@ def _share(form: SparseRegression, k: int, count: int) -> float:
     rows = max(n / count, 1.0)
     ratio = ((np.sqrt(rows) + np.sqrt(k)) / (np.sqrt(n) + np.sqrt(k))) ** 2
     return float(min(1.0, 2.0 * ratio))
-
-
-__all__ = ["SDIHT"]

@@ -78,6 +78,3 @@ class Segments(Backend):
         point = context.restricted(objective, sparsity.coordinates(places), start)
         better = priced(objective, point) <= priced(objective, start)
         return Result(point if better else start, stop, 1)
-
-
-__all__ = ["Segments"]

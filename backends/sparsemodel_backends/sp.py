@@ -99,6 +99,3 @@ class SP(IterativeBackend[SPState]):
         if np.isnan(state.decrease):
             return Stop.NON_FINITE
         return Stop.CONVERGED if state.done else None
-
-
-__all__ = ["SP", "SPState"]

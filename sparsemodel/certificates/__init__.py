@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
     from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
     from sparsemodel.certificates.statements.claims import Assumption, Claim
-    from sparsemodel.certificates.verify import Verification, verify
+    from sparsemodel.certificates.statements.comparison import Verification
+    from sparsemodel.certificates.verify import verify
 
 __all__ = [
     "Assumption",

@@ -267,15 +267,3 @@ def solver_progress(history: Sequence[Iteration]) -> list[Progress]:
         best = min(best, event.best)
         out.append(Progress(float(event.elapsed), float(best), -math.inf, event.backend))
     return out
-
-
-__all__ = [
-    "assemble",
-    "carried",
-    "certify",
-    "check_value",
-    "checked_point",
-    "solver_progress",
-    "versions",
-    "with_multipliers",
-]

@@ -113,6 +113,3 @@ def _curved(form: SparseRegression) -> bool:
     """Return whether the objective may be strictly convex, without which bounds say little."""
     rows = sum(term.design.shape[0] for term in form.terms)
     return rows > form.sparsity.size or bool(np.all(form.ridge[form.sparsity.counted] > 0.0))
-
-
-__all__ = ["Short", "short_proof"]

@@ -373,6 +373,3 @@ def _close(one: float, two: float) -> bool:
     if not (math.isfinite(one) and math.isfinite(two)):
         return False
     return abs(one - two) <= _RELATIVE * max(abs(one), abs(two), 1e-300)
-
-
-__all__ = ["Verification", "Verifier", "verifier_of", "verify"]

@@ -194,21 +194,3 @@ def less(base: Any, gains: Any) -> Any:
     if not entries or not math.isfinite(base) or not all(map(math.isfinite, entries)):
         return -math.inf if entries else base
     return math.nextafter(math.fsum([base, *(-v for v in entries)]), -math.inf)
-
-
-__all__ = [
-    "TINY",
-    "UNIT",
-    "Ball",
-    "Number",
-    "gamma",
-    "high",
-    "less",
-    "lift",
-    "low",
-    "middle",
-    "number",
-    "put",
-    "total",
-    "up",
-]

@@ -386,15 +386,3 @@ def _solution(matrix: Any, right: Any) -> Any:
             if j != i:
                 r[j], m[j] = r[j] - m[j, i] * r[i], m[j] - m[j, i] * m[i]
     return r
-
-
-__all__ = [
-    "Dual",
-    "bound",
-    "dual",
-    "objective",
-    "predictions",
-    "region_bound",
-    "unbounded",
-    "weighted",
-]

@@ -277,16 +277,3 @@ def claim_of(feasible: bool, share: float, zero: bool, stationary: bool) -> str:
             return "globally optimal"
         return "zero up to rounding" if zero else "within gap"
     return "stationary" if stationary else "none"
-
-
-__all__ = [
-    "Report",
-    "claim_of",
-    "constant_part",
-    "exact_fit",
-    "first_order",
-    "gap_of",
-    "near",
-    "relative_gap_of",
-    "violations",
-]

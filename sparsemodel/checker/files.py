@@ -225,18 +225,3 @@ def _add(data: Data, name: str, values: Any) -> None:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim in (1, 2):
         data.arrays[name] = values
-
-
-__all__ = [
-    "FORMATS",
-    "Data",
-    "NotChecked",
-    "Refuted",
-    "array",
-    "array_hash",
-    "fingerprint",
-    "index",
-    "load",
-    "read",
-    "real",
-]

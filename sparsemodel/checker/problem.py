@@ -376,6 +376,3 @@ def _values(values: Any) -> str:
 def _indices(at: Any) -> str:
     shown = ", ".join(str(int(j)) for j in at[:12])
     return f"{shown}, ... ({at.size})" if at.size > 12 else shown or "none"
-
-
-__all__ = ["Problem", "Term", "build", "rows_of"]

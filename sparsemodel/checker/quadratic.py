@@ -229,6 +229,3 @@ def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
         more = own[i] + _largest(inner, left, g[rows] - ratio * g[i], k - 1)
         best = max(best, float(np.nextafter(more, np.inf)) if isinstance(m, Ball) else more)
     return best
-
-
-__all__ = ["check_coefficients", "has_curvature", "hessian", "least_of_all", "reduced"]

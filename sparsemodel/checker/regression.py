@@ -222,6 +222,3 @@ def _first_order(
     report.exactly("longest step", real(stated["step"]), step)
     report.line("gradient on support", stated["residual"], facts["residual"])
     return stated["smooth"] and real(stated["residual"]) <= 1e-6
-
-
-__all__ = ["check"]

@@ -175,6 +175,3 @@ def _natural(value: Any, size: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < size:
         raise Refuted("a stage of the tree is not there.")
     return value
-
-
-__all__ = ["RegressionTree", "Tree", "fitting"]

@@ -117,16 +117,3 @@ def _made(kind: type[T], values: dict[str, Any]) -> T:
         for spec in fields(kind)  # type: ignore[arg-type]
     }
     return kind(**held)
-
-
-__all__ = [
-    "add_options",
-    "flag",
-    "from_namespace",
-    "option",
-    "parsed",
-    "part",
-    "positional",
-    "recorded",
-    "spelling",
-]

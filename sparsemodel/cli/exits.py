@@ -85,6 +85,3 @@ def one_line(error: BaseException) -> str:
     if code_of(error) is Exit.INTERNAL and not isinstance(error, SparseModelError):
         text = f"internal error, {type(error).__name__}: {text} (run with --traceback to see where)"
     return text
-
-
-__all__ = ["Exit", "OutputError", "UsageError", "code_of", "one_line"]

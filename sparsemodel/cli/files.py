@@ -114,6 +114,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-__all__ = ["check_free", "free_names", "to_json", "write_text", "written"]

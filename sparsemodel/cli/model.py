@@ -152,6 +152,3 @@ def _cardinality(w: Variable, names: tuple[str, ...], options: ModelOptions, k: 
     elif len(set(names)) == len(names):
         return card(counted, axis=1 if len(w.shape) == 2 else None) <= k
     return card(counted, groups=labels) <= k
-
-
-__all__ = ["Declared", "declare"]

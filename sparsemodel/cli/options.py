@@ -317,22 +317,3 @@ def check_outputs(
         if real in wanted:
             raise UsageError(f"{name} and {wanted[real]} name the same file.")
         wanted[real] = name
-
-
-__all__ = [
-    "DATA",
-    "FileOptions",
-    "ModelOptions",
-    "OutputFile",
-    "OutputOptions",
-    "RegressionOptions",
-    "RunOptions",
-    "TargetOptions",
-    "check_outputs",
-    "count",
-    "effort_option",
-    "ks_of",
-    "output_file",
-    "positive",
-    "ridges_of",
-]

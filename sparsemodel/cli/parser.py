@@ -124,6 +124,3 @@ def build_parser() -> Parser:
         add_options(made, module.Options)
         made.set_defaults(module=module)
     return parser
-
-
-__all__ = ["COMMANDS", "Call", "Parser", "build_parser", "parse"]

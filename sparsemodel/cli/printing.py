@@ -108,17 +108,3 @@ def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> str:
 
 def _styled() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-__all__ = [
-    "LONGEST",
-    "cell",
-    "distinct",
-    "encodable",
-    "heading",
-    "message",
-    "name",
-    "noted",
-    "show",
-    "table",
-]

@@ -86,6 +86,3 @@ def opened(file: Path) -> tuple[Any, list[str] | None]:
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise CertificateError(f"{file}: line '{KEY}' must be a list of options.")
     return certificate, options
-
-
-__all__ = ["opened", "read_recipe", "save", "with_recipe"]

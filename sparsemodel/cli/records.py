@@ -95,14 +95,3 @@ def model_record(declared: Declared, table: Table, solution: Any) -> dict[str, A
 def finite(value: float) -> float | None:
     """Return a number that JSON knows, or None."""
     return float(value) if math.isfinite(value) else None
-
-
-__all__ = [
-    "MODEL_FORMAT",
-    "certificate_record",
-    "coefficient_csv",
-    "finite",
-    "model_record",
-    "plain_coefficients",
-    "solution_record",
-]

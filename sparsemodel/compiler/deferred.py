@@ -39,6 +39,3 @@ class Deferred(Generic[T]):
 def known(found: tuple[T, ...]) -> Deferred[T]:
     """Return what was found already."""
     return Deferred(lambda: found)
-
-
-__all__ = ["Deferred", "known"]

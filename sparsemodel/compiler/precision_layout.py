@@ -80,6 +80,3 @@ def precision_facts(form: SparsePrecision) -> FactSheet:
     if forbidden:
         facts.record("edges that must not be there", str(forbidden), "declared", "by the user")
     return facts
-
-
-__all__ = ["PrecisionLayout", "precision_facts"]

@@ -113,6 +113,3 @@ def _(objective: RegressionObjective, last: Point) -> Point | None:
     check_attained(objective, last)
     objective.bound_at(last)
     return objective.bounds.point
-
-
-__all__ = ["bounding_point", "check_start", "objective_of", "restricted_of"]

@@ -157,6 +157,3 @@ def _cvxpy() -> Any:
     except ImportError as error:
         raise MissingDependencyError("This check needs cvxpy: pip install cvxpy.") from error
     return cvxpy
-
-
-__all__ = ["relaxation_value"]

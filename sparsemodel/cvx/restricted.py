@@ -233,6 +233,3 @@ def _normal(
             out += image.design.rmatvec(worth * float(np.sum(multiplier)) * slope)
     out[support] = -objective.restricted_gradient(point, support)
     return out
-
-
-__all__ = ["labelled_problem", "minimise_with_cvxpy", "restricted_problem"]

@@ -49,6 +49,3 @@ def read_entry(folder: Traversable, name: str) -> tuple[dict[str, Any], dict[str
 def describe(entry: dict[str, Any]) -> str:
     """Return the sentences of a sheet's table that a user wants to read first."""
     return f"{entry['title']}. Target: {entry['target']}. {entry['preprocessing']}"
-
-
-__all__ = ["SHEET", "describe", "read_entry", "read_sheet"]

@@ -53,6 +53,3 @@ class Dataset:
         else:
             classes = f", classes {', '.join(self.target_names)}" if self.target_names else ""
         return f"<Dataset {self.name}: {n} x {p}{classes}>"
-
-
-__all__ = ["Dataset"]

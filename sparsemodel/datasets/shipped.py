@@ -124,6 +124,3 @@ def _dataset(
 
 def _genes(p: int) -> Iterable[str]:
     return (f"gene_{j + 1}" for j in range(p))
-
-
-__all__ = ["load_ecg", "load_golub", "load_khan", "load_lucas"]

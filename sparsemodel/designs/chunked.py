@@ -265,6 +265,3 @@ class _Pages:
         low += sum(span for span in spans if span < 0)
         first = (low - self._start) // mmap.PAGESIZE * mmap.PAGESIZE
         self._mapping.madvise(getattr(mmap, name), first, high - self._start - first)
-
-
-__all__ = ["BLOCK_BYTES", "COLUMN_BYTES", "ChunkedDesign"]

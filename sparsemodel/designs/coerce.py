@@ -271,6 +271,3 @@ def _check_kind(dtype: Any, where: str) -> None:
             f"{where} has dtype {dtype}, which is not a real number type; "
             "convert it with A.astype(float) after encoding text or missing values."
         )
-
-
-__all__ = ["as_design", "column_names", "encode"]

@@ -394,6 +394,3 @@ def _stored_sparse(design: Design) -> bool:
 
 def _scale_rows(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
-
-
-__all__ = ["StackedDesign", "TransformedDesign"]

@@ -344,6 +344,3 @@ def _squared(block: NDArray[Any]) -> FloatArray:
     """Return the squares in float64, in place where that is the precision."""
     wide = block.astype(np.float64, copy=False)
     return np.square(wide, out=wide)
-
-
-__all__ = ["DenseColumns", "DenseDesign", "columns_again"]

@@ -116,6 +116,3 @@ def _outer(entries: FloatArray, rows: FloatArray) -> FloatArray:
     """Return column by column the Kronecker products of two sets of columns."""
     n, s = entries.shape
     return np.asfortranarray((entries[:, None, :] * rows[None, :, :]).reshape(n * rows.shape[0], s))
-
-
-__all__ = ["KroneckerDesign"]

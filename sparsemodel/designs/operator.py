@@ -166,6 +166,3 @@ def compare_with_adjoint(design: Design, single: Callable[[], bool] = lambda: Fa
                 "rounding, and the same every time. (If it computes in single precision, give "
                 "it dtype=numpy.float32.)"
             )
-
-
-__all__ = ["ADJOINT_TRIALS", "OperatorDesign", "compare_with_adjoint"]

@@ -125,6 +125,3 @@ class SparseDesign(Design):
             return None
         first = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
         return int(entries.row[first]), int(entries.col[first])
-
-
-__all__ = ["SparseDesign"]

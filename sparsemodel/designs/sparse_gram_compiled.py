@@ -44,6 +44,3 @@ def gram_of_rows(
     out = np.zeros((columns, columns))
     _add_rows(indptr, indices, data, h, out)
     return out
-
-
-__all__ = ["gram_of_rows"]

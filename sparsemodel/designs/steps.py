@@ -134,6 +134,3 @@ class StepsDesign(Design):
 
     def first_nonfinite(self) -> tuple[int, int] | None:
         return None
-
-
-__all__ = ["OnesDesign", "StepsDesign"]

@@ -152,21 +152,3 @@ class Document:
     """The problem that it is about, in a line."""
     mark: str = "plain"
     """How good the news is, for renderers with colours: good, fair, plain or bad."""
-
-
-__all__ = [
-    "Bar",
-    "Bars",
-    "Block",
-    "Chart",
-    "Check",
-    "Checklist",
-    "Document",
-    "Facts",
-    "Gauge",
-    "Items",
-    "Paragraph",
-    "Section",
-    "Series",
-    "Table",
-]

@@ -205,6 +205,3 @@ h1{font-size:1.55rem}.facts th{width:42%}
 details::details-content{content-visibility:visible;block-size:auto}
 section,figure,tr{break-inside:avoid}i{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 """
-
-
-__all__ = ["as_html"]

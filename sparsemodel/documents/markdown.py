@@ -79,6 +79,3 @@ def _cell(text: str) -> str:
     for mark in "\\`*_[]<>|~$&#!":
         text = text.replace(mark, "\\" + mark)
     return text
-
-
-__all__ = ["as_markdown"]

@@ -128,6 +128,3 @@ def _bars(block: Bars) -> str:
 
 def _sentence(text: str) -> str:
     return f'<div style="margin:.2rem 0 0;overflow-wrap:anywhere">{escape(text)}</div>'
-
-
-__all__ = ["BLUE", "ORANGE", "as_notebook"]

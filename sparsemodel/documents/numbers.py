@@ -64,6 +64,3 @@ def readings_in_words(readings: float, size: int) -> str:
             break
         amount, unit = amount / 1000.0, larger
     return f"read {'once' if text == '1' else f'{text} times'}, {amount:.3g} {unit}"
-
-
-__all__ = ["aligned", "number", "percent", "readings_in_words", "side_by_side"]

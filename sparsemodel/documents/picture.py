@@ -146,6 +146,3 @@ def _label(value: float) -> str:
     if value == 0.0:
         return "0"
     return f"{value:.4g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.3g}"
-
-
-__all__ = ["line_chart"]

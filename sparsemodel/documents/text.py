@@ -128,6 +128,3 @@ def _wrapped(text: str, first: str, indent: str, width: int) -> list[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_JOINED, " ") for line in lines]
-
-
-__all__ = ["WIDTH", "as_text"]

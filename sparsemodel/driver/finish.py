@@ -78,6 +78,3 @@ def restored(
             "The objective overflows at the solution; rescale the data matrix or the target."
         )
     return x, value
-
-
-__all__ = ["debiased_point", "first_point", "restored", "restored_dual"]

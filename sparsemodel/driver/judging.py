@@ -68,6 +68,3 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
         raise BackendContractError(
             f"The backend {name!r} returned a point that violates a constraint."
         )
-
-
-__all__ = ["CLEAR", "better", "check_contract", "stands_out"]

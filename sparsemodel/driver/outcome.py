@@ -118,6 +118,3 @@ def _words(event: Iteration) -> str:
     """Return an iteration in a few words."""
     size = event.support.size
     return f"{event.backend} {event.index}  objective {event.best:.6g}  support {size}"
-
-
-__all__ = ["Outcome", "RunOptions", "StageEnd"]

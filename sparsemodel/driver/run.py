@@ -252,6 +252,3 @@ class _Run:
 def _up(value: float) -> float:
     """Return a value with what another evaluation of it may differ by."""
     return value + _ROUNDING * abs(value)
-
-
-__all__ = ["run"]

@@ -75,6 +75,3 @@ def _runs(n: int, share: float) -> IntArray:
         if stop > start
     ]
     return np.concatenate(runs)
-
-
-__all__ = ["sampled_start"]

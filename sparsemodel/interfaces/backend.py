@@ -386,15 +386,3 @@ def _regression_objections(can: Capabilities, form: SparseRegression) -> list[st
             reasons.append(f"reads {words}, which this design cannot give")
             break
     return reasons
-
-
-__all__ = [
-    "Backend",
-    "Capabilities",
-    "Context",
-    "IterativeBackend",
-    "Limits",
-    "RestrictedSolver",
-    "Result",
-    "priced",
-]

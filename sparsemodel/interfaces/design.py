@@ -302,6 +302,3 @@ class RestrictedRows(Design):
         full = np.zeros((self._design.shape[0], *r.shape[1:]))
         full[self._rows] = r
         return self._design.rmatvec(full)
-
-
-__all__ = ["Access", "Design", "NormBound", "RestrictedDesign", "RestrictedRows"]

@@ -63,21 +63,3 @@ class CertificateError(SparseModelError, ValueError):
 
 class MissingDependencyError(SparseModelError, ImportError):
     """An optional package is needed for what was asked."""
-
-
-__all__ = [
-    "BackendContractError",
-    "BackendUnavailableError",
-    "BoundError",
-    "CertificateError",
-    "DataError",
-    "DataTypeError",
-    "InfeasibleError",
-    "MissingDependencyError",
-    "ModelError",
-    "NotSolvedError",
-    "SeparableDataError",
-    "SparseModelError",
-    "UnboundedError",
-    "UnsupportedProblemError",
-]

@@ -62,5 +62,3 @@ class Iteration:
 
 Callback: TypeAlias = Callable[[Iteration], object]
 """Called after each iteration; returning ``True`` ends the run."""
-
-__all__ = ["Callback", "Iteration", "Stop"]

@@ -379,15 +379,3 @@ class SparseRegression(Form):
 def coordinate_scores(x: FloatArray) -> FloatArray:
     """Return the squared size of each coordinate: ``x**2``, summed over a matrix's columns."""
     return np.square(x) if x.ndim == 1 else np.einsum("ij,ij->i", x, x)
-
-
-__all__ = [
-    "Box",
-    "Cardinality",
-    "Form",
-    "Knapsack",
-    "Layer",
-    "SparseRegression",
-    "Term",
-    "coordinate_scores",
-]

@@ -116,15 +116,3 @@ def shown(value: Any) -> str:
         return f"a whole number of about {value.bit_length() * 0.30103:.0f} digits"
     text = f"{value:g}" if isinstance(value, (float, np.floating)) else repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-__all__ = [
-    "BoolArray",
-    "FloatArray",
-    "IntArray",
-    "checked_seed",
-    "random_numbers",
-    "real_number",
-    "shown",
-    "whole_number",
-]

@@ -223,6 +223,3 @@ class Objective(ABC):
     @abstractmethod
     def infimum(self) -> float:
         """Return a valid lower bound on the objective for free; ``-inf`` when none is known."""
-
-
-__all__ = ["LastFactor", "Memo", "Objective", "Point", "Work"]

@@ -149,6 +149,3 @@ class SparsePrecision(Form):
         rows, cols = self.rows[support], self.cols[support]
         off = rows != cols
         return list(zip(rows[off].tolist(), cols[off].tolist(), strict=True))
-
-
-__all__ = ["SparsePrecision"]

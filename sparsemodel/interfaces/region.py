@@ -166,6 +166,3 @@ class Region:
         words += ["a bound on a 1-norm" for _ in self.one_norms]
         words += ["a bound on the norm of an expression" for _ in self.images]
         return " and ".join(words)
-
-
-__all__ = ["Ball", "ImageBall", "Linear", "OneNormBall", "Region"]

@@ -209,20 +209,3 @@ class Prior:
     def __post_init__(self) -> None:
         if not (0.0 <= self.close <= 1.0 and self.excess >= 0.0):
             raise ValueError("close is a share between 0 and 1, and excess is not negative")
-
-
-__all__ = [
-    "FAILS",
-    "HOLDS",
-    "OPEN",
-    "Constants",
-    "Guarantee",
-    "Prior",
-    "Role",
-    "Setting",
-    "Theorem",
-    "between",
-    "decided_below",
-    "for_targets",
-    "levels",
-]

@@ -246,6 +246,3 @@ def quantities(
             yield from (("structure", term.gamma) for term in constraint.terms)
         for name, place in _DECIDES.items():
             yield place, getattr(constraint, name, None)
-
-
-__all__ = ["Declared", "Reading", "expressions_of", "present_values", "quantities"]

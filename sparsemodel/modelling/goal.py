@@ -61,6 +61,3 @@ def minimize(objective: Any) -> Minimize:
             "Write, for example, sm.minimize(sm.squared_loss(A @ w, b))."
         )
     return Minimize(objective.as_terms())
-
-
-__all__ = ["Minimize", "minimize"]

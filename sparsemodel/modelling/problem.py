@@ -15,9 +15,9 @@ from sparsemodel.interfaces import (
     Callback,
     NotSolvedError,
 )
+from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.values import whole_number
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import answering
@@ -486,6 +486,3 @@ class Problem(Declaration):
         use = Use.of(self._declared.reading, self._compiled(), outcome.x)
         self._solution = replace(solution, use=use)
         return self._solution
-
-
-__all__ = ["Problem"]

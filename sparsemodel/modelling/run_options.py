@@ -8,8 +8,7 @@ from typing import Any
 
 from sparsemodel.driver import RunOptions
 from sparsemodel.interfaces import DataTypeError
-from sparsemodel.interfaces.numeric import checked_seed
-from sparsemodel.modelling.expressions.values import real_number, whole_number
+from sparsemodel.interfaces.numeric import checked_seed, real_number, whole_number
 from sparsemodel.numerics.budget import Budget, ending_by
 from sparsemodel.progress import allow
 
@@ -46,6 +45,3 @@ def within(time_limit: Any) -> AbstractContextManager[Budget]:
     if limit is not None:
         allow(limit)
     return ending_by(None if limit is None else time.perf_counter() + limit)
-
-
-__all__ = ["run_options", "time_limit_of", "within"]

@@ -147,17 +147,3 @@ def rate() -> float:
         np.dot(matrix, matrix)
         best = min(best, time.perf_counter() - began)
     return 2.0 * _ORDER**3 / max(best, 1e-9)
-
-
-__all__ = [
-    "Budget",
-    "budget",
-    "cholesky_cost",
-    "eigenvalue_cost",
-    "eigenvector_cost",
-    "ending_by",
-    "gram_cost",
-    "inverse_cost",
-    "products_cost",
-    "rate",
-]

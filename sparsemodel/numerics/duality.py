@@ -178,17 +178,3 @@ def shrink_dual(form: SparseRegression, a: Dual, q: FloatArray) -> float:
 def unpenalised_free(form: SparseRegression) -> bool:
     """Return whether a coordinate that is always in has no ridge."""
     return bool(np.any(form.ridge[form.sparsity.free] <= 0.0))
-
-
-__all__ = [
-    "Dual",
-    "conjugate_slope",
-    "constant_step",
-    "correlations",
-    "dual_value",
-    "primal_of",
-    "project_dual",
-    "shrink_dual",
-    "unpenalised_free",
-    "weighted",
-]

@@ -155,6 +155,3 @@ def _better(new: Point, old: Point) -> bool:
     if not np.isfinite(old.value):
         return bool(np.isfinite(new.value))
     return bool(new.value < old.value - _NEGLIGIBLE * abs(old.value))
-
-
-__all__ = ["forward_backward_path"]

@@ -282,6 +282,3 @@ def _shares(x: FloatArray, limit: FloatArray) -> FloatArray:
 
 def _highest(price: float) -> float:
     return 1.0 / math.sqrt(2.0 * price) if price > 0.0 else math.inf
-
-
-__all__ = ["fill", "ksupport_prox", "ksupport_value"]

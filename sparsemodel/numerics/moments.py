@@ -259,6 +259,3 @@ def _away_from_ones(body: FloatArray) -> FloatArray:
     v[0] += 1.0
     v /= np.linalg.norm(v)
     return np.asarray(body - 2.0 * np.outer(v, v @ body))
-
-
-__all__ = ["Moments", "Watch", "ones_column"]

@@ -56,6 +56,3 @@ def precision_graph(omega: FloatArray, names: Sequence[str] | None = None) -> An
             labels[i], labels[j], weight=float(weights[i, j]), precision=float(omega[i, j])
         )
     return graph
-
-
-__all__ = ["partial_correlations", "precision_graph"]

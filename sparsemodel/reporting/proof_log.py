@@ -71,6 +71,3 @@ def _numbers(value: float, bound: float) -> tuple[str, str, str]:
     size = max(abs(value), abs(bound))
     gap = 100.0 * (value - bound) / size if size > 0.0 else 0.0
     return f"{value:.9g}", f"{bound:.9g}", f"{gap:.3g} %"
-
-
-__all__ = ["ProofLog"]

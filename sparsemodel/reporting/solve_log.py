@@ -70,6 +70,3 @@ def solve_log(
     log = SolveLog(stream, len(plan.stages))
     log.write(compile_log(plan))
     yield log
-
-
-__all__ = ["SolveLog", "compile_log", "describe_stage", "solve_log"]

@@ -153,6 +153,3 @@ def at_the_end(
     if place == 0 and k > 0:
         return f"{by} chooses k = {k}, the smallest of the path; begin it earlier."
     return None
-
-
-__all__ = ["Held", "at_the_end", "best_carried", "chosen_cell", "mean_over_folds"]

@@ -144,6 +144,3 @@ def copies(weights: FloatArray) -> FloatArray:
     if np.all(weights == np.floor(weights)):
         return weights
     return np.asarray(weights * (weights.sum() / np.square(weights).sum()))
-
-
-__all__ = ["CRITERIA", "Penalty", "carried", "copies", "ebic", "penalty_of"]

@@ -90,6 +90,3 @@ def cross_validate(
         held=None if squares is None else Held(squares, observed[0].count),
     )
     return CrossValidation(np.array(ks), losses, place)
-
-
-__all__ = ["CrossValidation", "cross_validate"]

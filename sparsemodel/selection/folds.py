@@ -131,6 +131,3 @@ def _dealt_out(
     labels = np.empty(size, dtype=np.intp)
     labels[order] = np.arange(size) % folds
     return labels
-
-
-__all__ = ["Observed", "fold_labels", "halves"]

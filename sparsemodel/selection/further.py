@@ -66,6 +66,3 @@ def _moved(near: Sequence[PathPoint], reduced: Reduced) -> Followed:
         moved = restricted(objective, start.support, start)
         points.append(PathPoint(point.k, reduced.restore(moved.x), moved.value))
     return Followed(points, objective.work.passes * reduced.shrinkage)
-
-
-__all__ = ["solve_path"]

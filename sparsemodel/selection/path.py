@@ -89,6 +89,3 @@ def charged(path: Followed, sparsity: Cardinality, ks: Sequence[int]) -> Followe
             points.append(PathPoint(point.k, point.x, worth))
     reached = [point for point in points if point.k in ks]
     return path._replace(points=reached or [replace(points[-1], k=ks[0])])
-
-
-__all__ = ["Followed", "PathPoint", "Search", "charged", "refuse_costs", "with_fewer"]

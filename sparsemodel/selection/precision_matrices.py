@@ -145,13 +145,3 @@ def precision_criterion_values(
 def likelihood(omega: FloatArray, covariance: FloatArray) -> float:
     """Return ``-log det Omega + <S, Omega>``, twice the mean negative log-likelihood."""
     return float(np.vdot(covariance, omega)) - float(np.linalg.slogdet(omega)[1])
-
-
-__all__ = [
-    "GAMMA",
-    "PrecisionObservations",
-    "likelihood",
-    "precision_criterion_values",
-    "solve_precision_path",
-    "without_cheapest",
-]

@@ -173,6 +173,3 @@ def _losses_at(form: SparseRegression, at: FloatArray) -> FloatArray:
             u = (entries[:, used] @ chosen).reshape(entries.shape[0], *at.shape[1:])
             total += 0.5 * np.tensordot(weights[rows], np.square(u - aim[rows, ..., None]), 1)
     return total
-
-
-__all__ = ["grown_path", "valued"]

@@ -256,6 +256,3 @@ def _mean_loss(
     for term, z, c in zip(form.terms, predictions, weights, strict=True):
         total += term.loss.total(margins(term, z), term.target, c)
     return total / sum(float(c.sum()) for c in weights)
-
-
-__all__ = ["RegressionObservations", "most_carried", "regression_criterion_values"]

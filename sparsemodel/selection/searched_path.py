@@ -273,6 +273,3 @@ def _value(point: PathPoint) -> float:
 
 def _support(x: FloatArray) -> bytes:
     return np.flatnonzero(x).tobytes()
-
-
-__all__ = ["Thinning", "largest_units", "limited_path", "searched_path"]

@@ -26,6 +26,3 @@ def selection_frequencies(
         nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks, how)])
         chosen = chosen + (nonzero if nonzero.ndim == 2 else nonzero.any(axis=2))
     return chosen / resamples
-
-
-__all__ = ["selection_frequencies"]

@@ -204,6 +204,3 @@ class GivenK(Options):
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         declared = self._declared(data)
         return declared, declared.solve(self.k, self.ridge, seed=self._seed())
-
-
-__all__ = ["Data", "GivenK", "Options", "SparseLinearModel"]

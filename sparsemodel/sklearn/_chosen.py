@@ -267,6 +267,3 @@ def ridges_of(given: Any) -> FloatArray:
     if values.ndim != 1 or values.dtype.kind not in "biuf" or values.size == 0:
         raise ValueError(f"ridges must be numbers, for example [1e-3, 0.1, 1.0], not {given!r}.")
     return np.unique(ridge_weight(values))
-
-
-__all__ = ["RIDGES", "ChosenK", "between", "ridges_of", "usual_ks"]

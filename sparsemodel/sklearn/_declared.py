@@ -185,6 +185,3 @@ def predict_linear(X: Any, coef: FloatArray, intercept: Any) -> FloatArray:
         X, rows = X[:, support], rows[:, support]
     z = np.asarray(X @ rows.T.astype(np.float64)) + intercept
     return np.asarray(z[:, 0] if coef.ndim == 1 or coef.shape[0] == 1 else z, dtype=np.float64)
-
-
-__all__ = ["Declared", "candidates_of", "predict_linear", "seed_of", "splitter"]

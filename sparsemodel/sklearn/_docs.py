@@ -187,14 +187,3 @@ Attributes
         return cls
 
     return write
-
-
-__all__ = [
-    "CLASSIFIER",
-    "CLASS_WEIGHT",
-    "PARAMETERS",
-    "PARAMETERS_COX",
-    "REGRESSOR",
-    "cross_validated",
-    "filled",
-]

@@ -289,12 +289,3 @@ class SparseSVCCV(_SupportVectors, ChosenK):
     ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
     scores.
     """
-
-
-__all__ = [
-    "SparseClassifier",
-    "SparseLogisticRegression",
-    "SparseLogisticRegressionCV",
-    "SparseSVC",
-    "SparseSVCCV",
-]

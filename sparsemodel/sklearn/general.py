@@ -124,6 +124,3 @@ class SparseGeneralizedRegression(_Generalized, GivenK):
 @dataclass(eq=False, repr=False)
 class SparseGeneralizedRegressionCV(_Generalized, ChosenK):
     """Regression with any loss of numbers whose ``k`` and ridge are cross-validated together."""
-
-
-__all__ = ["SparseGeneralizedRegression", "SparseGeneralizedRegressionCV"]

@@ -179,11 +179,3 @@ class SparseGammaRegression(_Gamma, GivenK):
 @dataclass(eq=False, repr=False)
 class SparseGammaRegressionCV(_Gamma, ChosenK):
     """Gamma regression whose ``k`` and ridge are cross-validated together."""
-
-
-__all__ = [
-    "SparseGammaRegression",
-    "SparseGammaRegressionCV",
-    "SparsePoissonRegression",
-    "SparsePoissonRegressionCV",
-]

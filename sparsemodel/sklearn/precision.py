@@ -324,6 +324,3 @@ class SparsePrecisionCV(SparsePrecision):
             nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]
             scores.append(float(-0.5 * (nll + X.shape[1] * np.log(2.0 * np.pi))))
         return scores
-
-
-__all__ = ["SparsePrecision", "SparsePrecisionCV"]

@@ -243,14 +243,3 @@ class SparseQuantileRegression(_Quantile, GivenK):
 @dataclass(eq=False, repr=False)
 class SparseQuantileRegressionCV(_Quantile, ChosenK):
     """Quantile regression whose ``k`` and ridge are cross-validated together."""
-
-
-__all__ = [
-    "Regression",
-    "SparseHuberRegression",
-    "SparseHuberRegressionCV",
-    "SparseLinearRegression",
-    "SparseLinearRegressionCV",
-    "SparseQuantileRegression",
-    "SparseQuantileRegressionCV",
-]

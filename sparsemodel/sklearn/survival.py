@@ -139,6 +139,3 @@ class SparseCoxRegressionCV(_Cox, ChosenK):
     The default score is the partial likelihood among the samples of the held-out fold, which needs
     events in every fold.
     """
-
-
-__all__ = ["SparseCoxRegression", "SparseCoxRegressionCV", "concordance"]

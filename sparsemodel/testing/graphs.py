@@ -235,19 +235,3 @@ def best_graph(instance: GraphInstance) -> tuple[FloatArray, float]:
         if value < best:
             best, where = value, omega
     return where, best
-
-
-__all__ = [
-    "GraphInstance",
-    "best_graph",
-    "bounded",
-    "chain",
-    "duplicated",
-    "few_samples",
-    "fit_on",
-    "graph_instance",
-    "longer_chain",
-    "masked",
-    "two_variables",
-    "weighted",
-]

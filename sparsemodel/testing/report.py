@@ -209,17 +209,3 @@ def check_close(
     worst = float(np.max(np.abs(a[finite] - e[finite]), initial=0.0))
     if not worst <= bound:
         fail(f"{what}: differs by {worst:.3g}, allowed {bound:.3g}")
-
-
-__all__ = [
-    "CheckFailure",
-    "CheckResult",
-    "NamedCheck",
-    "Outcome",
-    "Refusal",
-    "Report",
-    "check",
-    "check_close",
-    "fail",
-    "run_checks",
-]

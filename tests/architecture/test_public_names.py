@@ -1,4 +1,4 @@
-"""The public names: sorted, real, documented in the reference, and nothing besides."""
+"""The public names: sorted, real, documented in the reference, listed once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from types import ModuleType
 
 import sparsemodel
 
@@ -17,9 +18,18 @@ def order(name: str) -> tuple[bool, bool, str]:
     return not name.isupper(), not name[0].isupper(), name
 
 
-def test_all_is_sorted_and_real(module_name: str) -> None:
+def defined_in(module: ModuleType) -> set[str]:
+    """Return the public functions and classes that a module does not take from elsewhere."""
+    return {
+        item
+        for item, value in vars(module).items()
+        if not item.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+
+
+def test_what_is_handed_on_is_listed_sorted_and_real(module_name: str) -> None:
     module = importlib.import_module(module_name)
-    if module_name.rpartition(".")[2].startswith("_") or "__getattr__" in vars(module):
+    if "__getattr__" in vars(module):
         return
     if not hasattr(module, "__all__"):
         offered = {
@@ -27,11 +37,13 @@ def test_all_is_sorted_and_real(module_name: str) -> None:
             for item, value in vars(module).items()
             if not item.startswith("_") and not inspect.ismodule(value)
         }
-        assert not offered, "a public module says in __all__ what it offers"
+        assert not (offered and hasattr(module, "__path__")), "a package lists what it hands on"
         return
     public = list(module.__all__)
     assert public == sorted(set(public), key=order)
     assert [item for item in public if not hasattr(module, item)] == []
+    only_its_own = set(public) <= defined_in(module)
+    assert hasattr(module, "__path__") or not only_its_own, "what is private has an underscore"
 
 
 def listed_in_the_reference() -> set[str]:
@@ -58,7 +70,7 @@ def test_everything_public_has_a_docstring(module_name: str) -> None:
     module = importlib.import_module(module_name)
     assert inspect.getdoc(module)
     silent = []
-    for item in getattr(module, "__all__", ()):
+    for item in {*getattr(module, "__all__", ()), *defined_in(module)}:
         value = getattr(module, item)
         if (inspect.isclass(value) or inspect.isfunction(value)) and not inspect.getdoc(value):
             silent.append(item)

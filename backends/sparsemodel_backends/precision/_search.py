@@ -102,15 +102,3 @@ def first_point(objective: Objective, context: Context) -> Point:
 def objective_weight(objective: Objective) -> float:
     """Return the constant in front of the likelihood, to turn nats into objective units."""
     return cast("SparsePrecision", objective.form).weight
-
-
-__all__ = [
-    "EdgeScores",
-    "best_first",
-    "edge_scores",
-    "first_point",
-    "given_start",
-    "objective_weight",
-    "screened_start",
-    "with_edges",
-]

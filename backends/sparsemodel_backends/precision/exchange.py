@@ -138,6 +138,3 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
 
     def _largest_block(self, objective: Objective) -> int:
         return max(1, int(self.first_block * objective.cardinality.budget))
-
-
-__all__ = ["ExchangeState", "PrecisionExchange"]

@@ -117,6 +117,3 @@ def best_edges(objective: Objective, point: Point, number: int, score: str) -> I
     candidates = np.flatnonzero(outside)
     g = np.abs(objective.gradient(point)[candidates]) / edge_units(form, True)[candidates]
     return candidates[best_first(g, number)]
-
-
-__all__ = ["PrecisionFBS", "PrecisionFBSState", "best_edges"]

@@ -130,6 +130,3 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
 
     def stopped(self, objective: Objective, state: PrecisionFoBaState) -> Stop | None:
         return Stop.CONVERGED if state.polished else None
-
-
-__all__ = ["PrecisionFoBa", "PrecisionFoBaState"]

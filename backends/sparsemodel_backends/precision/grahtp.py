@@ -172,6 +172,3 @@ def edge_units(form: SparsePrecision, scaled: bool) -> FloatArray:
     deviations = np.sqrt(np.diagonal(form.covariance))
     out: FloatArray = deviations[form.rows] * deviations[form.cols]
     return out
-
-
-__all__ = ["PrecisionGraHTP", "PrecisionGraHTPState", "edge_units"]

@@ -123,6 +123,3 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
         if state.repeated:
             return Stop.CONVERGED
         return Stop.STALLED if state.worse >= self.patience else None
-
-
-__all__ = ["PrecisionGraSP", "PrecisionGraSPState"]

@@ -132,6 +132,3 @@ class PrecisionSwap(IterativeBackend[SwapState]):
 
     def _largest_block(self, objective: Objective) -> int:
         return max(1, int(self.first_block * objective.cardinality.budget))
-
-
-__all__ = ["PrecisionSwap", "SwapState"]

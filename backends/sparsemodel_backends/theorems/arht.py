@@ -92,6 +92,3 @@ def _condition(s: Setting) -> tuple[float, float]:
 THEOREM_3_1 = Theorem("ARHT, Theorem 3.1", arht_31)
 THEOREM_4_2 = Theorem("ARHT, Theorem 4.2", ompr_42)
 COROLLARY_4_5 = Theorem("ARHT, Corollary 4.5", ompr_45)
-
-
-__all__ = ["COROLLARY_4_5", "THEOREM_3_1", "THEOREM_4_2", "ompr_isometry"]

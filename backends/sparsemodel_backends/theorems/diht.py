@@ -149,14 +149,3 @@ THEOREM_17 = Theorem("DIHT, Theorem 17", diht_17)
 THEOREM_19 = Theorem("DIHT, Theorem 19", diht_19)
 THEOREM_22 = Theorem("DIHT, Theorem 22", diht_22)
 ABOUT_DIHT = (THEOREM_09, THEOREM_13, THEOREM_15, THEOREM_17)
-
-
-__all__ = [
-    "ABOUT_DIHT",
-    "THEOREM_09",
-    "THEOREM_13",
-    "THEOREM_15",
-    "THEOREM_17",
-    "THEOREM_19",
-    "THEOREM_22",
-]

@@ -174,6 +174,3 @@ THEOREM_10 = (
         lambda s: grahtp_8(s, "GraHTP, Theorem 10(2)", 4.0, "every best k-sparse point"),
     ),
 )
-
-
-__all__ = ["THEOREM_02A", "THEOREM_02B", "THEOREM_05A", "THEOREM_05B", "THEOREM_08", "THEOREM_10"]

@@ -119,6 +119,3 @@ def theorems(sigma: float, beta: float) -> tuple[Theorem, ...]:
         Theorem("NHTP, Theorem 9", lambda s: nhtp_9(s, sigma, beta)),
         Theorem("NHTP, Corollary 10", nhtp_c10),
     )
-
-
-__all__ = ["theorems"]

@@ -126,6 +126,3 @@ THEOREM_07 = Theorem(
 )
 THEOREM_10 = Theorem("TIGHT, Theorem 10", tight_10)
 COROLLARY_15 = Theorem("TIGHT, Corollaries 15 and 16", tight_15)
-
-
-__all__ = ["COROLLARY_15", "THEOREM_06", "THEOREM_07", "THEOREM_10"]

@@ -150,6 +150,3 @@ def _implied(form: SparseRegression, rows: Rows) -> Box | None:
             high[on[c > 0.0]], low[on[c < 0.0]] = found[c > 0.0], -found[c < 0.0]
     least = None if form.box is None else form.box.least
     return Box(low, high, least) if np.any(np.isfinite(low) | np.isfinite(high)) else None
-
-
-__all__ = ["MILD", "STIFF", "multipliers_at", "no_multipliers", "priced", "without_rows"]

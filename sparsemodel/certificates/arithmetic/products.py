@@ -297,15 +297,3 @@ def _elsewhere(design: Design) -> bool:
 
 def _rows(design: Design) -> int:
     return max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1)))
-
-
-__all__ = [
-    "adjoint_error",
-    "check_adjoint",
-    "column_norms",
-    "matrix_free",
-    "predicted",
-    "predicted_rows",
-    "predictions",
-    "spread",
-]

@@ -73,6 +73,3 @@ def _key(what: str, at: FloatArray | None) -> Hashable:
         return what
     entries = np.ascontiguousarray(at, dtype=np.float64)
     return what, entries.shape, hashlib.blake2b(entries.data, digest_size=16).digest()
-
-
-__all__ = ["forget", "kept", "read_once"]

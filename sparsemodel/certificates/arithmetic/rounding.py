@@ -84,19 +84,3 @@ def conjugate_error(
     """Return a bound on the rounding errors of ``loss.conjugate(a, y)``."""
     outputs = a.shape[1] if a.ndim > 1 else 1
     return (_OPERATIONS + 2 * outputs) * U * loss.conjugate_magnitude(a, y, value)
-
-
-__all__ = [
-    "CAUTION",
-    "COMPUTED",
-    "TINY",
-    "TWICE",
-    "U",
-    "add_down",
-    "add_up",
-    "conjugate_error",
-    "gamma",
-    "norm_up",
-    "up",
-    "value_error",
-]

@@ -88,6 +88,3 @@ def scaling(form: SparseRegression) -> Scaling | None:
     if near is None and float(ratio.max()) <= _SPREAD**2 * float(ratio.min()):
         return None
     return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))), near)
-
-
-__all__ = ["Scaling", "scaling"]

@@ -290,6 +290,3 @@ def _dominated(moments: Moments, a: FloatArray, y: FloatArray, c: FloatArray, om
     rest = np.abs(difference).sum(axis=1) - np.abs(diagonal)
     needed = omega + z.shape[1] * (gamma(z.shape[0] + 32) + 64.0 * U)
     return bool(np.all((diagonal - rest >= needed) | zero))
-
-
-__all__ = ["Survey", "plain_survey", "survey"]

@@ -270,6 +270,3 @@ def _needed(at: FloatArray | None) -> FloatArray:
 
 def _rows(d: FloatArray, x: FloatArray) -> FloatArray:
     return np.asarray(d * x if x.ndim == 1 else d[:, None] * x)
-
-
-__all__ = ["DUAL", "EXTRACTED", "INFIMUM", "Bound", "dual_bound", "infimum_bound", "nothing"]

@@ -229,6 +229,3 @@ def extractable(form: SparseRegression, deadline: float | None = None) -> bool:
         and Budget(deadline).allows(products_cost(designs, rows + 2.0 * p))
         and squares_hold(form)
     )
-
-
-__all__ = ["Candidate", "Found", "extractable", "search"]

@@ -162,6 +162,3 @@ def _separable_columns(
         largest += np.maximum(*tried)
         errors += np.maximum(*slack) + 2.0 * U * y.shape[1] * np.maximum(*np.abs(tried))
     return largest, errors
-
-
-__all__ = ["TermBound", "domain_slack", "plane_error", "term_bound"]

@@ -84,6 +84,3 @@ def safe(c: Curvature, diagonal: FloatArray) -> Extraction | None:
         if certainly_psd(c.hessian.copy(), full, c.rows):
             return Extraction(full)
     return None
-
-
-__all__ = ["Curvature", "curvature", "safe", "simple_diagonals"]

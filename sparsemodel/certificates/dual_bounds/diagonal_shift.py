@@ -185,16 +185,3 @@ def gradient_distance(
             error = error + 2.0 * U * np.abs(residual)
         out.append((np.abs(a - residual) + error) * (1.0 + 8.0 * U) + TINY)
     return tuple(out)
-
-
-__all__ = [
-    "LIMIT",
-    "Extraction",
-    "applies",
-    "certainly_psd",
-    "gradient_distance",
-    "hessian",
-    "squares_hold",
-    "verified",
-    "weighted_gram",
-]

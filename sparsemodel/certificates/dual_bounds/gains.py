@@ -155,13 +155,3 @@ def _selected(
     price = float(np.max(prices, initial=0.0))
     slack = 2.0 * U * chosen.size * (size + price) if price > 0.0 else 0.0
     return add_up(chosen) + slack if math.isfinite(size) else math.inf
-
-
-__all__ = [
-    "best_selection",
-    "coordinate_gains",
-    "forced_units",
-    "half_square_over",
-    "priced_budget",
-    "unit_gains",
-]

@@ -183,6 +183,3 @@ def contradicts(upper: float, proved: float) -> bool:
     ``upper`` is the objective at the point, rounded up.
     """
     return bool(np.isfinite(proved) and proved > upper)
-
-
-__all__ = ["Reserve", "Root", "contradicts", "evaluated", "known_candidates", "root_bound"]

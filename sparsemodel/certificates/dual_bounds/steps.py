@@ -88,6 +88,3 @@ def _least(
             least[1:, j] = through.min(axis=1)
     found = least[:, n]
     return found[np.isfinite(found)], float(off_q)
-
-
-__all__ = ["STEPS", "steps_bound"]

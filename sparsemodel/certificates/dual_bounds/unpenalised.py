@@ -271,11 +271,3 @@ def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> Float
             length *= 0.5
         z, value = ahead, following
     return np.asarray(loss.derivative(z, y))
-
-
-__all__ = [
-    "balanced",
-    "exact_neighbour",
-    "free_columns",
-    "unbounded_coordinates",
-]

@@ -164,6 +164,3 @@ def enclosure(
     at_point = primal(form, x)
     upper = np.inf if at_point.violations else at_point.upper
     return free_bound(form, [gradients]).value, upper
-
-
-__all__ = ["enclosure", "evaluate", "extracted", "free_bound", "from_gradients", "from_point"]

@@ -174,6 +174,3 @@ def _word(kind: type[Enum], value: Any, where: str) -> Enum:
         known = ", ".join(map(repr, words))
         raise CertificateError(f"line '{where}' says {value!r}; it must be one of {known}.")
     return kind(value)
-
-
-__all__ = ["decode", "encode", "lines_of", "read_lines"]

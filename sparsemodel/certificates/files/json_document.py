@@ -134,14 +134,3 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the line {twice!r} is there twice")
     return found
-
-
-__all__ = [
-    "BESIDE",
-    "checked_body",
-    "digest",
-    "json_text",
-    "no_other_lines",
-    "read_text",
-    "signed",
-]

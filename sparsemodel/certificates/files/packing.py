@@ -82,6 +82,3 @@ def _decode(text: Any, where: str) -> bytes:
     if len(data) % 8:
         raise CertificateError(f"line '{where}' does not hold whole numbers of 8 bytes.")
     return data
-
-
-__all__ = ["MAX_BYTES", "announced", "pack", "unpack"]

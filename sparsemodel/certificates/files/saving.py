@@ -43,6 +43,3 @@ def write_atomically(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-
-
-__all__ = ["save", "write_atomically"]

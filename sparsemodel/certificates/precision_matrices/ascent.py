@@ -197,6 +197,3 @@ class Ascent:
         if not math.isfinite(value):
             return 1e300, np.zeros_like(point)
         return -value, -np.append(ascent, slope * self._unit)
-
-
-__all__ = ["LARGEST", "Ascent", "Task", "rescaled"]

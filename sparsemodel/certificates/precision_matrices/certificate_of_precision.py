@@ -359,17 +359,3 @@ def decide_precision(
         weight=weight,
     )
     return max(found, key=list(Claim).index)
-
-
-__all__ = [
-    "PRECISION_WRITERS_OWN",
-    "ROUNDING_NATS",
-    "STATIONARY_NATS",
-    "Edge",
-    "PrecisionCertificate",
-    "PrecisionFacts",
-    "PrecisionWitness",
-    "decide_precision",
-    "open_share",
-    "precision_claims",
-]

@@ -346,18 +346,3 @@ def _restricted(
     dual = form.entries(result.dual)
     found = restricted_nats(form, at, dual)
     return (found, dual) if found > best else (best, None)
-
-
-__all__ = [
-    "RELAXED",
-    "SEARCHED",
-    "TRIVIAL",
-    "Evaluated",
-    "PrecisionCertificate",
-    "certified_until",
-    "certify_precision",
-    "evaluate_point",
-    "proved_by_search",
-    "restricted_nats",
-    "witnessed_bound",
-]

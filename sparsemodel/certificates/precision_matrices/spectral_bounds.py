@@ -292,6 +292,3 @@ def _entry_bounds(P: FloatArray, delta: float, rows: IntArray, cols: IntArray) -
         best = np.maximum(best, side)
     out: FloatArray = best * scale * (1.0 + 1e-6)
     return np.where(rows == cols, np.inf, out)
-
-
-__all__ = ["Enclosure", "dual_value", "enclose", "narrowed", "node_minorant", "unconstrained"]

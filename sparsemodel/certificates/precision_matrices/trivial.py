@@ -82,14 +82,3 @@ def scaled(form: SparsePrecision, value: float, direction: float = 0.0) -> float
     out = form.weight * value + form.constant
     error = 4.0 * _U * (abs(form.weight * value) + abs(form.constant))
     return out + direction * error
-
-
-__all__ = [
-    "null_nats",
-    "null_value",
-    "precision_assumptions",
-    "scaled",
-    "trivial_bound",
-    "trivial_nats",
-    "whole_box",
-]

@@ -238,6 +238,3 @@ def _slack(form: SparsePrecision, value: float) -> float:
     if not math.isfinite(value):
         return 0.0
     return _RELATIVE * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)
-
-
-__all__ = ["check_shapes", "verify_precision"]

@@ -263,6 +263,3 @@ def _enumerable(form: SparseRegression, loose: bool) -> bool:
     """Return whether supports can all be looked at sooner, and will be, for want of a ridge."""
     sparsity = form.sparsity
     return loose and sparsity.budget <= 2 and math.comb(sparsity.units, 2) <= _PAIRS
-
-
-__all__ = ["WORK", "Attempt", "Task", "attempted"]

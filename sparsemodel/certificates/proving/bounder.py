@@ -139,6 +139,3 @@ class NodeBounder(ABC):
     def delay(self) -> float:
         """Return the seconds that compiling took, which do not count as search."""
         return 0.0
-
-
-__all__ = ["Aim", "Finished", "NodeBounder", "Relaxed", "Stage"]

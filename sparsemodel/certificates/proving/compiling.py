@@ -61,6 +61,3 @@ def warmed(call: Callable[[], object]) -> float:
             "compiled the search for proofs in %.1f s, which is not counted as search", seconds
         )
     return seconds
-
-
-__all__ = ["LOADING", "interruptible", "loadable", "warmed"]

@@ -118,6 +118,3 @@ def _of_the_point(
         proof=proof.proof,
     )
     return replace(found, assumptions=(*found.assumptions, searched(tree)))
-
-
-__all__ = ["FEW", "decided", "few_supports"]

@@ -58,6 +58,3 @@ class Incumbent:
             return False
         self.x, self.upper = x, upper
         return True
-
-
-__all__ = ["Incumbent"]

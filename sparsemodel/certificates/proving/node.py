@@ -234,6 +234,3 @@ def _exchanged(
         most[chosen] = np.maximum(most[chosen], largest[inner])
         open_[blocked] = False
     return chosen, rest, least[rest], most[chosen]
-
-
-__all__ = ["IN", "OUT", "UNDECIDED", "Minorant", "Node", "Proved", "decide", "limits_left"]

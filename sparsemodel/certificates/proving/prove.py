@@ -330,6 +330,3 @@ class _Conclusion:
             "gap asked for": self.task.gap,
             "ended": ended,
         }
-
-
-__all__ = ["prove"]

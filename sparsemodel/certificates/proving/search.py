@@ -290,6 +290,3 @@ class Search:
                 self.floor = min(self.floor, bound)
             else:
                 self._push(parent.child(own, decision, bound, (number, side)))
-
-
-__all__ = ["Search", "Snapshot"]

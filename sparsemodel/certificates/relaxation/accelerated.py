@@ -148,6 +148,3 @@ def _combine(image: Image, last: Image, weight: float) -> Image:
     if weight == 0.0:
         return image
     return tuple(a + weight * (a - b) for a, b in zip(image, last, strict=True))
-
-
-__all__ = ["State", "minimise"]

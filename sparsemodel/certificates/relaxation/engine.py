@@ -305,6 +305,3 @@ def _dual_value(form: SparseRegression, at: FloatArray, v: FloatArray) -> float:
 
 def _squared(form: SparseRegression) -> bool:
     return form.traits.quadratic
-
-
-__all__ = ["TOLERANCE", "Relaxed", "Report", "working_set"]

@@ -305,6 +305,3 @@ def _told(report: Report | None, state: State) -> bool:
 
 def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
-
-
-__all__ = ["ExtractedRelaxation", "applies_to", "barrier", "relax_extracted"]

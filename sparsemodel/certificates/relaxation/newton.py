@@ -166,6 +166,3 @@ def _search(smooth: Smooth, regulariser: Regulariser, state: State, target: Floa
             state.x, state.image, state.value = x, image, value
             return True
     return False
-
-
-__all__ = ["proximal_newton"]

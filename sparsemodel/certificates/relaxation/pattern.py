@@ -85,6 +85,3 @@ def pattern_of(regulariser: Regulariser, x: FloatArray, z: FloatArray) -> Patter
         s=s,
         room=float(regulariser.k - full) if binding else float("inf"),
     )
-
-
-__all__ = ["LIMIT", "Pattern", "pattern_of"]

@@ -181,6 +181,3 @@ def _bound(
         v += term.design.rmatvec(slopes)
     units, free = regulariser.gains(v[rest])
     return total - free - selected(units, form.sparsity.budget, form.sparsity.unit_price), units
-
-
-__all__ = ["relax"]

@@ -219,6 +219,3 @@ def _numbered(unit: IntArray, units: int) -> tuple[IntArray, IntArray]:
 
 def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
     return d * x if x.ndim == 1 else d[:, None] * x
-
-
-__all__ = ["Regulariser", "objection", "selected", "unit_of"]

@@ -310,6 +310,3 @@ def _sum(arrays: list[FloatArray]) -> FloatArray:
     for array in arrays[1:]:
         total = total + array
     return total
-
-
-__all__ = ["Image", "LossSmooth", "QuadraticSmooth", "Smooth", "schur"]

@@ -112,6 +112,3 @@ def smooth_part(
     except np.linalg.LinAlgError:
         return LossSmooth(form, work, free if eliminated.size else (), b, at)
     return QuadraticSmooth(q, r, squares.constant + float(extra[0]))
-
-
-__all__ = ["LIMIT", "Squares", "smooth_part"]

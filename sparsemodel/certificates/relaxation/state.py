@@ -47,6 +47,3 @@ def offer(
     bound = value - float(np.vdot(gradient, y)) - regulariser.conjugate(gradient)
     if bound > state.bound:
         state.bound, state.bound_point = bound, y
-
-
-__all__ = ["State", "offer"]

@@ -276,6 +276,3 @@ class Certificate(SearchedCertificate):
         if not body["stationarity"]["smooth"]:
             found["stationarity"] = {**body["stationarity"], "step": "nan"}
         return found
-
-
-__all__ = ["WRITERS_OWN", "Certificate", "Progress", "Witness"]

@@ -118,14 +118,3 @@ def supported(feasible: bool, share: float, zero: bool, stationary: bool) -> set
         if share <= OPTIMAL_GAP:
             found.add(Claim.OPTIMAL)
     return found
-
-
-__all__ = [
-    "OPTIMAL_GAP",
-    "Assumption",
-    "Claim",
-    "gap_of",
-    "relative_gap_of",
-    "strongest",
-    "supported",
-]

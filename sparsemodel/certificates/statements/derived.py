@@ -232,6 +232,3 @@ def conjugates_agree(form: SparseRegression, witness: Witness) -> Assumption:
             if np.any(values + conjugates - products < -1e-10 * size):
                 return Assumption(text, True, False)
     return Assumption(text, True)
-
-
-__all__ = ["CONTRADICTION", "Statement", "derive", "list_assumptions"]

@@ -111,6 +111,3 @@ def _unexplained(
         most = np.quantile(rows[weights > 0.0], 1.0 - _SMALLEST_SHARE)
         kept = (weights > 0.0) & (rows <= most)
     return sizes
-
-
-__all__ = ["UNITS", "exact_fit"]

@@ -167,15 +167,3 @@ def _probe(design: Design) -> str:
         x, r = rng.standard_normal(p), rng.standard_normal(n)
         found.append(float(r @ design.matvec(x)))
     return "probe:" + ",".join(repr(v) for v in found)
-
-
-__all__ = [
-    "PROBE_TOLERANCE",
-    "ROWS",
-    "Digest",
-    "array_hash",
-    "block_fingerprints",
-    "combined",
-    "design_fingerprint",
-    "same_design",
-]

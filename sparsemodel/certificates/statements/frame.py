@@ -395,6 +395,3 @@ class SearchedCertificate(CertificateFrame):
                 "tree": decode(dict[str, Any] | None, found["proof"].get("tree"), "proof.tree"),
             }
         return found
-
-
-__all__ = ["VERSION", "CertificateFrame", "ProblemFrame", "SearchedCertificate"]

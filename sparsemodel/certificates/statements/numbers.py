@@ -137,6 +137,3 @@ def _index(values: IntArray) -> list[int] | dict[str, int]:
     if values.size > 2 and np.array_equal(values, np.arange(values[0], values[0] + values.size)):
         return {"from": int(values[0]), "to": int(values[-1]) + 1}
     return [int(v) for v in values]
-
-
-__all__ = ["Rows", "edges_of", "numbers_of", "rows_of"]

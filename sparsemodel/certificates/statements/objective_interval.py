@@ -204,14 +204,3 @@ def feasible_upper(form: SparseRegression, x: FloatArray) -> float:
     """Return the objective rounded up; infinite where the point is not feasible."""
     found = primal(form, x)
     return math.inf if found.violations else found.upper
-
-
-__all__ = [
-    "FEASIBLE",
-    "Primal",
-    "TermValue",
-    "constant_part",
-    "feasible_upper",
-    "null_value",
-    "primal",
-]

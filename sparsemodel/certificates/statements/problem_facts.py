@@ -235,6 +235,3 @@ def _in_brackets(parameters: dict[str, Any]) -> str:
 
 def _same(one: Any, two: Any) -> bool:
     return bool(one == two)
-
-
-__all__ = ["ProblemFacts", "TermFacts", "describe", "parameters"]

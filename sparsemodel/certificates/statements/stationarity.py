@@ -287,6 +287,3 @@ def _threshold(form: SparseRegression, extraction: FloatArray | None) -> float:
     if lowest <= 0.0 or bounded or form.sparsity.priced:
         return np.inf
     return 1.0 / lowest
-
-
-__all__ = ["TOLERANCE", "Stationarity", "first_order", "gradient", "stationarity"]

@@ -130,6 +130,3 @@ def _frobenius(form: SparseRegression) -> float:
         own = float(term.design.column_square_norms().sum())
         total += min(own, norm.value**2) if norm.kind != "estimate" else own
     return float(np.sqrt(total))
-
-
-__all__ = ["theory"]

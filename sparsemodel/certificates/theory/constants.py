@@ -224,6 +224,3 @@ def _largest_rows(matrix: FloatArray, count: int) -> FloatArray:
     if count < p:
         sizes = np.partition(sizes, p - count, axis=1)[:, p - count :]
     return np.asarray(sizes.sum(axis=1) * (1.0 + gamma(p)))
-
-
-__all__ = ["Curvatures", "enclose"]

@@ -165,6 +165,3 @@ def _pool(form: SparseRegression, x: FloatArray, counted: IntArray, rows: int) -
         counted[np.isin(counted, np.flatnonzero(x))],
     ]
     return np.unique(np.concatenate(parts))
-
-
-__all__ = ["curvatures", "objections", "row_smoothness", "smooth"]

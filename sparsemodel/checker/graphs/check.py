@@ -139,6 +139,3 @@ def _compare(body: dict[str, Any], g: Graph, bounds: Any, size: float, report: R
         if not (stated == found or near(stated, found, size)):
             raise Refuted(f"line '{line}' says {stated!r}, and {found!r} is proved.")
         report.line(line.replace("_", " "), repr(stated), repr(found))
-
-
-__all__ = ["check"]

@@ -263,16 +263,3 @@ def _whole(values: Any) -> Any:
     if any(isinstance(e, bool) or not isinstance(e, int) for e in values):
         raise Refuted("line 'witness.units' holds something that is not a whole number.")
     return np.array(values, dtype=np.int64)
-
-
-__all__ = [
-    "Graph",
-    "eigenvalues",
-    "enclosed",
-    "entry_costs",
-    "infimum",
-    "lower",
-    "minimisers",
-    "modulus",
-    "smaller",
-]

@@ -108,6 +108,3 @@ class _Edges(Tree):
             first, last = (first, middle) if phi(middle) > allowed else (middle, last)
         limits = np.where(g.diagonal, last, 0.5 * (last - facts[0]))
         return facts[0], last, np.minimum(facts[2], limits)
-
-
-__all__ = ["searched"]

@@ -121,6 +121,3 @@ def _coupled(parameters: dict[str, Any], y: Any, c: Any) -> Coupled | str:
     return Coupled(
         "cox_loss", none - np.inf, none + np.inf, none, 0.0, 1.0, c=c, efron=ties == "efron"
     )
-
-
-__all__ = ["FORMULAS", "Coupled", "loss_of"]

@@ -348,6 +348,3 @@ def widened(loss: Family, a: Ball, y: Any) -> Ball:
     (_, missing, largest), more = _simplex(a, y), np.zeros(a.shape)
     more[largest] = 2.0 * missing
     return Ball(a.mid, up(a.rad + more))
-
-
-__all__ = ["LIBRARY", "LOSSES", "Family", "family_of", "widened"]

@@ -79,6 +79,3 @@ def _described(about: Mapping[str, object]) -> str:
             text = textwrap.fill(str(value), 96, subsequent_indent=" " * 11)
             lines.append(f"{key:<10} {text}")
     return "\n".join(lines)
-
-
-__all__ = ["Options", "run"]

@@ -101,6 +101,3 @@ def run(options: Options) -> int:
     show("The certificate was read back, and every number recomputed from the data: it holds.")
     print(f"\nDone in {time.perf_counter() - began:.1f} s. Your own data: sparsemodel solve --help")
     return Exit.OK
-
-
-__all__ = ["Options", "run"]

@@ -48,6 +48,3 @@ def run(options: Options) -> int:
     else:
         print(as_text(plan.document()) if options.full else plan)
     return Exit.OK
-
-
-__all__ = ["Options", "run"]

@@ -231,6 +231,3 @@ def _names(support: Any) -> Any:
     if isinstance(support, list) and any(np.ndim(one) for one in support):
         return [_names(one) for one in support]
     return [str(name) for name in support]
-
-
-__all__ = ["Options", "run"]

@@ -290,6 +290,3 @@ def _record(
         "certificate": bounds,
         "data_notes": list(notes),
     }
-
-
-__all__ = ["GraphModel", "GraphOptions", "Options", "declare_graph", "run"]

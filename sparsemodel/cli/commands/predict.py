@@ -141,6 +141,3 @@ def _as_csv(predictor: Predictor, X: FloatArray) -> str:
         shown = cell(first) if isinstance(first, str) else repr(first)
         writer.writerow([shown, *map(repr, rest)])
     return text.getvalue()
-
-
-__all__ = ["Options", "run"]

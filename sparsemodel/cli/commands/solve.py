@@ -190,6 +190,3 @@ def _document(about: dict[str, str], solution: Any, certificate: Any, output: Ou
             Section("", (Facts([*rows, *tail]),)),
         ),
     )
-
-
-__all__ = ["Options", "run"]

@@ -122,6 +122,3 @@ def _checked(
         print(f"options: {' '.join(line)}")
         print(verification)
     return Exit.OK
-
-
-__all__ = ["Options", "run"]

@@ -140,6 +140,3 @@ def _sparse(arrays: dict[str, Any], file: Path) -> Any:
     except (ValueError, TypeError) as error:
         raise DataError(f"{file}: the sparse matrix is inconsistent: {error}.") from error
     return matrix
-
-
-__all__ = ["read_archive"]

@@ -193,6 +193,3 @@ def _is_number(field: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-__all__ = ["read_delimited"]

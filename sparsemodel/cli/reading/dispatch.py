@@ -84,6 +84,3 @@ def _suffix_kind(path: str, kind: str | None) -> str | None:
     if kind is not None:
         return kind
     return "csv" if path == "-" else _SUFFIXES.get(Path(path).suffix.lower())
-
-
-__all__ = ["FORMATS", "read_table"]

@@ -62,6 +62,3 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         notes=notes,
         encoding=encoding,
     )
-
-
-__all__ = ["read_parquet"]

@@ -113,6 +113,3 @@ def _number(field: bytes) -> float | None:
 
 def _text(field: bytes) -> str:
     return repr(field.decode("utf-8", "replace"))
-
-
-__all__ = ["read_svmlight"]

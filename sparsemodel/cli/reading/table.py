@@ -135,6 +135,3 @@ def _find(wanted: str, names: Sequence[str], where: str) -> int:
 def _shown(names: Sequence[str]) -> str:
     shown = ", ".join(names[:6])
     return shown if len(names) <= 6 else f"{shown}, ... ({len(names)} columns)"
-
-
-__all__ = ["MISSING", "Columns", "Selection", "Table", "as_numbers_or_text", "encoded"]

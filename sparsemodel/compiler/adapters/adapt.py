@@ -59,6 +59,3 @@ def adapter_words(backend: Backend) -> tuple[str, ...]:
 def innermost(backend: Backend) -> Backend:
     """Return the backend that adapters stand around, or the backend itself."""
     return innermost(backend.inner) if isinstance(backend, (Priced, Smoothed)) else backend
-
-
-__all__ = ["Adapted", "adapt", "adapter_words", "innermost"]

@@ -57,6 +57,3 @@ class EventRelay:
         )
         self.history.append(translated)
         return translated
-
-
-__all__ = ["EventRelay"]

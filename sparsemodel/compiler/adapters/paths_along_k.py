@@ -70,6 +70,3 @@ def path_of_form(
     return forward_backward_path(
         model, exactly, most, sweeps=sweeps, enough=enough, prepare=prepare, scale=scale
     )
-
-
-__all__ = ["path_of_form"]

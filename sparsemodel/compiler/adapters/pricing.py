@@ -175,6 +175,3 @@ class _Search:
             self._dual,
             tuple(self._notes),
         )
-
-
-__all__ = ["Priced"]

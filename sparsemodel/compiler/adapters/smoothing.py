@@ -118,6 +118,3 @@ def _width(term: Term) -> float:
     slope = float(np.dot(term.weights, np.square(loss.derivative(u, term.target))))
     value = float(np.dot(term.weights, loss.value(u, term.target)))
     return value / slope if value > 0.0 and slope > 0.0 else 1.0
-
-
-__all__ = ["LEVELS", "Smoothed", "smoothable", "smoothed_form", "typical_widths"]

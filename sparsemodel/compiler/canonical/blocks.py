@@ -42,6 +42,3 @@ def _identity(n: int) -> Design:
     from scipy.sparse import eye_array
 
     return SparseDesign(eye_array(n, format="csc"))
-
-
-__all__ = ["stacked"]

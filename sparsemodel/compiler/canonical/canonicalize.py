@@ -182,6 +182,3 @@ def _least(
     lower[lost & ~above], upper[lost & ~below] = np.maximum(lower, 0.0)[lost & ~above], 0.0
     least[above | below | lost] = 0.0
     return least if least.any() else None
-
-
-__all__ = ["canonicalize"]

@@ -256,6 +256,3 @@ def _product(design: Design, rows: IntArray | None, back: Design) -> Design:
     if not np.all(np.isfinite(entries)):
         raise DataError("The data hold NaN or infinite entries.")
     return DenseDesign(np.asfortranarray(back.rmatvec(np.ascontiguousarray(entries.T)).T))
-
-
-__all__ = ["change_of", "changed"]

@@ -214,6 +214,3 @@ def _rank(layers: tuple[Layer, ...], number: int) -> int:
     """Return how many units may be nonzero together under limits on parts of them."""
     free = Cardinality(number, number, limits=layers)
     return int(best_units(free, np.zeros(number)).size)
-
-
-__all__ = ["cardinality_of"]

@@ -196,20 +196,3 @@ class Declaration:
     """By variable: other coordinates, of which the other records speak."""
     entries: bool = False
     """Whether rows of matrix variables are numbers of single entries, counted row by row."""
-
-
-__all__ = [
-    "Block",
-    "BoundSpec",
-    "CardSpec",
-    "Change",
-    "CountedSpec",
-    "Declaration",
-    "ImageSpec",
-    "LeastSpec",
-    "LinearSpec",
-    "LossSpec",
-    "NormSpec",
-    "RidgeSpec",
-    "VariableSpec",
-]

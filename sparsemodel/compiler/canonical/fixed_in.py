@@ -79,6 +79,3 @@ def _limits_left(sparsity: Cardinality, forced: IntArray) -> tuple[Layer, ...]:
                 f"which at most {layer.most[s]} may be nonzero."
             )
     return tuple(left)
-
-
-__all__ = ["without_forced"]

@@ -163,6 +163,3 @@ def lay_out(declaration: Declaration) -> Layout:
     return Layout(
         declaration.variables, tuple(starts), size, outputs, matrix, changes=declaration.changes
     )
-
-
-__all__ = ["Layout", "VariableLayout", "lay_out"]

@@ -60,6 +60,3 @@ def _one_norm(spec: NormSpec, layout: Layout) -> OneNormBall:
 def _image(spec: ImageSpec, layout: Layout) -> ImageBall:
     design = stacked(spec.blocks, layout, spec.shift.size)
     return ImageBall(design, spec.shift, spec.radius, spec.order)
-
-
-__all__ = ["region_of"]

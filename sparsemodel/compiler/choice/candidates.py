@@ -103,6 +103,3 @@ class Candidates:
         """Return what sorts backends by their priors, those without one last."""
         prior = self._known[name].prior
         return (np.inf, np.inf) if prior is None else (-prior.close, prior.excess)
-
-
-__all__ = ["Candidates", "Choice"]

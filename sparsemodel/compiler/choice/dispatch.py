@@ -132,6 +132,3 @@ def _others(form: Form, ran: set[str]) -> tuple[Rejection, ...]:
         elif name not in ran:
             able.append(Rejection(name, ("run when asked for by name",), able=True))
     return (*able, *unable)
-
-
-__all__ = ["backend_for", "make_plan", "resolve"]

@@ -33,6 +33,3 @@ def patience(effort: Effort, time_limit: float | None = None) -> float:
     """Return the factor on the patience of searches; a time limit is there to be used."""
     factor = _FACTORS[checked_effort(effort)]
     return factor if time_limit is None or effort == "low" else max(factor, _LIMITED)
-
-
-__all__ = ["Effort", "checked_effort", "patience"]

@@ -245,6 +245,3 @@ def _enumerated(sparsity: Cardinality, limit: int) -> int:
         if total > limit:
             return limit + 1
     return total
-
-
-__all__ = ["EXPLAINED", "INCOHERENT", "SMALL", "TOO_LONG", "choose"]

@@ -49,6 +49,3 @@ def _chains(candidates: Candidates, starts: list[str], finish: str) -> tuple[Sta
     for start in starts:
         stages += [candidates.stage(start), candidates.stage(finish, "", "last")]
     return tuple(stages)
-
-
-__all__ = ["choose_precision"]

@@ -93,6 +93,3 @@ def _like(known: dict[str, Any], backend: str, name: str, text: str) -> Any:
     except (KeyError, ValueError, TypeError):
         kind = type(default).__name__
         raise ModelError(f"{backend}:{name}={text} needs a value of kind {kind}.") from None
-
-
-__all__ = ["Start", "Step", "is_recipe", "parse"]

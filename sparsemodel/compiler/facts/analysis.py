@@ -329,6 +329,3 @@ def _copied(design: Design) -> int:
         return sum(_copied(block) for _, block in design.blocks)
     by_rows = isinstance(design, SparseDesign) and design.array.format == "csr"
     return (design.nbytes or 0) if by_rows else 0
-
-
-__all__ = ["Facts"]

@@ -97,6 +97,3 @@ def bytes_words(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000.0
     return f"{size:.3g} GB"
-
-
-__all__ = ["Fact", "FactSheet", "Provenance", "bytes_words", "in_order"]

@@ -106,6 +106,3 @@ class Guess:
             size=int(support.size),
             passes=0.5 * support.size / max(form.sparsity.size, 1),
         )
-
-
-__all__ = ["Guess", "Screened"]

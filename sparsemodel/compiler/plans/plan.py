@@ -277,6 +277,3 @@ def plan_graph(
     graph.add_node("solution", kind="step", label="solution on your data", detail="checked again")
     graph.add_edge("polish", "solution", label="")
     return graph
-
-
-__all__ = ["Plan"]

@@ -51,6 +51,3 @@ class Rejection:
     reasons: tuple[str, ...]
     able: bool = False
     """Whether it could solve the problem, and another plan is preferred."""
-
-
-__all__ = ["LINKS", "Rejection", "Stage"]

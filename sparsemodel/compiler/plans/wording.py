@@ -152,6 +152,3 @@ def _has_dual_ascent(form: SparseRegression) -> bool:
         and form.traits.interval
         and all(Access.ROWS in term.design.access for term in form.terms)
     )
-
-
-__all__ = ["describe", "notes_for", "restricted_words"]

@@ -79,6 +79,3 @@ class Reduced:
         for reduction in self.reductions:
             x = reduction.carry(x)
         return x
-
-
-__all__ = ["Reduced", "Reduction"]

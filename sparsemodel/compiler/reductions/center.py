@@ -92,6 +92,3 @@ def features(design: Design) -> tuple[IntArray, Design]:
     if not isinstance(design, StackedDesign):  # guarded by find()
         raise TypeError("Center applies to a design stacked with an intercept.")
     return next((i, block) for i, block in design.blocks if not isinstance(block, OnesDesign))
-
-
-__all__ = ["Center", "features"]

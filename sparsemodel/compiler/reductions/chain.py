@@ -92,6 +92,3 @@ def _steepest(form: SparseRegression) -> float:
     """Return the largest second derivative of the losses; 1 where one has no bound."""
     upper = form.traits.upper
     return upper if np.isfinite(upper) and upper > 0.0 else 1.0
-
-
-__all__ = ["HETEROGENEOUS", "reduce_form"]

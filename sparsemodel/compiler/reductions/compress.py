@@ -140,6 +140,3 @@ def _dense(design: Design) -> bool:
     if isinstance(design, StackedDesign):
         return all(_dense(block) for _, block in design.blocks)
     return isinstance(design, (ChunkedDesign, DenseDesign, DistributedDesign, OnesDesign))
-
-
-__all__ = ["LARGEST", "TALL", "Compress", "small_design"]

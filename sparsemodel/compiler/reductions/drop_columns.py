@@ -106,6 +106,3 @@ def duplicate_columns(form: SparseRegression, gradient: FloatArray) -> IntArray:
     columns = np.concatenate([term.design.restrict(tied).to_array() for term in form.terms], axis=0)
     first = np.unique(columns, axis=1, return_index=True)[1]
     return np.setdiff1d(tied, tied[first])
-
-
-__all__ = ["DropColumns", "droppable", "duplicate_columns"]

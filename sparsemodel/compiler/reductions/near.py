@@ -147,6 +147,3 @@ def shifted(design: Design, t: FloatArray) -> Design:
     if not near.size:
         return moved
     return StackedDesign(n, p, ((far, moved), (near, design.restrict(near))))
-
-
-__all__ = ["Near", "shiftable", "shifted", "shifts"]

@@ -77,6 +77,3 @@ class Scale(Reduction):
     def describe(self) -> str:
         spread = float(self._d.max() / self._d.min())
         return f"columns scaled to one size (their sizes differ by a factor of {spread:.3g})"
-
-
-__all__ = ["Scale"]

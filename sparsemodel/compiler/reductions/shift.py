@@ -111,6 +111,3 @@ def _fitted(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
     if matrix.shape[1] == 1 and wanted.ndim == 1 and np.all(matrix == 1.0):
         return np.array([np.median(wanted)])
     return np.asarray(np.linalg.lstsq(matrix, wanted, rcond=None)[0])
-
-
-__all__ = ["Shift"]

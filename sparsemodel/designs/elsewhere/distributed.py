@@ -291,6 +291,3 @@ def _nonfinite(blocks: list[Any]) -> tuple[int, int] | None:
         if found is not None:
             return found[0] + rows.start, found[1]
     return None
-
-
-__all__ = ["DistributedDesign"]

@@ -289,6 +289,3 @@ def _compat(where: str = "A") -> Any:
             "missing; pip install array-api-compat, or pass the array as NumPy's."
         ) from error
     return array_api_compat
-
-
-__all__ = ["ForeignDesign", "double_precision", "fetched", "is_foreign"]

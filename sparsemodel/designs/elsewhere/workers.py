@@ -134,6 +134,3 @@ def _sum(parts: list[Any]) -> Any:
     for part in parts[1:]:
         out = out + part
     return out
-
-
-__all__ = ["client", "gathered", "hands", "loaded", "placed", "sent", "summed"]

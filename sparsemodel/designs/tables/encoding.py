@@ -170,6 +170,3 @@ def _is_missing(value: Any) -> bool:
     """Return whether a value is None, or differs from itself: NaN, NaT, pandas.NA."""
     same = value == value
     return value is None or (np.ndim(value) == 0 and not (isinstance(same, bool) and same))
-
-
-__all__ = ["Column", "Encoding", "Field", "Missing", "fields_of"]

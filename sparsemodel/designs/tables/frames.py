@@ -93,6 +93,3 @@ def _check_present(column: Any, where: str) -> None:
         f"{where}: {int(missing.sum())} value(s) are missing, the first in {shown}. "
         "Drop such rows, or write `A, features = sm.encode(df, missing='mean')`."
     )
-
-
-__all__ = ["frame_array", "frame_of_dask", "series_array"]

@@ -153,6 +153,3 @@ def row_norms(v: FloatArray) -> FloatArray:
 def rowwise(c: FloatArray, v: FloatArray) -> FloatArray:
     """Return ``c * v``, one factor per row."""
     return c * v if v.ndim == 1 else c[:, None] * v
-
-
-__all__ = ["DataFit", "Loss", "TargetKind", "require", "row_norms", "rowwise"]

@@ -241,21 +241,3 @@ class CvxModelled(ABC):
         because their weights cannot be taken out of the single losses.
         """
         return c @ self.cvxpy_value(cp, u, y)
-
-
-__all__ = [
-    "Affine",
-    "Conjugable",
-    "Curved",
-    "CvxModelled",
-    "IntervalConjugable",
-    "Likelihood",
-    "OfDifference",
-    "OfResidual",
-    "Piecewise",
-    "Quadratic",
-    "SimplexConjugable",
-    "Smoothable",
-    "SquaredDistance",
-    "TwiceDifferentiable",
-]

@@ -133,6 +133,3 @@ def _of_class(kind: type[DataFit]) -> LossTraits:
         lower=0.0,
         upper=math.inf,
     )
-
-
-__all__ = ["LossTraits"]

@@ -197,6 +197,3 @@ class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return 0.5 * cp.square(cp.pos(1.0 - cp.multiply(y, u)))
-
-
-__all__ = ["HingeLoss", "SmoothedHingeLoss", "SquaredHingeLoss"]

@@ -90,6 +90,3 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.logistic(cp.multiply(-y, u))
-
-
-__all__ = ["LogisticLoss"]

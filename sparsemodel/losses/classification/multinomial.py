@@ -188,6 +188,3 @@ def _project_on_simplex(s: FloatArray) -> FloatArray:
     p: FloatArray = np.maximum(s - thresholds[np.arange(s.shape[0]), kept - 1][:, None], 0.0)
     p /= p.sum(axis=1, keepdims=True)  # rounding only: the sum is one
     return p
-
-
-__all__ = ["MultinomialLoss"]

@@ -206,6 +206,3 @@ def _cvxpy_logs(cp: Any, u: Any, risk: RiskSets) -> Any:
             shift[own] += np.log(risk.share[part])
         logs.append(cp.log_sum_exp(u[risk.order[members]] + shift[members]))
     return cp.hstack(logs)
-
-
-__all__ = ["CoxLoss"]

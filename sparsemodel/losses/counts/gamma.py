@@ -112,6 +112,3 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.multiply(y, cp.exp(-u)) + u
-
-
-__all__ = ["GammaLoss"]

@@ -123,6 +123,3 @@ class NegativeBinomialLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         logs = cp.logistic(u - math.log(self.theta))
         return cp.multiply(y + self.theta, logs) - cp.multiply(y, u)
-
-
-__all__ = ["NegativeBinomialLoss"]

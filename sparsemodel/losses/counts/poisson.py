@@ -77,6 +77,3 @@ class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.exp(u) - cp.multiply(y, u)
-
-
-__all__ = ["PoissonLoss"]

@@ -158,6 +158,3 @@ class RiskSets:
 
 def _slices(begins: IntArray, size: int) -> list[slice]:
     return [slice(a, b) for a, b in zip(begins, [*begins[1:], size], strict=True)]
-
-
-__all__ = ["LOGS", "PLAIN", "Ops", "RiskSets"]

@@ -151,5 +151,3 @@ class TweedieLoss(Curved, IntervalConjugable, CvxModelled, Loss):
 
 _STEPS = 40
 """Newton's method needs five or six; the root is within log(2) / min(p - 1, 2 - p) at the start."""
-
-__all__ = ["TweedieLoss"]

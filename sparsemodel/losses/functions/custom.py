@@ -150,6 +150,3 @@ class CustomLoss(TwiceDifferentiable, DataFit):
 def _scale(c: FloatArray) -> float:
     # The weights of the single predictions have no meaning here: all are the term's factor.
     return float(c.flat[0])
-
-
-__all__ = ["CustomLoss"]

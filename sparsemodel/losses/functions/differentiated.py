@@ -106,6 +106,3 @@ def _is_single(array: Any) -> bool:
 def _first(error: Exception) -> str:
     """Return the first sentence of an error."""
     return str(error).strip().partition("\n")[0]
-
-
-__all__ = ["differentiated"]

@@ -11,6 +11,3 @@ def entropy(s: FloatArray) -> FloatArray:
     """Return ``-s log(s)`` by entry: 0 at zero, -inf below."""
     logs = np.log(s, out=np.zeros_like(s), where=s > 0.0)
     return np.where(s < 0.0, -np.inf, 0.0 - s * logs)
-
-
-__all__ = ["entropy"]

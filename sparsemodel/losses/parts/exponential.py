@@ -34,6 +34,3 @@ def chance(v: FloatArray) -> FloatArray:
     """Return ``1 / (1 + exp(-v))``, to full relative precision at both ends."""
     small: FloatArray = np.exp(-np.abs(v))
     return np.where(v >= 0.0, 1.0, small) / (1.0 + small)
-
-
-__all__ = ["LIMIT", "chance", "exponential", "exponential_slope"]

@@ -15,6 +15,3 @@ def within(a: FloatArray, lower: FloatArray, upper: FloatArray, values: FloatArr
 def toward_label(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the interval of ``a`` with ``-1 <= a y <= 0`` for labels ``y`` of -1 and +1."""
     return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
-
-
-__all__ = ["toward_label", "within"]

@@ -34,6 +34,3 @@ def nonnegative(value: object, name: str, loss: str) -> float:
     if number < 0.0:
         raise DataError(f"{loss}: {name} must not be negative, got {number:g}.")
     return number
-
-
-__all__ = ["level", "nonnegative", "positive", "real"]

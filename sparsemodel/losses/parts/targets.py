@@ -54,6 +54,3 @@ def first_bad(bad: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], y: FloatArra
     where = np.flatnonzero(bad)
     entries = "1 entry" if where.size == 1 else f"{where.size} entries, the first"
     return f"{entries} at index {where[0]} (value {y.ravel()[where[0]]:g})"
-
-
-__all__ = ["counts", "first_bad", "signs", "vector"]

@@ -99,6 +99,3 @@ class ExpectileLoss(OfResidual, Curved, IntervalConjugable, Likelihood, CvxModel
 
     def _share(self, side: FloatArray) -> FloatArray:
         return np.where(side > 0.0, 1.0 - self.tau, self.tau)
-
-
-__all__ = ["ExpectileLoss"]

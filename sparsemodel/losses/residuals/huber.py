@@ -102,6 +102,3 @@ class HuberLoss(OfResidual, Curved, IntervalConjugable, Piecewise, CvxModelled, 
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return 0.5 * cp.huber(u - y, self.delta)  # CVXPY's atom is twice the usual one
-
-
-__all__ = ["HuberLoss"]

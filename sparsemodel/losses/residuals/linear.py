@@ -63,6 +63,3 @@ class LinearLoss(Affine, IntervalConjugable, CvxModelled, Loss):
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.multiply(y, u)
-
-
-__all__ = ["LinearLoss"]

@@ -92,6 +92,3 @@ class SquaredLoss(SquaredDistance, OfResidual, IntervalConjugable, Likelihood, C
 
 def _row_squares(r: FloatArray) -> FloatArray:
     return np.square(r) if r.ndim == 1 else np.einsum("ij,ij->i", r, r)
-
-
-__all__ = ["SquaredLoss"]

@@ -309,6 +309,3 @@ def _pieces(
         return [(y, lower, upper)]
     level = np.zeros(y.shape)
     return [(y + epsilon, level, upper), (y - epsilon, lower, level)]
-
-
-__all__ = ["AbsoluteLoss", "EpsilonInsensitiveLoss", "QuantileLoss", "SmoothedPinballLoss"]

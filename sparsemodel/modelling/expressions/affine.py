@@ -18,11 +18,12 @@ from sparsemodel.interfaces import (
     IntArray,
     ModelError,
 )
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.comparisons import Constraint, compare
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
 from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, refuse_cvxpy
-from sparsemodel.modelling.expressions.values import real_array, real_number
+from sparsemodel.modelling.expressions.values import real_array
 
 if TYPE_CHECKING:
     from sparsemodel.modelling.expressions.variables import Variable
@@ -395,6 +396,3 @@ def _add(a: Any, b: Any) -> Any:
     if np.ndim(a) and np.ndim(b) and np.shape(a) != np.shape(b):
         raise DataError(f"Constants of shapes {np.shape(a)} and {np.shape(b)} do not add up.")
     return a + b
-
-
-__all__ = ["Affine", "AffineLike", "Piece"]

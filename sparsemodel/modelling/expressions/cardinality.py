@@ -8,6 +8,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Counted, at_most
 from sparsemodel.modelling.expressions.foreign import parts_as_ours, taken
@@ -19,7 +20,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
-from sparsemodel.modelling.expressions.values import array_of, real_number
+from sparsemodel.modelling.expressions.values import array_of
 
 
 @final
@@ -335,6 +336,3 @@ def _group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArra
     if array.dtype.kind == "O":
         array = array.astype(str)
     return np.unique(array, return_inverse=True)[1].reshape(-1)
-
-
-__all__ = ["card", "chosen"]

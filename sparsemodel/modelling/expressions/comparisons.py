@@ -261,17 +261,3 @@ def _limit(right: Any, shape: tuple[int, ...]) -> float | FloatArray:
 def limit_text(limit: Any, pick: Any) -> str:
     """Return a limit as it is printed: an array by one of its entries, which ``pick`` takes."""
     return repr(limit) if isinstance(limit, Quantity) else f"{pick(limit):g}"
-
-
-__all__ = [
-    "Bound",
-    "CardinalityConstraint",
-    "Constraint",
-    "Counted",
-    "LinearConstraint",
-    "Semicontinuous",
-    "at_most",
-    "compare",
-    "limit_text",
-    "semicontinuous",
-]

@@ -125,17 +125,3 @@ def read_again() -> Iterator[None]:
 def is_read_again() -> bool:
     """Return whether what is read now is read again when a parameter in it changes."""
     return _reread.get()
-
-
-__all__ = [
-    "as_ours",
-    "followed",
-    "is_cvxpy",
-    "is_read_again",
-    "objective_as_ours",
-    "parts_as_ours",
-    "read_again",
-    "taken",
-    "translate_with",
-    "value_of",
-]

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn, final
 import numpy as np
 
 from sparsemodel.interfaces import ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.losses import AbsoluteLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import Constraint, limit_text
@@ -15,7 +16,6 @@ from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
-from sparsemodel.modelling.expressions.values import real_number
 
 
 @final
@@ -135,6 +135,3 @@ class norm(Symbolic):
     def __repr__(self) -> str:
         order = "" if self.order == 2 else f", {self.order:g}"
         return f"norm({self.expression}{order})"
-
-
-__all__ = ["NormConstraint", "norm"]

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, final
 import numpy as np
 
 from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
@@ -23,7 +24,7 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.foreign import objective_as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity, resolve
 from sparsemodel.modelling.expressions.symbolic import Symbolic
-from sparsemodel.modelling.expressions.values import real_array, real_number
+from sparsemodel.modelling.expressions.values import real_array
 
 Reduction: TypeAlias = Literal["mean", "sum"]
 
@@ -365,18 +366,3 @@ def _factor(scale: Any) -> str:
     if isinstance(scale, Quantity):
         return f"{scale!r} * "
     return "" if scale == 1.0 else f"{scale:g} * "
-
-
-__all__ = [
-    "Budget",
-    "FormTerm",
-    "LossTerm",
-    "Objective",
-    "ObjectiveLike",
-    "Price",
-    "Reduction",
-    "Ridge",
-    "checked_prices",
-    "counted_in",
-    "linear_term",
-]

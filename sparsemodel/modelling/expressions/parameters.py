@@ -338,6 +338,3 @@ def known(*quantities: Any) -> bool:
 def as_float(value: Any) -> float | FloatArray:
     """Return a resolved value as a float or a float64 array."""
     return float(value) if np.ndim(value) == 0 else np.asarray(value, dtype=np.float64)
-
-
-__all__ = ["Parameter", "Quantity", "as_float", "known", "parameters_in", "resolve"]

@@ -129,6 +129,3 @@ class Symbolic:
         if spec:
             self._refuse(f"The format {spec!r}")
         return str(self)
-
-
-__all__ = ["HINTS", "Symbolic", "refuse_cvxpy"]

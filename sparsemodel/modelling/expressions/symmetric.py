@@ -8,11 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.foreign import as_ours
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.values import real_number
 
 
 @final
@@ -95,6 +95,3 @@ def symmetric(matrix: Any, what: str) -> Affine:
     if not affine.pieces[0].bare or affine.pieces[0].factor != 1.0:
         raise ModelError(f"{what} takes {variable.label} itself, not {matrix!r}.")
     return affine
-
-
-__all__ = ["EdgeCount", "EigenvalueBound", "eigenvalue_bound", "offdiag", "symmetric"]

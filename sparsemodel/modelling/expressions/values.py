@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
-from sparsemodel.interfaces.numeric import real_number, whole_number
+from sparsemodel.interfaces.numeric import whole_number
 
 
 def array_of(values: Any, where: str) -> Any:
@@ -138,15 +138,3 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | No
         named = tuple(text_of(c, f"A class of {where}") for c in classes)
         return codes.reshape(array.shape).astype(np.float64), named
     return real_array(array, where=where, ndim=(1, 2)), None
-
-
-__all__ = [
-    "array_of",
-    "cardinality_bound",
-    "checked_shape",
-    "labels",
-    "real_array",
-    "real_number",
-    "text_of",
-    "whole_number",
-]

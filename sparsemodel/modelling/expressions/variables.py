@@ -299,6 +299,3 @@ def _indices(key: Any, size: int, label: str) -> IntArray:
     if np.any(np.diff(rows) <= 0):
         raise ModelError(f"The entries of {label}[...] must be distinct and in increasing order.")
     return rows
-
-
-__all__ = ["Slice", "Variable", "diff"]

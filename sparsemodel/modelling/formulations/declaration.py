@@ -76,6 +76,3 @@ class Declaration:
         if self._declared.missing:
             return as_notebook(problem_document(self._declared, (), ()))
         return as_notebook(problem_document(self.goal, self.constraints, self.variables))
-
-
-__all__ = ["Declaration"]

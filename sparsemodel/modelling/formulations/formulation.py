@@ -268,6 +268,3 @@ class Formulation(ABC):
     ) -> Any:
         """Return what was checked of a certificate, from ``form`` alone."""
         raise CertificateError(f"Nothing is certified about {form.kind}.")
-
-
-__all__ = ["Answer", "CompiledProblem", "Formulation"]

@@ -104,12 +104,3 @@ def _misfit(cls: type[Formulation]) -> str:
 
 
 _plugins: Final = Plugins[Formulation](GROUP, Formulation, _misfit, lambda: _BUILT_IN)  # type: ignore[type-abstract]
-
-
-__all__ = [
-    "GROUP",
-    "available_formulations",
-    "formulation_of",
-    "refresh",
-    "register_formulation",
-]

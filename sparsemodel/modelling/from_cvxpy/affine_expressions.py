@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
-from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, is_read_again, value_of
+from sparsemodel.modelling.expressions.foreign import followed, is_read_again, value_of
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
 from sparsemodel.modelling.expressions.variables import Variable
 
@@ -173,6 +173,3 @@ def _constant(constant: Any) -> FloatArray | float | Parameter:
         return followed(constant)
     array = np.asarray(value_of(constant), dtype=np.float64)
     return float(array) if array.ndim == 0 else array
-
-
-__all__ = ["affine_of", "is_cvxpy", "is_uniform", "kind_of", "number_of", "parts_of", "proxy_of"]

@@ -369,6 +369,3 @@ def _unknown(expression: Any) -> ModelError:
     return ModelError(
         f"The CVXPY atom {kind}{where} is not recognised; recognised are {RECOGNISED}.{hint}"
     )
-
-
-__all__ = ["RECOGNISED", "objective_of", "root_of"]

@@ -129,6 +129,3 @@ def _flat(given: Iterable[Any]) -> Iterable[Any]:
             yield from _flat(item)
         else:
             yield item
-
-
-__all__ = ["choices_of"]

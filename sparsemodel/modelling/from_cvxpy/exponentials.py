@@ -110,6 +110,3 @@ def _linear_term(part: Linear) -> Any:
         u, weights = u.plus(np.zeros(1)), np.array([float(np.sum(weights))])
     slope = np.broadcast_to(weights, u.value_shape()).astype(np.float64)
     return loss_term(LinearLoss(), u, slope, reduction="sum")
-
-
-__all__ = ["Exponentials", "Linear", "joined", "term_of_rows"]

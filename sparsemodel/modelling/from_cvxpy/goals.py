@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.expressions.comparisons import Bound, Constraint
-from sparsemodel.modelling.expressions.foreign import is_cvxpy, taken, value_of
+from sparsemodel.modelling.expressions.foreign import taken, value_of
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.symmetric import eigenvalue_bound
 from sparsemodel.modelling.expressions.variables import Variable
@@ -220,6 +220,3 @@ def _entry(expression: Any) -> tuple[Any, list[tuple[int, int]]] | None:
         for size, key in zip(variable.shape, expression.key, strict=True)
     )
     return proxy_of(variable), [(i, j)]
-
-
-__all__ = ["affine_of", "attributes_of", "constraint_of", "goal_of", "is_cvxpy"]

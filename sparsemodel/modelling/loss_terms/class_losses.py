@@ -218,12 +218,3 @@ def multinomial_loss(
     """
     loss = MultinomialLoss(classes=classes)
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
-
-
-__all__ = [
-    "hinge_loss",
-    "logistic_loss",
-    "multinomial_loss",
-    "smoothed_hinge_loss",
-    "squared_hinge_loss",
-]

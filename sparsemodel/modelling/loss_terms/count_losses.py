@@ -231,12 +231,3 @@ def cox_loss(
     [2]
     """
     return loss_term(CoxLoss(ties=ties), prediction, target, weights=weights, reduction=reduction)
-
-
-__all__ = [
-    "cox_loss",
-    "gamma_loss",
-    "negative_binomial_loss",
-    "poisson_loss",
-    "tweedie_loss",
-]

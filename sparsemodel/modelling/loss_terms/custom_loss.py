@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.losses.functions.differentiated import differentiated
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
-from sparsemodel.modelling.expressions.values import real_number, text_of
+from sparsemodel.modelling.expressions.values import text_of
 
 
 def custom_loss(
@@ -98,6 +99,3 @@ def _bound(value: Any, where: str, unknown: float) -> float:
     """Return a bound of the user's; ``unknown`` is infinite and stands for none."""
     infinite = isinstance(value, float) and value == unknown
     return unknown if infinite else real_number(value, where=where)
-
-
-__all__ = ["custom_loss"]

@@ -294,13 +294,3 @@ def _apart(name: str, target: Any) -> None:
             f"{name} needs prediction and target apart, as it is another function of `u - y` "
             f"than of `y - u`: sm.{name}(A @ w, b, tau=...)."
         )
-
-
-__all__ = [
-    "absolute_loss",
-    "epsilon_insensitive_loss",
-    "expectile_loss",
-    "huber_loss",
-    "quantile_loss",
-    "squared_loss",
-]

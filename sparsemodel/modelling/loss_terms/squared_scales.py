@@ -69,6 +69,3 @@ def _same_everywhere(values: FloatArray) -> FloatArray:
     """
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.floor(mantissa * 2048.0 + 0.4142135623730951), exponent - 11))
-
-
-__all__ = ["squared_scales"]

@@ -15,6 +15,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     ModelError,
 )
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.foreign import as_ours, is_cvxpy, taken
 from sparsemodel.modelling.expressions.objective_terms import (
@@ -24,7 +25,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
     Ridge,
 )
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
-from sparsemodel.modelling.expressions.values import labels, real_array, real_number
+from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
 
 
@@ -224,14 +225,3 @@ def scale_of(scale: Any, what: str) -> float:
         return float(scale)
     value = as_float(resolve(scale, f"The factor of {what}"))
     return real_number(value, where=f"The factor of {what}", minimum=0.0)
-
-
-__all__ = [
-    "checked_target",
-    "loss_term",
-    "observation_weights",
-    "residual_term",
-    "ridge",
-    "ridge_weight",
-    "scale_of",
-]

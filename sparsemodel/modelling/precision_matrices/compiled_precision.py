@@ -288,6 +288,3 @@ def _mask(constraints: tuple[Constraint, ...], p: int, *, required: bool) -> Boo
             for i, j in constraint.pairs:
                 mask[i, j] = mask[j, i] = True
     return mask
-
-
-__all__ = ["CompiledPrecision"]

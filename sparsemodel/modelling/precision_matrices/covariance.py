@@ -265,14 +265,3 @@ def _require_semidefinite(S: FloatArray, where: str) -> None:
             f"{smallest:.3g}. No data have such a covariance (pairwise deletion of missing values "
             "can cause it); compute it from complete rows."
         )
-
-
-__all__ = [
-    "XI",
-    "Covariance",
-    "check_covariance",
-    "covariance_of_data",
-    "default_bounds",
-    "dependence",
-    "dependent_columns",
-]

@@ -24,6 +24,3 @@ class PrecisionMatrices(Formulation):
 
     def compile(self, declared: Reading, last: CompiledProblem | None) -> CompiledPrecision:
         return CompiledPrecision.of(declared)
-
-
-__all__ = ["PrecisionMatrices"]

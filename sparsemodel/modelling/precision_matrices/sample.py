@@ -100,6 +100,3 @@ def sample_of(objective: Objective) -> Sample:
 
 def _checked(trace: Trace) -> FloatArray:
     return np.asarray(check_covariance(trace.matrix, where="The S of trace(S @ Omega)"))
-
-
-__all__ = ["Sample", "sample_of"]

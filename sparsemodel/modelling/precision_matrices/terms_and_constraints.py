@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemodel.designs import DenseDesign, column_names
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.foreign import taken
@@ -18,7 +19,6 @@ from sparsemodel.modelling.expressions.objective_terms import FormTerm, Objectiv
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import symmetric
-from sparsemodel.modelling.expressions.values import real_number
 from sparsemodel.modelling.precision_matrices.covariance import check_covariance, covariance_of_data
 
 
@@ -321,15 +321,3 @@ def _number(factor: float | Quantity) -> float:
 
 def _factor(weight: float) -> str:
     return "" if weight == 1.0 else f"{weight:g} * "
-
-
-__all__ = [
-    "EdgePattern",
-    "NegativeLogDet",
-    "Trace",
-    "forbidden_edges",
-    "gaussian_nll",
-    "log_det",
-    "required_edges",
-    "trace",
-]

@@ -290,6 +290,3 @@ def _enumerated(backends: str) -> bool:
     known = dict(usable_backends())
     ran = [known[name] for name in backends.split(" + ") if name in known]
     return any(Role.ENUMERATION in backend.roles for backend in ran)
-
-
-__all__ = ["Compiled"]

@@ -255,9 +255,3 @@ def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:
             f"{len(vectors)} ({names}). Name it: `A @ w`, `sm.ridge(w, lam)`."
         )
     return vectors[0]
-
-
-__all__ = [
-    "declare",
-    "the_vector",
-]

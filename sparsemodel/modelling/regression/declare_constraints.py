@@ -16,6 +16,7 @@ from sparsemodel.compiler import (
     NormSpec,
 )
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
@@ -26,7 +27,7 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price, checked_prices
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
-from sparsemodel.modelling.expressions.values import cardinality_bound, real_number
+from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.modelling.regression.places import Places
 
 
@@ -132,15 +133,3 @@ def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
         upper = upper - np.broadcast_to(as_float(offset), shape or (1,)).ravel()
     lower = upper if constraint.relation == "==" else np.full(rows, -np.inf)
     return LinearSpec(places.blocks(expression.pieces, shape), lower, upper)
-
-
-__all__ = [
-    "bound_spec",
-    "budget_spec",
-    "card_spec",
-    "image_spec",
-    "least_specs",
-    "linear_spec",
-    "norm_spec",
-    "price_spec",
-]

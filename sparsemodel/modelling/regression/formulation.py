@@ -29,6 +29,3 @@ class Regressions(Formulation):
         found = Compiled.of(declaration) if known is None else known.renewed(declaration)
         found.form = replace(found.form, parameters=present_values(declared))
         return found
-
-
-__all__ = ["Regressions"]

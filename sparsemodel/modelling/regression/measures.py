@@ -236,6 +236,3 @@ def _why_not(form: SparseRegression, x: FloatArray, support: IntArray, n: float)
     if n <= support.size:
         return "there are no more observations than coefficients"
     return ""
-
-
-__all__ = ["area_under_curve", "summary_of"]

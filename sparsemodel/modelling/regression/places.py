@@ -164,6 +164,3 @@ def _identity(size: int) -> Design:
     from scipy.sparse import eye_array
 
     return SparseDesign(eye_array(size, format="csc"))
-
-
-__all__ = ["Places", "about_entries"]

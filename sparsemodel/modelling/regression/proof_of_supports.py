@@ -111,6 +111,3 @@ def _at_hand(
         history=outcome.history,
         relax=False,
     )
-
-
-__all__ = ["searched"]

@@ -45,6 +45,3 @@ def _coordinates(layout: Layout, counted: IntArray, support: Any) -> Any:
     if known.size < indices.size or not np.all(np.isin(chosen, counted)):
         raise ModelError("The support names entries that are not counted, or out of range.")
     return chosen
-
-
-__all__ = ["restricted"]

@@ -145,6 +145,3 @@ def value_of_stand_in(meaning: Affine) -> FloatArray:
     total = np.asarray(meaning.value)
     largest = np.max(sum(map(np.abs, parts)), initial=0.0)
     return np.asarray(np.where(np.abs(total) <= 1e-12 * largest, 0.0, total))
-
-
-__all__ = ["StandIns", "value_of_stand_in", "without_stand_ins"]

@@ -61,6 +61,3 @@ def _is_users(traceback: TracebackType | None) -> bool:
             seen = seen or package == "sparsemodel"
         traceback = traceback.tb_next
     return False
-
-
-__all__ = ["answering"]

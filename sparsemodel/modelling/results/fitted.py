@@ -112,6 +112,3 @@ class Fitted:
         if self.use is None:
             raise ModelError(f"{what}() is for solutions of problems.")
         return self.use
-
-
-__all__ = ["Fitted", "Use"]

@@ -81,6 +81,3 @@ def _is_limit(constraint: Constraint, k: Parameter) -> bool:
                     f"entries for each edge, not {constraint!r}."
                 )
     return True
-
-
-__all__ = ["followed_values"]

@@ -104,6 +104,3 @@ def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound:
         bound=bound,
         notes=(*last.notes, "the proof found a better point than the solver"),
     )
-
-
-__all__ = ["improved", "packaged", "solved", "with_readings"]

@@ -19,9 +19,10 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
+from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.values import real_array, whole_number
+from sparsemodel.modelling.expressions.values import real_array
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.shown import path_document
@@ -394,6 +395,3 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
             f"away from zero. Begin at k = {forced}, or leave such bounds out."
         )
     return ks
-
-
-__all__ = ["Path", "PathSolution", "checked_ks", "checked_ridges", "followed"]

@@ -180,6 +180,3 @@ def _value(piece: Piece, known: Mapping[int, FloatArray]) -> Any:
     if piece.right is not None:
         value = value @ piece.right
     return piece.factor * value
-
-
-__all__ = ["Kind", "Predictor", "predictor_of"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import DataTypeError
+from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.modelling.expressions.values import real_number
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
@@ -86,6 +86,3 @@ def _earlier(resume: Any, compiled: CompiledProblem) -> Any:
         f"resume needs a {kind.__name__} or the path of its .json file, not "
         f"{type(resume).__name__}."
     )
-
-
-__all__ = ["enclosure", "loaded", "prove"]

@@ -41,6 +41,3 @@ def path_document(
             Section(f"Support at k = {ks[-1]}", (Items((last,)),)),
         ),
     )
-
-
-__all__ = ["path_document", "problem_document"]

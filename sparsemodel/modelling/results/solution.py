@@ -181,6 +181,3 @@ class PathSolution(Fitted):
     def __str__(self) -> str:
         ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
         return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}"
-
-
-__all__ = ["PathSolution", "Solution"]

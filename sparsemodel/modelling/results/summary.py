@@ -133,6 +133,3 @@ class Summary:
 
     def _repr_html_(self) -> str:
         return as_notebook(self.document())
-
-
-__all__ = ["Estimate", "Summary"]

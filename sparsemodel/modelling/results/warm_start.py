@@ -59,6 +59,3 @@ def warm_start(form: Form, last: Outcome | None) -> FloatArray | None:
     if form.box is not None:
         x = form.box.clipped(x)
     return x
-
-
-__all__ = ["given_start", "warm_start"]

@@ -90,6 +90,3 @@ def _batch(index: int, term: Term, rows: IntArray) -> Batch:
         term.weights[rows],
         None if term.offset is None else term.offset[rows],
     )
-
-
-__all__ = ["Batch", "batch_count", "drawn_block", "epoch"]

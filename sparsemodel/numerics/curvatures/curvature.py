@@ -89,6 +89,3 @@ def full_diagonal(
         out += term.design.column_square_norms(without_faint(weights) if for_ranking else weights)
     objective.work.passes += 0.5
     return out
-
-
-__all__ = ["cheap_columns", "full_diagonal", "hessian_columns"]

@@ -49,6 +49,3 @@ def restricted_smoothness(
             support = select(sparsity, product, k=k)
             values = product[support]
     return NormBound(best, "estimate")
-
-
-__all__ = ["restricted_smoothness"]

@@ -42,6 +42,3 @@ def mean_curvature(objective: Objective, at: Point, support: IntArray) -> float:
         v = rng.choice((-1.0, 1.0), shape)
         total += float(np.vdot(v, objective.hessian_product(at, support, v)))
     return total / (_PROBES * int(np.prod(shape)))
-
-
-__all__ = ["mean_curvature", "normalised_step"]

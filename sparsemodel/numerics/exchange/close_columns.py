@@ -78,6 +78,3 @@ def _pairs(search: Exchanges) -> list[IntArray]:
             for a in np.flatnonzero((apart <= _CLOSE**2) & (apart > _ROUNDING**2))
         ]
     return [np.array(pair) for _, *pair in sorted(found)[:_PROPOSED]]
-
-
-__all__ = ["proposals"]

@@ -177,6 +177,3 @@ class GreedySupport:
             return self._objective.point(support, point.x[support])
         gradient = self._objective.restricted_gradient(point, support)
         return self._objective.point(support, point.x[support] - self._factor.solve(gradient))
-
-
-__all__ = ["GreedySupport"]

@@ -359,6 +359,3 @@ def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> 
         if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
             return True
     return False
-
-
-__all__ = ["HessianRows", "drifted"]

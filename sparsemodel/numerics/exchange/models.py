@@ -310,6 +310,3 @@ def _quadratic_forms(r: FloatArray, matrices: FloatArray) -> FloatArray:
     eye = _JITTER * np.eye(matrices.shape[1])
     solved = np.linalg.solve(matrices + eye, r)
     return np.asarray(np.maximum(np.einsum("bgm,bgm->b", r, solved), 0.0))
-
-
-__all__ = ["ExchangeModels"]

@@ -388,6 +388,3 @@ def _largest(gains: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     place = np.argmax(flat, axis=1)
     slots, columns = np.divmod(place, gains.shape[2])
     return slots, columns, flat[np.arange(len(flat)), place]
-
-
-__all__ = ["Exchanges"]

@@ -256,6 +256,3 @@ class QuadraticSwaps:
 
 def _outer(v: FloatArray, row: FloatArray) -> FloatArray:
     return np.multiply.outer(v, row)
-
-
-__all__ = ["QuadraticSwaps", "Swap"]

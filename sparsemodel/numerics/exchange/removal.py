@@ -64,6 +64,3 @@ def separation(objective: Objective, point: Point) -> float:
         return 0.0
     gain = float(insertion_scores(objective, point, diagonal).max(initial=0.0))
     return float(costs.min()) / gain if gain > 0.0 else np.inf
-
-
-__all__ = ["removal_costs", "separation"]

@@ -387,6 +387,3 @@ class Rounds:
             or self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2)
             or idle >= self._effort * (_IDLE + self._improved)
         )
-
-
-__all__ = ["ExchangeSearch", "Rounds"]

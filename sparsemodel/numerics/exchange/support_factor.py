@@ -213,6 +213,3 @@ def has_common_hessian(objective: Any) -> bool:
     if not objective.quadratic or not objective.twice_differentiable:
         return False
     return len(objective.shape) == 1 or isinstance(objective, RegressionObjective)
-
-
-__all__ = ["SupportFactor", "has_common_hessian"]

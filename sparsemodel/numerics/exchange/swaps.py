@@ -138,6 +138,3 @@ def share_left(objective: Objective, point: Point) -> float:
     if not (np.isfinite(infimum) and point.value < top):
         return 1.0
     return max((point.value - infimum) / (top - infimum), 1e-12)
-
-
-__all__ = ["first_improvement", "insertions", "removal_order", "share_left"]

@@ -393,6 +393,3 @@ class ExchangeTrials:
 
     def _worth(self, point: Point) -> float:
         return priced(self._objective, point)
-
-
-__all__ = ["ExchangeTrials"]

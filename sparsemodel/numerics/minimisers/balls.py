@@ -173,6 +173,3 @@ def threshold(sizes: FloatArray, radius: float) -> float:
     ordered = np.sort(sizes)[::-1]
     levels = (np.cumsum(ordered) - radius) / np.arange(1, ordered.size + 1)
     return float(levels[np.flatnonzero(ordered >= levels)[-1]])
-
-
-__all__ = ["BallEnvelope", "OneNormEnvelope", "threshold"]

@@ -200,6 +200,3 @@ def _search(
             return following, new_value, new_g
         t *= 0.5
     return None
-
-
-__all__ = ["SmoothFunction", "box_newton", "minimise_in_box"]

@@ -245,13 +245,3 @@ class RowsEnvelope(ConstraintEnvelope):
 
     def normal(self, size: int) -> FloatArray:
         return self._rows.design.rmatvec(self._y)
-
-
-__all__ = [
-    "ConstraintEnvelope",
-    "Envelope",
-    "NonsmoothTerm",
-    "RowsEnvelope",
-    "SmoothTerm",
-    "TermEnvelope",
-]

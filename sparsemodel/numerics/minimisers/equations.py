@@ -121,6 +121,3 @@ def _normal(
         at += int(equal.sum())
         out += part.design.rmatvec(y)
     return out
-
-
-__all__ = ["minimise_with_equations"]

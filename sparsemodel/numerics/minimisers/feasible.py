@@ -155,6 +155,3 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
         yield x
         scale = float(np.abs(x).max(initial=0.0)) or 1.0
         cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
-
-
-__all__ = ["feasible_start", "inside", "satisfied"]

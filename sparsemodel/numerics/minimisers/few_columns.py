@@ -122,6 +122,3 @@ def inverse_root(matrix: FloatArray, least: float) -> FloatArray | None:
 
 def _norm(v: FloatArray) -> float:
     return float(np.sqrt(np.dot(v, v)))
-
-
-__all__ = ["SMALL_PIVOT", "inverse_root", "minimise_few"]

@@ -270,6 +270,3 @@ def _can_be_feasible(
         method="highs",
     )
     return bool(found.status != 2)  # 2: infeasible
-
-
-__all__ = ["Solved", "minimise_with_multipliers", "require_steps"]

@@ -368,13 +368,3 @@ def _cg(
 
 def _norm(v: FloatArray) -> float:
     return float(np.linalg.norm(v))
-
-
-__all__ = [
-    "DIRECT_LIMIT",
-    "conjugate_gradients",
-    "factored",
-    "inverse_of_columns",
-    "minimise_on_support",
-    "newton_solver",
-]

@@ -90,6 +90,3 @@ def _curved(objective: RegressionObjective, start: Point) -> bool:
         felt += float(np.dot(term.weights, bend))
         full += float(term.weights.sum()) * term.traits.upper
     return felt >= _CURVED * full
-
-
-__all__ = ["minimise_restricted"]

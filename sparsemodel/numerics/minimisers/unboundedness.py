@@ -181,6 +181,3 @@ def check_range(objective: RegressionObjective, point: Point) -> None:
                 "overflows: rescale the data matrix or the target, add an intercept or a ridge, or "
                 "choose another start."
             )
-
-
-__all__ = ["check_attained", "check_bounded", "check_range"]

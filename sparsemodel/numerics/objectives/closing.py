@@ -89,6 +89,3 @@ def contradiction(form: SparseRegression, lower: float, upper: float, finder: st
         "wrong gradient, conjugate or lower bound. Correct it if it is one of your own; otherwise "
         "this is a bug in the bound, please report it with the data."
     )
-
-
-__all__ = ["Closing", "Enclosure", "contradiction"]

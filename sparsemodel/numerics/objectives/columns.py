@@ -120,6 +120,3 @@ def _written_out(design: Design) -> Design:
 
 def _uniform(h: FloatArray) -> float | None:
     return float(h[0]) if h.size and bool(np.all(h == h[0])) else None
-
-
-__all__ = ["SupportColumns"]

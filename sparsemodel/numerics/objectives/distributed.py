@@ -328,6 +328,3 @@ def _only_known(design: Design) -> bool:
     if isinstance(design, StackedDesign):
         return all(_only_known(block) for _, block in design.blocks)
     return isinstance(design, (DistributedDesign, OnesDesign))
-
-
-__all__ = ["DistributedObjective", "over_blocks"]

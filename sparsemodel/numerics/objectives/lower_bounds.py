@@ -77,6 +77,3 @@ def rounding_of_value(
             squares = coordinate_scores(_RESIDUAL * sizes)
             total.append(0.5 * bend * float(np.dot(term.weights, squares)))
     return math.fsum(total)
-
-
-__all__ = ["BestBound", "rounding_of_value", "strong_convexity_bound"]

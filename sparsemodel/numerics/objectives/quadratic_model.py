@@ -67,6 +67,3 @@ def quadratic_model(
     model = RegressionObjective(form)
     gradient = objective.gradient(at)
     return model, Point(at.x, at.support, at.value, at.state).with_gradient(gradient)
-
-
-__all__ = ["quadratic_model"]

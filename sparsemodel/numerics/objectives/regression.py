@@ -375,6 +375,3 @@ def without_faint(r: FloatArray) -> FloatArray:
 def rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
     """Return ``d * x``, one factor per coordinate."""
     return d * x if x.ndim == 1 else d[:, None] * x
-
-
-__all__ = ["RegressionObjective", "curvatures_of", "margins", "rowwise", "without_faint"]

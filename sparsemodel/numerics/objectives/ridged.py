@@ -113,6 +113,3 @@ class RidgedObjective(Objective):
 
     def infimum(self) -> float:
         return self._base.infimum()
-
-
-__all__ = ["RidgedObjective"]

@@ -123,6 +123,3 @@ def _pulled_inside(theta: FloatArray, alpha: float, beta: float) -> tuple[FloatA
         theta[np.diag_indices(p)] += pull * centre
         spectrum = np.clip((1.0 - pull) * spectrum + pull * centre, alpha, beta)
     return theta, spectrum
-
-
-__all__ = ["RELAXATION", "AdmmResult", "minimise_admm"]

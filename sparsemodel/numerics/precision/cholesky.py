@@ -115,6 +115,3 @@ def active_bounds(factor: Factor, alpha: float, beta: float) -> tuple[str, ...]:
 
 
 _TOUCHING = 1e-6
-
-
-__all__ = ["Factor", "active_bounds", "factorise", "is_definite", "rounding", "within_bounds"]

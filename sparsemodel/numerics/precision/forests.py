@@ -42,6 +42,3 @@ def forest_entries(S: FloatArray, pattern: Pattern) -> FloatArray:
         x[off] = -sij / determinant
     x[~off] = diagonal[pattern.rows[~off]]
     return x
-
-
-__all__ = ["cyclic_components", "forest_entries"]

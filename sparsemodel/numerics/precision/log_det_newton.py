@@ -239,14 +239,3 @@ def hessian(W: FloatArray, pattern: Pattern) -> FloatArray:
     H *= (0.5 * c)[:, None]
     H *= c[None, :]
     return H
-
-
-__all__ = [
-    "DIRECT_LIMIT",
-    "FULL_ACCURACY",
-    "NewtonResult",
-    "hessian",
-    "hessian_diagonal",
-    "hessian_operator",
-    "minimise_newton",
-]

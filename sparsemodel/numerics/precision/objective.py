@@ -161,6 +161,3 @@ def _factor(at: Point) -> Factor:
             "likelihood has no derivative there."
         )
     return cast("Factor", at.state)
-
-
-__all__ = ["PrecisionObjective", "precision_objective", "precision_state"]

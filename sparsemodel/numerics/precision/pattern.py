@@ -78,6 +78,3 @@ class Pattern:
             int(variables.size), position[self.rows[inside]], position[self.cols[inside]]
         )
         return smaller, inside
-
-
-__all__ = ["Pattern"]

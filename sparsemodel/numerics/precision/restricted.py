@@ -177,11 +177,3 @@ def _bounded(
             f"[{alpha:.3g}, {beta:.3g}]. Raise the lower bound."
         )
     return RestrictedFit(factor, True)
-
-
-__all__ = [
-    "RestrictedFit",
-    "definite_start",
-    "minimise_on_pattern",
-    "minimise_precision_on_support",
-]

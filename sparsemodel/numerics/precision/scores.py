@@ -54,6 +54,3 @@ def removal_costs(
     after = -np.log(D) + 2.0 * product * D + 2.0 * sij * c
     costs: FloatArray = after - before
     return costs
-
-
-__all__ = ["insertion_gains", "removal_costs"]

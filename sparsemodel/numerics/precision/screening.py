@@ -45,6 +45,3 @@ def default_shrinkage(S: FloatArray, samples: int | None) -> float:
             return 1.0
         samples = rank + 1
     return 4.0 * p / samples
-
-
-__all__ = ["default_shrinkage", "ridge_partial_correlations"]

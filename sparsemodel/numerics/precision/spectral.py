@@ -59,6 +59,3 @@ def spectral_terms(sigma: FloatArray, t: FloatArray, mu: float = 0.0) -> FloatAr
 def spectral_infimum(sigma: FloatArray, alpha: float, beta: float, mu: float = 0.0) -> float:
     """Return the infimum over the eigenvalue box, up to rounding; ``-inf`` when unbounded."""
     return float(spectral_terms(sigma, optimal_eigenvalues(sigma, alpha, beta, mu), mu).sum())
-
-
-__all__ = ["eigenvalues", "optimal_eigenvalues", "spectral_infimum", "spectral_terms"]

@@ -140,6 +140,3 @@ def expansion(size: int, k: int, sparsity: int) -> float:
         return 1.0
     rho = smaller / (k - sparsity + smaller)
     return 1.0 + (rho + math.sqrt((4.0 + rho) * rho)) / 2.0
-
-
-__all__ = ["best_units", "expansion", "hard_threshold", "select", "select_scores", "top_k"]

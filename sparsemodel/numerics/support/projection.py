@@ -52,6 +52,3 @@ def pruned(
     if last is not None and np.array_equal(support, last.support):
         return last
     return restricted(objective, support, objective.point(support, values))
-
-
-__all__ = ["project", "pruned", "relaxed_budget"]

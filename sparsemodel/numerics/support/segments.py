@@ -130,6 +130,3 @@ def _cost(w: FloatArray, s: FloatArray, q: FloatArray, begins: IntArray, j: int)
     explained = np.zeros(begins.size)
     np.divide(0.5 * total * total, weight, out=explained, where=weight > 0.0)
     return np.asarray(np.maximum(q[j] - q[begins] - explained, 0.0))
-
-
-__all__ = ["as_sequence", "best_segments"]

@@ -71,6 +71,3 @@ def insertion_scores(
     scores = gradient_scores(objective, at, diagonal, for_ranking=for_ranking)
     scores[support_units(objective.cardinality, at.support)] = 0.0
     return scores
-
-
-__all__ = ["descent_gradient", "gradient_scores", "insertion_scores", "support_units"]

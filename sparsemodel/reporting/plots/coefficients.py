@@ -105,6 +105,3 @@ def _map(axes: Any, matrix: Any, classes: Sequence[str] | None) -> None:
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)
     bar.set_label("coefficient", fontsize=9)
-
-
-__all__ = ["coefficients"]

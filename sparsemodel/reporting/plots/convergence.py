@@ -124,6 +124,3 @@ def _stages(axes: Any, history: Sequence[Iteration]) -> None:
             fontsize=8,
             color=GREY,
         )
-
-
-__all__ = ["convergence"]

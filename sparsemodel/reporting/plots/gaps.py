@@ -70,6 +70,3 @@ def gaps(certificates: Iterable[_Certificate], *, axes: Any = None) -> Any:
     axes.legend(frameon=False, fontsize=9)
     quiet(axes, grid="y")
     return axes
-
-
-__all__ = ["gaps"]

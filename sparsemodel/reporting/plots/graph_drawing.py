@@ -121,6 +121,3 @@ def _lying(at: FloatArray) -> FloatArray:
     turned: FloatArray = centred @ np.linalg.svd(centred, full_matrices=True)[2].T
     turned *= np.where(turned[0] > 0.0, -1.0, 1.0)
     return turned / max(float(np.ptp(turned, axis=0).max()), 1e-12)
-
-
-__all__ = ["graph"]

@@ -190,6 +190,3 @@ def _plain(j: Any) -> Any:
     if isinstance(j, np.ndarray):
         return tuple(j.tolist())  # an edge, a pair of indices
     return j.item() if isinstance(j, np.generic) else j
-
-
-__all__ = ["path", "support_recovery"]

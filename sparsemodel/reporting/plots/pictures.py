@@ -79,6 +79,3 @@ def weights_as_pictures(
     bar.ax.tick_params(labelsize=8, length=2)
     bar.set_label("coefficient", fontsize=9)
     return figure
-
-
-__all__ = ["weights_as_pictures"]

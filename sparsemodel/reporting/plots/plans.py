@@ -86,6 +86,3 @@ def _lines(label: str, kind: str) -> str:
     """Break a label into lines; the options of a stage have their own."""
     parts = label.split(":") if kind == "stage" else [label]
     return "\n".join(fill(part, 17, break_long_words=False) for part in parts)
-
-
-__all__ = ["plan"]

@@ -41,17 +41,3 @@ def quiet(axes: Any, *, grid: str | None = None) -> None:
 def title(axes: Any, text: str) -> None:
     """Put a title where the eye begins."""
     axes.set_title(text, loc="left", fontsize=10, fontweight="bold", pad=26)
-
-
-__all__ = [
-    "BLUE",
-    "DIVERGING",
-    "GREEN",
-    "GREY",
-    "LIGHT",
-    "ORANGE",
-    "new_axes",
-    "pyplot",
-    "quiet",
-    "title",
-]

@@ -119,13 +119,3 @@ def stays_at_the_minimum(subject: Subject, instance: Instance) -> None:
         rtol=0.0,
         atol=subject.accuracy * reference.scale,
     )
-
-
-__all__ = [
-    "deterministic",
-    "feasible_for_every_k",
-    "inputs_untouched",
-    "never_worse_than_start",
-    "quiet",
-    "stays_at_the_minimum",
-]

@@ -127,16 +127,3 @@ def _rows_of(d: Data, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Data:
         weights=d.weights[rows],
         offset=None if d.offset is None else d.offset[rows],
     )
-
-
-__all__ = [
-    "flipping_signs",
-    "permuting_coordinates",
-    "scaling_the_design",
-    "scaling_the_objective",
-    "scaling_the_target",
-    "splitting_observations",
-    "splitting_terms",
-    "storing_differently",
-    "storing_in_single_precision",
-]

@@ -128,12 +128,3 @@ def _check_events(
 
 def _rounding(instance: Instance, value: float) -> float:
     return 1e-9 * (abs(value) + abs(instance.value(np.zeros(instance.shape))))
-
-
-__all__ = [
-    "callback_ends_the_run",
-    "callback_errors_surface",
-    "history_is_true",
-    "honours_the_deadline",
-    "honours_the_iteration_limit",
-]

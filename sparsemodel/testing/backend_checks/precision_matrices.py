@@ -320,22 +320,3 @@ def graph_is_thread_safe(subject: Subject, instance: GraphInstance) -> None:
         together = list(pool.map(lambda _: solve(subject, instance), range(4)))
     for result in together:
         check_close(result.point.x, alone.point.x, "solution in a thread", rtol=1e-9)
-
-
-__all__ = [
-    "flipping_variables",
-    "graph_agrees_with_brute_force",
-    "graph_callback_ends_the_run",
-    "graph_history_is_true",
-    "graph_honours_limits",
-    "graph_inputs_are_untouched",
-    "graph_interrupted_returns_the_best",
-    "graph_is_deterministic",
-    "graph_is_feasible_for_every_k",
-    "graph_is_never_worse_than_start",
-    "graph_is_recovered",
-    "graph_is_thread_safe",
-    "relabelling_variables",
-    "rescaling_variables",
-    "scaling_the_likelihood",
-]

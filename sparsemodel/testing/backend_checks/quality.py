@@ -37,6 +37,3 @@ def agrees_with_brute_force(subject: Subject, instance: Instance) -> None:
     excess = (instance.value(result.point.x) - reference.value) / reference.scale
     check(excess <= subject.accuracy, f"{excess:.3g} above the minimum, relative to the decrease")
     check(excess >= -1e-9, f"{-excess:.3g} below the minimum: a wrong value or a wrong reference")
-
-
-__all__ = ["agrees_with_brute_force", "recovers_the_planted_support"]

@@ -114,11 +114,3 @@ def thread_safe(subject: Subject, instance: Instance) -> None:
         expected = alone[index % 2].point
         check(np.array_equal(result.point.support, expected.support), "another support in a thread")
         check_close(result.point.x, expected.x, "solution in a thread", rtol=1e-9)
-
-
-__all__ = [
-    "interrupted_returns_the_best",
-    "objects_for_free",
-    "survives_nan",
-    "thread_safe",
-]

@@ -66,6 +66,3 @@ def objects_to_unknown_forms(backend: Backend) -> None:
     reasons = backend.objections(_Unheard())
     check(reasons, "accepts a form that it cannot know")
     check(all(str(reason) == reason for reason in reasons), f"objections: {reasons}")
-
-
-__all__ = ["can_be_pickled", "is_a_frozen_value", "is_described", "objects_to_unknown_forms"]

@@ -106,17 +106,3 @@ DEGENERATE: tuple[Callable[[], Instance], ...] = (
     collinear_free,
 )
 """Data that break what is usually taken for granted."""
-
-__all__ = [
-    "DEGENERATE",
-    "collinear_free",
-    "duplicate_columns",
-    "one_class",
-    "one_coordinate",
-    "one_observation",
-    "rank_deficient",
-    "separable",
-    "zero_columns",
-    "zero_design",
-    "zero_target",
-]

@@ -75,6 +75,3 @@ def _target(loss: DataFit, u: FloatArray, noise: float, rng: np.random.Generator
         return counts
     blurred: FloatArray = u + noise * rng.standard_normal(u.shape)
     return blurred
-
-
-__all__ = ["RIDGE", "generator", "planted"]

@@ -234,6 +234,3 @@ SINGLE_STORAGES: Mapping[str, Storage] = MappingProxyType(
     }
 )
 """Storages that hold the entries, and multiply, in single precision."""
-
-
-__all__ = ["EXACT_STORAGES", "SINGLE_STORAGES", "Data", "Instance", "Storage"]

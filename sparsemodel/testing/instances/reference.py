@@ -178,6 +178,3 @@ def minimise_in_box(
         value_and_slope, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     ).x
     return objective.point(support, np.clip(best, lower, upper).reshape(shape))
-
-
-__all__ = ["Reference", "brute_force", "minimise_in_box", "minimum_on"]

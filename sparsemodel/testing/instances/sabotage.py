@@ -72,6 +72,3 @@ def interrupt(result: FloatArray) -> FloatArray:
 def poison(result: FloatArray) -> FloatArray:
     """Return NaN in place of every number."""
     return np.full_like(result, np.nan)
-
-
-__all__ = ["Fuse", "SabotagedDesign", "interrupt", "poison"]

@@ -142,14 +142,3 @@ def instances(draw: st.DrawFn, *, max_size: int = 6, matrix: bool = True) -> Ins
         matrix=bool(outputs),
         constant=draw(entries(3.0)),
     )
-
-
-__all__ = [
-    "cardinalities",
-    "composed_designs",
-    "entries",
-    "instances",
-    "matrices",
-    "supports",
-    "vectors",
-]

@@ -163,6 +163,3 @@ def check_support(instance: Instance, support: IntArray) -> None:
     members[support] = 1.0
     units = sparsity.count(members)
     check(units <= sparsity.budget, f"support of {units} units, {sparsity.budget} are allowed")
-
-
-__all__ = ["Subject", "check_result", "check_support", "default_restricted"]

@@ -245,21 +245,3 @@ def _weights(n: int) -> list[FloatArray]:
 def _is_float64(result: FloatArray, what: str) -> None:
     check(isinstance(result, np.ndarray), f"{what} returns {type(result).__name__}")
     check(result.dtype == np.float64, f"{what} has dtype {result.dtype}")
-
-
-__all__ = [
-    "Tolerance",
-    "bounds_its_norm",
-    "finds_no_nonfinite",
-    "has_a_shape_and_a_name",
-    "is_its_own_adjoint_pair",
-    "measures_its_columns",
-    "multiplies",
-    "multiplies_by_itself",
-    "multiplies_transposed",
-    "reads_in_blocks",
-    "restricts",
-    "restricts_again",
-    "restricts_rows",
-    "shows_its_entries",
-]

@@ -308,19 +308,3 @@ def _descend(loss: DataFit, u: FloatArray, y: FloatArray, c: FloatArray) -> floa
         else:
             step *= 0.25
     return value
-
-
-__all__ = [
-    "check_closed_forms",
-    "check_convexity",
-    "check_curvature_bounds",
-    "check_dual_projection",
-    "check_fenchel_young",
-    "check_gradient_by_differences",
-    "check_hessian_by_differences",
-    "check_infimum",
-    "check_pieces",
-    "check_quadratic",
-    "check_smoothing",
-    "check_weights",
-]

@@ -45,6 +45,3 @@ def near(
     error = np.abs(actual - expected)
     size = 1.0 + float(np.max(np.abs(expected), initial=0.0))
     expect(error <= tol * size, f"{message}: off by {error.max(initial=0.0):.3g}")
-
-
-__all__ = ["expect", "near", "predictions", "row_sums", "weights"]

@@ -194,6 +194,3 @@ def _eigenvalues(constraint: EigenvalueBound, values: Values, slack: float) -> l
     if not constraint.upper and least < constraint.bound - room:
         return [f"{constraint!r}: the smallest eigenvalue is {float(least)!r}"]
     return []
-
-
-__all__ = ["BOUNDS", "CONVEX", "violations"]

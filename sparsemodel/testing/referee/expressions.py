@@ -144,20 +144,3 @@ def evaluate(affine: Affine, values: Values) -> Sum:
         value, size = value + offset, size + np.abs(offset)
     reach = reach + size * EPS * (len(affine.pieces) + 2)
     return Sum(long(value), long(reach), long(size), single)
-
-
-__all__ = [
-    "EPS",
-    "EPS64",
-    "SMALLEST",
-    "Sum",
-    "Unjudged",
-    "Values",
-    "dense",
-    "entries_of",
-    "evaluate",
-    "matrix_of",
-    "piece_value",
-    "present",
-    "product",
-]

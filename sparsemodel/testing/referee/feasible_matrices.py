@@ -123,6 +123,3 @@ def is_about_a_graph(problem: Problem) -> bool:
     """Return whether the unknown is a precision matrix, by what was declared."""
     terms = problem.goal.objective.terms
     return any(isinstance(term, (NegativeLogDet, Trace)) for term in terms)
-
-
-__all__ = ["inside", "is_about_a_graph", "newton", "witnesses_of"]

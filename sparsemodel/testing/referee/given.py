@@ -78,6 +78,3 @@ def broken_as_given(problem: Problem, values: Values, worth: Worth | None) -> li
                     f"{float(worth.value)!r}"
                 )
     return broken
-
-
-__all__ = ["at", "broken_as_given", "flat", "is_cvxpy"]

@@ -395,6 +395,3 @@ def _judge_stationary(
 
 _STATIONARY = 1e-3
 """Share of what a support explains that a stationary point may leave on it."""
-
-
-__all__ = ["Answer", "RefereeError", "Ruling", "judge", "rule"]

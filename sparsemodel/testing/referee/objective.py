@@ -306,19 +306,3 @@ def tolerance(worth: Worth) -> float:
     if worth.single:
         allowed += 2e-5 * abs(float(worth.value)) + 2.0**29 * worth.rounding
     return allowed
-
-
-__all__ = [
-    "ROOM",
-    "Worth",
-    "cholesky",
-    "count",
-    "counted",
-    "covariance_of",
-    "data_of",
-    "objective_at",
-    "prediction_of",
-    "ridge_piece",
-    "the_vector",
-    "tolerance",
-]

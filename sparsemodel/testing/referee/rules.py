@@ -109,13 +109,3 @@ def _precision_rules(c: PrecisionCertificate, gap: float) -> list[str]:
     if c.claim is Claim.WITHIN_GAP and not finite:
         faults.append(f"{said}: there is no bound")
     return faults
-
-
-__all__ = [
-    "OPTIMAL",
-    "certificate_rules",
-    "close",
-    "gap_of",
-    "relative_gap_of",
-    "solution_rules",
-]

@@ -261,20 +261,3 @@ def _cox_slope(loss: Any, u: Long, y: Long, weights: Long) -> Long:
         out += weight * counted / counted.sum()
         out[i] -= weight
     return out
-
-
-__all__ = [
-    "BENDS",
-    "COUPLED",
-    "LABELLED",
-    "SLOPES",
-    "VALUES",
-    "Long",
-    "bend",
-    "each",
-    "is_known",
-    "long",
-    "moved",
-    "slope",
-    "total",
-]

@@ -173,6 +173,3 @@ def _of_form(watch: Watch, seen: Seen, name: str, form: Any, answer: Any) -> Non
         watch.unjudged[f"{name}: of a form that no problem has"] += 1
     else:
         watch.hear(name, problem, answer)
-
-
-__all__ = ["Watch", "watching"]

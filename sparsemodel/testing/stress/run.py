@@ -339,6 +339,3 @@ def _dismiss(worker: _Worker) -> None:
 
 def _lost(number: int, series: Series, fault: str, seconds: float) -> Verdict:
     return Verdict(series.recipe(number), "crashed", fault, (fault,), seconds)
-
-
-__all__ = ["KINDS", "LIMIT", "Kind", "Series", "Tally", "recipe_number", "run_stress"]

@@ -35,6 +35,3 @@ STATEMENT = (
 def named(bound: Bound, bounds: CoefficientBounds | None) -> Bound:
     """Return a bound whose method says that it rests on coefficient bounds, where it does."""
     return bound if bounds is None else replace(bound, method=f"{bound.method} with {METHOD}")
-
-
-__all__ = ["METHOD", "STATEMENT", "CoefficientBounds", "named"]

@@ -236,6 +236,3 @@ def _ceiling(form: SparseRegression, e: Eliminated, level: float) -> FloatArray:
         known[on] = reach / e.scale[on]
         out = np.minimum(out, known)
     return out
-
-
-__all__ = ["CoefficientBounds", "boxed", "fault", "from_data", "objection", "signs_only"]

@@ -113,6 +113,3 @@ def _entries(design: Design) -> FloatArray:
     for rows, entries in design.row_blocks(_ROWS):
         out[rows] = entries
     return out
-
-
-__all__ = ["centred"]

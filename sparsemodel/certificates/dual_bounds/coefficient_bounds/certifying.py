@@ -119,6 +119,3 @@ def within(
     if wrong:
         raise CertificateError(f"line 'witness.bounds' does not hold: {wrong}.")
     return boxed(form, bounds)
-
-
-__all__ = ["WORK", "named", "search_within", "within"]

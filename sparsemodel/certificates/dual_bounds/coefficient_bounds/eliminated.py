@@ -143,6 +143,3 @@ def _schur(
     unit *= 1.02 * (1.0 + share) ** 2
     # The linear part has the factor (1 + share) once, and its own reach.
     return gram, linear, unit, 1.02 * reach
-
-
-__all__ = ["Eliminated", "eliminated"]

@@ -164,6 +164,3 @@ def _fixed_point(
         if not settle(m, ceiling, sweep.shares, sweep.others, sweep.factors, limit, 500):
             return m, False, nobody
     return m, False, nobody
-
-
-__all__ = ["find"]

@@ -56,6 +56,3 @@ def strongest(gram: FloatArray, counts: IntArray) -> Neighbours:
         found = np.argpartition(-entries, counts[j] - 1)[: counts[j]]
         index[starts[j] : starts[j + 1]] = found
     return Neighbours(starts, index)
-
-
-__all__ = ["LEVELS", "Neighbours", "strongest"]

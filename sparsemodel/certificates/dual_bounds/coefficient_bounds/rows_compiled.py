@@ -316,6 +316,3 @@ def _both() -> None:
 def compiling() -> float:
     """Compile both where that is not done yet; return the seconds that this took."""
     return warmed(_both)
-
-
-__all__ = ["compiling", "rows", "settle"]

@@ -99,6 +99,3 @@ class Sweep:
             if np.any((out[done] > enough[done]) & (low[done] < np.inf)):
                 return out  # asked whether all hold, and one does not
         return out
-
-
-__all__ = ["MOST", "Sweep"]

@@ -228,6 +228,3 @@ def compiling() -> float:
     start, status = np.array([0.0, 1.0]), np.full(1, DIAGONAL, dtype=np.int8)
     edges = (form.covariance, form.rows, form.cols)
     return warmed(lambda: ascend(*edges, start, 1.0, 2.0, status, 0, 0.0, 1, 0.0))
-
-
-__all__ = ["DIAGONAL", "ascend", "compiling"]

@@ -237,6 +237,3 @@ def _possible(order: int, most: int, deadline: float | None) -> int:
     if deadline is None:
         return most
     return min(most, max(1, int(0.5 * Budget(deadline).left * rate() / eigenvector_cost(order))))
-
-
-__all__ = ["Graph", "GraphPart", "below"]

@@ -294,6 +294,3 @@ class _Graph:
                 bound, here = max(first.trivial_bound, scaled(form, at_root, -1.0)), found
                 best = replace(first, bound=bound, witness=witness), again
         return best
-
-
-__all__ = ["prove_precision"]

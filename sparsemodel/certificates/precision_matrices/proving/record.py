@@ -113,6 +113,3 @@ class _GraphReader(Reader):
         if not (np.all(np.isfinite(point)) and point[-1] >= 0.0):
             raise ValueError("a dual matrix is not finite")
         return point
-
-
-__all__ = ["everything", "graph_bound", "replayed", "status_of"]

@@ -385,6 +385,3 @@ def _value(node: Node, found: Relaxed | None) -> float:
 
 def _rows(x: Any) -> Any:
     return x if x.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
-
-
-__all__ = ["DualPart"]

@@ -97,6 +97,3 @@ def scattered(x: FloatArray, coordinates: IntArray, size: int) -> FloatArray:
     out = np.zeros((size, *x.shape[1:]))
     out[coordinates] = x
     return out
-
-
-__all__ = ["columns_of", "restricted", "scattered"]

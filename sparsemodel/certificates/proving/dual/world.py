@@ -103,6 +103,3 @@ def reading_cost(form: SparseRegression) -> float:
     rows = sum(design.shape[0] for design in designs)
     once = gram_cost(rows, p) + products_cost(designs, rows + 2.0 * p)
     return _READINGS * (once + eigenvalue_cost(p))
-
-
-__all__ = ["World", "loose_coordinates", "objections", "reading_cost"]

@@ -151,6 +151,3 @@ def _scaled(q: Quadratic, scale: FloatArray, rows: IntArray, columns: IntArray) 
     part *= scale[rows][:, None]
     part *= scale[columns]
     return np.asarray(part)
-
-
-__all__ = ["LIMIT", "WHOLE", "Enumerated", "applies", "enumerate_supports"]

@@ -135,6 +135,3 @@ def best_gain(
         if gain == np.inf:
             return gain
     return gain
-
-
-__all__ = ["best_gain"]

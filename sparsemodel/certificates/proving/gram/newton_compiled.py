@@ -153,6 +153,3 @@ def newton_step(q, g, d, low, high, w, slopes, status, live, t, k, plain):  # ty
         j = index[place[i]]
         w[j] = min(max(right[i], low[j]), high[j])
     return min(max(ahead, 0.2 * t), 5.0 * t)
-
-
-__all__ = ["newton_step"]

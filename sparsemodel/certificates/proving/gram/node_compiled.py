@@ -264,6 +264,3 @@ def solve_node(
             q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, plain
         )
     return best, t, best_bound, value, done
-
-
-__all__ = ["solve_node"]

@@ -312,6 +312,3 @@ def _kept(form: SparseRegression, x: FloatArray) -> bool:
     box = form.box
     inside = box is None or bool(np.all((x >= box.lower) & (x <= box.upper)))
     return inside and form.region is None
-
-
-__all__ = ["Gram", "GramPart", "objections"]

@@ -113,13 +113,3 @@ def substitute(lower, right):  # type: ignore[no-untyped-def]
         value = right[i]
         for j in range(i):
             right[j] -= lower[i, j] * value
-
-
-__all__ = [
-    "budget",
-    "cholesky",
-    "clipped",
-    "gain",
-    "penalty",
-    "substitute",
-]

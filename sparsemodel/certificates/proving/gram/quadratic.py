@@ -206,6 +206,3 @@ def _lowest_eigenvalue(q: Quadratic, balanced: IntArray, own: FloatArray) -> flo
     scaled = q.hessian[np.ix_(balanced, balanced)] / np.outer(own, own)
     size = int(balanced.size)
     return float(np.linalg.eigvalsh(scaled)[0]) - size * (q.unit + 64.0 * size * U)
-
-
-__all__ = ["Quadratic", "minorant"]

@@ -199,6 +199,3 @@ def best_stage(
     delta = extraction(q, active, balanced) if Budget(deadline).fits(cost) else None
     stage = None if delta is None else make_stage(q, active, balanced, delta, box)
     return stage or make_stage(q, active, balanced, np.zeros(active.size), box)
-
-
-__all__ = ["Stage", "best_stage", "extraction", "make_stage"]

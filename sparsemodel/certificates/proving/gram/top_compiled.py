@@ -46,6 +46,3 @@ def top(values, k):  # type: ignore[no-untyped-def]
         total += values[i]
         least = min(least, values[i])
     return total, least
-
-
-__all__ = ["compiled", "top"]

@@ -232,6 +232,3 @@ def indices(values: Any, size: int) -> Any:
     if index.size and (index.min() < 0 or index.max() >= size):
         raise ValueError("an index does not exist")
     return index
-
-
-__all__ = ["DualReader", "GramReader", "Reader", "indices"]

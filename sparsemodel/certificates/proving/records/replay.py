@@ -250,6 +250,3 @@ class Replay:
             proved.if_in[out].min(initial=math.inf), proved.if_out[inside].min(initial=math.inf)
         )
         return max(known, float(cut))
-
-
-__all__ = ["MALFORMED", "Checked", "Leaf", "Replay", "checked", "tree_bound", "upgraded"]

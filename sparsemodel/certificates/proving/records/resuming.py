@@ -71,6 +71,3 @@ def at_least(value: float, earlier: Certificate | None, proved: Callable[[], Bou
     if earlier is None or not earlier.bound > value:
         return value
     return max(value, min(earlier.bound, proved().value))
-
-
-__all__ = ["at_least", "better", "stored_tree"]

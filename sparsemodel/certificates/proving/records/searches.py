@@ -20,6 +20,3 @@ def searched(tree: object) -> Assumption:
         "so that verify() cannot repeat it)",
         False,
     )
-
-
-__all__ = ["NOTHING", "SEARCHED", "searched"]

@@ -109,6 +109,3 @@ def _size(record: dict[str, Any]) -> int:
     size = 4 + 2 * len(record.get("at", ()))
     size += sum(len(record.get(name, ())) for name in ("out", "in", "balanced"))
     return size + sum(np.size(a) for a in record.get("duals", ()))
-
-
-__all__ = ["KIND", "LIMIT", "Recorder"]

@@ -256,6 +256,3 @@ def _solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
             continue
         return lambda v: (inverse.T @ (inverse @ (v / d))) / d
     return None
-
-
-__all__ = ["Pieces", "least", "piece_values"]

@@ -218,6 +218,3 @@ class _Parts:
 def _exponent(size: Any) -> Any:
     """Return the exponents of the powers of two next above."""
     return np.frexp(size)[1].astype(np.int64)
-
-
-__all__ = ["minimise_pieces"]

@@ -358,6 +358,3 @@ def _limits(
     )
     most = min(len(every), sum(allowed for _, allowed in parts))
     return tuple(every.values()), most, parts, tuple(others)
-
-
-__all__ = ["ENTRIES", "Dense", "Rows", "make_dense"]

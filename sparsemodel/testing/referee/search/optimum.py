@@ -310,6 +310,3 @@ def _rules(dense: Dense) -> Iterator[tuple[str, Any]]:
                 return np.asarray([float(present(c.radius)) - size])
 
             yield "ineq", ball
-
-
-__all__ = ["GENERAL", "SMOOTH", "SQUARED", "Candidate", "Search", "search"]

@@ -158,6 +158,3 @@ def _factors(term: LossTerm, n: int) -> Sequence[Fraction]:
     scale = Fraction(float(present(term.scale)))
     share = scale / n if term.reduction == "mean" else scale
     return [share * Fraction(float(c)) for c in weights]
-
-
-__all__ = ["Rational", "fits", "solve"]

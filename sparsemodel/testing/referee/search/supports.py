@@ -59,6 +59,3 @@ def _is_listed(values: Values, coefficients: Any) -> bool:
     numbers = np.concatenate([np.ravel(value) for value in values.values()])
     reported = np.concatenate([np.ravel(value) for value in coefficients.values()])
     return bool(np.all(np.isin(reported, numbers)))
-
-
-__all__ = ["support_faults"]

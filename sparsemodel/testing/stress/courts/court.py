@@ -114,6 +114,3 @@ def _kind(fault: str) -> str:
         return "false claim"
     told = "the value says" in fault or "in CVXPY's words" in fault
     return "wrong value" if told else "wrong statement"
-
-
-__all__ = ["LATE", "SLACK", "Court", "place_of", "plain", "referee_faults"]

@@ -230,6 +230,3 @@ def _check_point(trial: Trial, run: Run, faults: list[str]) -> tuple[Any, Any]:
     if solution.indices.shape[0] != len(set(solution.indices.tolist())):
         faults.append("wrong support: it repeats an index")
     return value, error
-
-
-__all__ = ["Run", "Verdict", "judge", "plain"]

@@ -119,6 +119,3 @@ def _forged(court: Court, c: Certificate) -> list[tuple[str, Any]]:
         copies = [pair for pair in copies if pair[0] != "names"]
     chosen = court.rng.permutation(len(copies))[:3]
     return [copies[int(i)] for i in chosen]
-
-
-__all__ = ["proofs"]

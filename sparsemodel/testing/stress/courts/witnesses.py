@@ -125,6 +125,3 @@ def _descended(trial: Trial, support: IntArray) -> tuple[FloatArray, FloatArray]
     v = minimize(value, start, jac=True, method="L-BFGS-B", options=limits).x
     x, c = split(v)
     return x[support], c
-
-
-__all__ = ["EXHAUSTIVE", "witnesses"]

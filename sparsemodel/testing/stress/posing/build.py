@@ -10,6 +10,7 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.testing.referee.textbook_losses import Long, long
 from sparsemodel.testing.stress.posing.formulas import (
     EPSILON,
     HUBER_DELTA,
@@ -17,8 +18,6 @@ from sparsemodel.testing.stress.posing.formulas import (
     SMOOTHING,
     TAU,
     THETA,
-    Long,
-    long,
     total_loss,
     total_moved,
     total_slope,
@@ -365,6 +364,3 @@ def _block(recipe: Recipe, array: FloatArray, target: Any, weights: Any, rows: s
     if recipe.reduction == "mean":
         factors = factors / count
     return Block(matrix, target, some, entries, long(target), factors)
-
-
-__all__ = ["Block", "Trial", "make_trial"]

@@ -85,6 +85,3 @@ def cvxpy_parameters(court: Court) -> None:
         else:
             target.value = pick(court, (10.0 * y, y[::-1].copy(), np.zeros(n)))
         answers(court, problem)
-
-
-__all__ = ["cvxpy_parameters", "parameters"]

@@ -74,6 +74,3 @@ def declared_recipe(index: int, rng: np.random.Generator) -> DeclaredRecipe:
     """Return a recipe: the kinds in turn, with random seeds."""
     kinds = tuple(DECLARED_KINDS)
     return DeclaredRecipe(kinds[index % len(kinds)], int(rng.integers(SEEDS)))
-
-
-__all__ = ["DECLARED_KINDS", "DeclaredRecipe", "declared_recipe"]

@@ -16,6 +16,3 @@ def recipes(*, small: bool = False) -> st.SearchStrategy[Recipe]:
         choices["shape"] = st.sampled_from(SMALL_SHAPES)
     drawn = st.builds(Recipe, **choices)
     return st.builds(lambda recipe, seed: replace(recipe, seed=seed), drawn, st.integers(0, SEEDS))
-
-
-__all__ = ["recipes"]

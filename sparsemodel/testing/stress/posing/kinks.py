@@ -84,6 +84,3 @@ def _least(
         method="highs",
     )
     return float(found.fun) if found.status == 0 else np.inf
-
-
-__all__ = ["kinks"]

@@ -75,6 +75,3 @@ def faulty_operators(court: Court) -> None:
         court.faults.append(f"invalid bound: certify: {certificate.bound!r}")
     if fault == "raises":  # the caller's own error is passed on as it is
         court.faults = [f for f in court.faults if "the operator's own error" not in f]
-
-
-__all__ = ["FAULTS", "faulty_operators"]

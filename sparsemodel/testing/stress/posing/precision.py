@@ -301,12 +301,3 @@ def _data(recipe: PrecisionRecipe, rng: np.random.Generator) -> FloatArray:
     elif kind == "all zero":
         x = np.zeros((n, p))
     return np.asarray(x)
-
-
-__all__ = [
-    "PRECISION_CHOICES",
-    "PrecisionRecipe",
-    "PrecisionTrial",
-    "make_precision_trial",
-    "random_precision_recipe",
-]

@@ -171,15 +171,3 @@ def random_recipe(rng: np.random.Generator, *, small: bool = False) -> Recipe:
         if chosen["constraint"] in CONVEX and rng.random() > _RARE:
             chosen["constraint"] = "box"
     return Recipe(**(chosen | {"seed": int(rng.integers(SEEDS))}))
-
-
-__all__ = [
-    "CHOICES",
-    "CONVEX",
-    "NONSMOOTH",
-    "SEEDS",
-    "SMALL_SHAPES",
-    "USUAL",
-    "Recipe",
-    "random_recipe",
-]

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.testing.stress.posing.formulas import Long, long
+from sparsemodel.testing.referee.textbook_losses import Long, long
 
 
 def parts(matrix: Any) -> list[Any]:
@@ -94,6 +94,3 @@ def _repeated(a: FloatArray) -> Any:
     b = sparse.csr_array((data, indices, half.indptr * 2), shape=a.shape)
     b.has_canonical_format = False
     return b
-
-
-__all__ = ["multiplies", "parts", "stored"]

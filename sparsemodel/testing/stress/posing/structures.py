@@ -310,19 +310,3 @@ def limits(court: Court) -> None:
     for what in ("solve", "certify", "prove"):
         call = getattr(problem, what)
         court.ask(what, partial(call, time_limit=limit), problem, time_limit=limit)
-
-
-__all__ = [
-    "answers",
-    "cvxpy",
-    "data",
-    "extreme_scales",
-    "limits",
-    "offsets",
-    "paths",
-    "pick",
-    "portfolios",
-    "posed",
-    "symmetric_matrices",
-    "without_bound",
-]
