@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from sparsemodel.testing.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
+from sparsemodel.testing.stress.courts.court import Court
+from sparsemodel.testing.stress.posing.build import Trial
 from sparsemodel.testing.stress.posing.hypothesis_recipes import recipes
+from sparsemodel.testing.stress.posing.precision import PrecisionTrial
 
 pytestmark = pytest.mark.unrefereed("the judge of the stress run asks the referee itself")
 
@@ -159,7 +161,7 @@ def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
     trials = []
     monkeypatch.setattr(Problem, "solve", careless)
     monkeypatch.setattr(
-        "sparsemodel.testing.stress.courts.judging.make_trial",
+        "sparsemodel.testing.stress.posing.build.make_trial",
         lambda recipe: trials.append(make_trial(recipe)) or trials[-1],
     )
     assert "changed an array of the caller" in judge(recipe).faults
@@ -168,29 +170,56 @@ def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
 def test_the_judge_catches_lies_about_precision_matrices(monkeypatch: pytest.MonkeyPatch):
     from dataclasses import replace
 
-    from sparsemodel.testing.stress.posing.precision import PrecisionTrial
+    from sparsemodel.modelling.problem import Problem
 
     recipe = PrecisionRecipe()
     assert judge(recipe).faults == ()
-    run, lies = PrecisionTrial.run, []
+    certify, solve = Problem.certify, Problem.solve
 
-    def told(trial: PrecisionTrial, faults: list[str]) -> object:
-        honest = run(trial, faults)
-        values = {"bound": honest.certificate.upper + 1e-6, "upper": honest.certificate.upper}
-        edge = np.argwhere(np.triu(honest.matrix == 0.0))[0]
-        full = honest.matrix.copy()
-        full[tuple(edge)] = full[tuple(edge[::-1])] = 1e-3
-        return {
-            "bound": replace(honest, certificate=SimpleNamespace(**values)),
-            "edge": replace(honest, matrix=full),
-            "value": replace(honest, matrix=1.001 * honest.matrix),
-        }[lies[-1]]
+    def boasting(self: Problem, **options: object) -> object:
+        honest = certify(self, **options)  # type: ignore[arg-type]
+        return replace(honest, bound=honest.upper + 1e-6)
 
-    monkeypatch.setattr(PrecisionTrial, "run", told)
-    named = {"bound": "invalid bound", "edge": "infeasible", "value": "wrong value"}
-    for lie in named:
-        lies.append(lie)
-        assert any(fault.startswith(named[lie]) for fault in judge(recipe).faults)
+    with monkeypatch.context() as lying:
+        lying.setattr(Problem, "certify", boasting)
+        assert any(fault.startswith("invalid bound") for fault in judge(recipe).faults)
+
+    def full(values: np.ndarray) -> np.ndarray:
+        return values + 1e-3 * (values == 0.0)
+
+    def scaled(values: np.ndarray) -> np.ndarray:
+        return 1.001 * values
+
+    for change, named in ((full, "dropped constraint"), (scaled, "wrong value")):
+
+        def told(self: Problem, *args: object, change=change, **options: object) -> object:
+            honest = solve(self, *args, **options)  # type: ignore[arg-type]
+            values = {name: change(value) for name, value in honest.values.items()}
+            return replace(honest, values=values)
+
+        monkeypatch.setattr(Problem, "solve", told)
+        assert any(fault.startswith(named) for fault in judge(recipe).faults)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "trial"), [(Recipe(), Trial), (PrecisionRecipe(), PrecisionTrial)]
+)
+def test_the_judge_catches_a_declaration_of_other_arrays(recipe, trial, monkeypatch):
+    """The referee reads the declaration, which is compared with the arrays."""
+    honest = trial.value
+    monkeypatch.setattr(trial, "value", lambda *given: 1.0001 * honest(*given))
+    assert any(fault.startswith("wrong value: declared") for fault in judge(recipe).faults)
+
+
+def test_the_judge_catches_a_solution_worse_than_its_start():
+    problem, w, _ = make_trial(Recipe(k="all")).problem()
+    best = {id(w): problem.solve().values["w"]}
+    court = Court(np.random.default_rng(0))
+    court.no_worse_than(problem, best)
+    assert court.faults == []
+    w.value = 0.9 * w.value
+    court.no_worse_than(problem, best)
+    assert court.faults[0].startswith("worse than its start")
 
 
 def test_a_hang_is_counted_and_the_run_goes_on():

@@ -17,10 +17,10 @@ import numpy as np
 
 from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.interfaces import MissingDependencyError, ModelError
-from sparsemodel.testing.stress.courts.judging import Verdict, judge
-from sparsemodel.testing.stress.posing.declared import DeclaredRecipe, declared_recipe
-from sparsemodel.testing.stress.posing.precision import PrecisionRecipe, random_precision_recipe
-from sparsemodel.testing.stress.posing.recipe import USUAL, Recipe, random_recipe
+from sparsemodel.testing.stress.courts.judging import AnyRecipe, Verdict, judge
+from sparsemodel.testing.stress.posing.declared import declared_recipe
+from sparsemodel.testing.stress.posing.precision import random_precision_recipe
+from sparsemodel.testing.stress.posing.recipe import random_recipe
 
 KINDS = (
     "crash",
@@ -64,7 +64,7 @@ _DECLARED = 4
 
 def recipe_number(
     index: int, seed: int, *, small: bool = False, declared: bool | None = False
-) -> Recipe | PrecisionRecipe | DeclaredRecipe:
+) -> AnyRecipe:
     """Return recipe ``index`` of the run with a seed, whichever process asks for it.
 
     ``declared`` says whether a quarter of the problems exist in the language alone (see
@@ -76,7 +76,7 @@ def recipe_number(
     if declared and index % _DECLARED == 1:
         return declared_recipe(index // _DECLARED, rng)
     if index % _PRECISION == _PRECISION - 1:
-        return random_precision_recipe(rng, USUAL)
+        return random_precision_recipe(rng)
     return random_recipe(rng, small=small)
 
 
@@ -89,7 +89,7 @@ class Series:
     small: bool
     declared: bool | None = False
 
-    def recipe(self, number: int) -> Recipe | PrecisionRecipe | DeclaredRecipe:
+    def recipe(self, number: int) -> AnyRecipe:
         """Return the recipe with a number."""
         return recipe_number(number, self.seed, small=self.small, declared=self.declared)
 
@@ -131,7 +131,7 @@ class Tally:
         self.tried += 1
         self.solved += verdict.outcome == "solved"
         self.bounded += verdict.bounded
-        self.compared += verdict.witnesses
+        self.compared += verdict.compared
         self.seconds.append(verdict.seconds)
         one = self.kinds.setdefault(verdict.recipe.loss, Kind())
         one.tried += 1
@@ -158,7 +158,8 @@ class Tally:
             f"problems tried      {self.tried}",
             f"solved              {self.solved}",
             f"refused             {refused}",
-            f"with a finite bound {self.bounded}, compared with {self.compared} feasible points",
+            f"with a finite bound {self.bounded}",
+            f"answers compared    {self.compared}, with points that the referee found",
             f"seconds a problem   median {spent[len(spent) // 2]:.3g}, largest {spent[-1]:.3g}",
             *(f"{kind:<36} {self.faults.get(kind, 0)}" for kind in KINDS),
             "",

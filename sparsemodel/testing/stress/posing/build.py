@@ -1,4 +1,4 @@
-"""From a recipe to arrays, to a problem in the language, and to its objective by the formulas."""
+"""From a recipe to arrays and to a problem in the language, posed to a court."""
 
 from __future__ import annotations
 
@@ -10,18 +10,9 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.testing.referee.textbook_losses import Long, long
-from sparsemodel.testing.stress.posing.formulas import (
-    EPSILON,
-    HUBER_DELTA,
-    POWER,
-    SMOOTHING,
-    TAU,
-    THETA,
-    total_loss,
-    total_moved,
-    total_slope,
-)
+from sparsemodel.modelling.expressions.objective_terms import LossTerm
+from sparsemodel.testing.referee.textbook_losses import Long, long, total
+from sparsemodel.testing.stress.courts.court import Court
 from sparsemodel.testing.stress.posing.recipe import Recipe
 from sparsemodel.testing.stress.posing.storage import multiplies, parts, stored
 
@@ -30,13 +21,13 @@ _CLASSES = 3
 _PRICE = 0.01
 _PARAMETERS: dict[str, dict[str, float]] = {
     "multinomial": {"classes": _CLASSES},
-    "huber": {"delta": HUBER_DELTA},
-    "quantile": {"tau": TAU},
-    "expectile": {"tau": TAU},
-    "negative_binomial": {"theta": THETA},
-    "tweedie": {"power": POWER},
-    "epsilon_insensitive": {"epsilon": EPSILON},
-    "smoothed_hinge": {"gamma": SMOOTHING},
+    "huber": {"delta": 0.7},
+    "quantile": {"tau": 0.3},
+    "expectile": {"tau": 0.3},
+    "negative_binomial": {"theta": 2.0},
+    "tweedie": {"power": 1.5},
+    "epsilon_insensitive": {"epsilon": 0.2},
+    "smoothed_hinge": {"gamma": 0.5},
 }
 
 
@@ -52,9 +43,6 @@ class Block:
     targets: Long
     factors: Long
     """What each observation's loss is multiplied by, the mean included."""
-
-
-_EPS = float(np.finfo(np.longdouble).eps)
 
 
 @final
@@ -138,8 +126,6 @@ class Trial:
             found.append(extra[self.recipe.constraint]())
         return found
 
-    # ---- judged without the library ----------------------------------------------------------
-
     def count(self, x: FloatArray) -> int:
         """Return the number of counted entries, rows or groups that are not zero."""
         nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
@@ -147,74 +133,37 @@ class Trial:
             return len(set(self.groups[nonzero].tolist()))
         return int(nonzero[self.always :].sum())
 
-    def violation(self, x: FloatArray) -> float:
-        """Return by how much ``x`` breaks a constraint, relative to one plus its bound."""
-        if not np.all(np.isfinite(x)) or (not self.price and self.count(x) > self.k):
-            return np.inf
-        low, high = self.box
-        worst = 0.0
-        if np.isfinite(low):
-            worst = max(worst, float((low - x).max()) / (1.0 + abs(low)))
-        if np.isfinite(high):
-            worst = max(worst, float((x - high).max()) / (1.0 + abs(high)))
+    def value(self, problem: sm.Problem, x: FloatArray, c: Any) -> Any:
+        """Return the objective of the arrays, of which the language only says which loss it is."""
+        loss = next(t.loss for t in problem.goal.objective.terms if isinstance(t, LossTerm))
         exact = long(x)
-        if self.recipe.constraint == "norm":
-            worst = max(worst, float(np.sqrt(np.sum(exact * exact)) - 1))
-        if self.recipe.constraint == "sum":
-            worst = max(worst, float(np.abs(exact.sum(axis=0) - 1).max()))
-        if self.recipe.constraint == "inequality":
-            worst = max(worst, float((exact.sum(axis=0) - 0.5).max()))
-        return worst
-
-    def rounding(self, x: FloatArray) -> float:
-        """Return by how much the sum of the entries may be off where they are float64 numbers."""
-        if self.recipe.constraint not in ("sum", "inequality"):
-            return 0.0
-        return float(np.abs(long(x)).sum(axis=0).max()) * (np.count_nonzero(x) + 1) * 2.0**-53
-
-    def value(self, x: FloatArray, c: Any, unit: float = _EPS) -> tuple[Any, Any]:
-        """Return the exact objective at a point up to an error, and the error.
-
-        ``unit`` is the unit of rounding of the arithmetic whose error is meant.
-        """
         with np.errstate(all="ignore"):
-            rows = long(self.ridge)
-            squares = (long(x) * long(x)).reshape(len(x), -1).sum(axis=1)
-            total = np.sum(rows * squares) / 2 + long(self.price) * self.count(x)
-            error = np.abs(total) * unit * 64
+            squares = (exact * exact).reshape(len(x), -1).sum(axis=1)
+            found = np.sum(long(self.ridge) * squares) / 2 + long(self.price) * self.count(x)
             for block in self.blocks:
-                u = block.entries @ long(x) + long(c)
-                reach = (np.abs(block.entries) @ np.abs(long(x)) + np.abs(long(c))) * (
-                    unit * (len(x) + 8)
-                )
-                one, two = self._loss(u, block), self._spread(u, reach, block)
-                total, error = total + one, error + two + np.abs(one) * unit * (len(u) + 64)
-                if self.recipe.loss in ("multinomial", "cox"):  # differences of logarithms
-                    error += np.sum(block.factors) * unit
-        return total, error
+                u = block.entries @ exact + long(c)
+                found = found + total(loss, u, block.targets, block.factors)
+        return found
 
-    def slopes(self, x: FloatArray, c: Any) -> tuple[Any, Long, Long]:
-        """Return the objective without a price at a point, and its gradients in ``x``, ``c``."""
-        rows = long(np.broadcast_to(self.ridge, (len(x),)))
-        exact = long(x)
-        gradient = (rows * exact.T).T
-        total, shift = np.sum(gradient * exact) / 2, long(np.zeros(self.shape[1:]))
-        for block in self.blocks:
-            u = block.entries @ exact + long(c)
-            slope = total_slope(self.recipe.loss, u, block.targets, block.factors)
-            total += self._loss(u, block)
-            gradient = gradient + block.entries.T @ slope
-            shift = shift + slope.sum(axis=0)
-        return total, gradient, shift
 
-    def _loss(self, u: Long, block: Block) -> Any:
-        return total_loss(self.recipe.loss, u, block.targets, block.factors)
-
-    def _spread(self, u: Long, reach: Long, block: Block) -> Any:
-        """Return how far the loss moves when predictions move by ``reach``."""
-        if self.recipe.loss in ("multinomial", "cox"):  # 2-Lipschitz in the largest move
-            return 2 * np.sum(block.factors) * reach.max()
-        return 2 * total_moved(self.recipe.loss, u, block.targets, block.factors, reach)
+def pose(recipe: Recipe, court: Court) -> None:
+    """Solve and certify the problem of a recipe, from a start in some."""
+    trial = make_trial(recipe)
+    court.keep(trial.arrays())
+    made = court.ask("declare", trial.problem)
+    if made is None:
+        return
+    problem, w, c = made
+    start: Any = None if trial.start is None else {w: trial.start}
+    first = {v: np.zeros(v.shape) for v in problem.variables} | (start or {})
+    if recipe.start == "again":
+        if court.ask("solve", problem.solve) is None:
+            return
+        start, first = "value", {v: np.array(v.value) for v in problem.variables}
+    if court.answers(problem, backend=trial.backend, start=start):
+        shift = 0.0 if c is None else c.value
+        court.same_as_declared(problem, trial.value(problem, np.array(w.value), shift))
+        court.no_worse_than(problem, {id(v): value for v, value in first.items()})
 
 
 # ---- making the arrays -----------------------------------------------------------------------

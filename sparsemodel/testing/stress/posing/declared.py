@@ -62,12 +62,11 @@ class DeclaredRecipe:
         """Return under which name problems of this kind are counted."""
         return self.kind
 
-    def hold(self) -> Court:
-        """Pose the problem, and return the ruling."""
-        court = Court(np.random.default_rng(self.seed))
-        with np.errstate(all="ignore"):
-            DECLARED_KINDS[self.kind](court)
-        return court
+
+def pose(recipe: DeclaredRecipe, court: Court) -> None:
+    """Pose the problem of a recipe."""
+    with np.errstate(all="ignore"):
+        DECLARED_KINDS[recipe.kind](court)
 
 
 def declared_recipe(index: int, rng: np.random.Generator) -> DeclaredRecipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, final
@@ -9,9 +10,24 @@ from typing import Any, final
 import numpy as np
 
 
+class Printed:
+    """Prints the fields that differ from their defaults."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        given: Any = self
+        told = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(given)
+            if getattr(self, f.name) != f.default
+        ]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Printed):
     """The choices behind a random problem; equal recipes make equal problems.
 
     Every field but ``seed`` is one of :data:`CHOICES`, the harmless one first, so that a recipe
@@ -37,14 +53,6 @@ class Recipe:
     start: str = "none"
     backend: str = "chosen"
     seed: int = 0
-
-    def __str__(self) -> str:
-        changed = [
-            f"{f.name}={getattr(self, f.name)!r}"
-            for f in fields(self)
-            if getattr(self, f.name) != f.default
-        ]
-        return f"Recipe({', '.join(changed)})"
 
 
 CHOICES: MappingProxyType[str, tuple[Any, ...]] = MappingProxyType(
@@ -159,11 +167,7 @@ def random_recipe(rng: np.random.Generator, *, small: bool = False) -> Recipe:
     ``small`` takes :data:`SMALL_SHAPES`, and losses with kinks and general constraints seldom: a
     run of them is three times as fast.
     """
-    chosen: dict[str, Any] = {}
-    for name, choices in CHOICES.items():
-        even = name in ("loss", "shape")
-        usual = not even and rng.random() < USUAL
-        chosen[name] = choices[0] if usual else choices[int(rng.integers(len(choices)))]
+    chosen = drawn(rng, CHOICES, ("loss", "shape"))
     if small:
         chosen["shape"] = SMALL_SHAPES[int(rng.integers(len(SMALL_SHAPES)))]
         if chosen["loss"] in NONSMOOTH and rng.random() > _RARE:
@@ -171,3 +175,14 @@ def random_recipe(rng: np.random.Generator, *, small: bool = False) -> Recipe:
         if chosen["constraint"] in CONVEX and rng.random() > _RARE:
             chosen["constraint"] = "box"
     return Recipe(**(chosen | {"seed": int(rng.integers(SEEDS))}))
+
+
+def drawn(
+    rng: np.random.Generator, choices: Mapping[str, tuple[Any, ...]], even: tuple[str, ...]
+) -> dict[str, Any]:
+    """Draw a value of each choice: those named in ``even`` evenly, others as :data:`USUAL` says."""
+    found = {}
+    for name, values in choices.items():
+        usual = name not in even and rng.random() < USUAL
+        found[name] = values[0] if usual else values[int(rng.integers(len(values)))]
+    return found
