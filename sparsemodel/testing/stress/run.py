@@ -34,7 +34,6 @@ KINDS = (
     "refused path",
     "wrong statement",
     "invalid upper",
-    "infeasible",
     "worse than its start",
     "wrong value",
     "wrong support",

@@ -186,5 +186,10 @@ def _kind(fault: str) -> str:
         return "invalid bound"
     if fault.startswith('"'):
         return "false claim"
-    told = "the value says" in fault or "in CVXPY's words" in fault
-    return "wrong value" if told else "wrong statement"
+    words = {
+        "the value says": "wrong value",
+        "in CVXPY's words": "wrong value",
+        "upper says": "invalid upper",
+        "the support says": "wrong support",
+    }
+    return next((kind for told, kind in words.items() if told in fault), "wrong statement")
