@@ -77,6 +77,34 @@ def test_proofs_within_coefficient_bounds_agree_with_brute_force(kind, seed):
     verify(certificate, form)
 
 
+def test_many_rows_of_dependent_columns_are_proved_within_bounds_from_the_data():
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((90, 16))
+    a[:, 15] = a[:, 6:15].sum(axis=1)  # more columns than a support has
+    y = a[:, :3].sum(axis=1) + a[:, 15] + rng.standard_normal(90)
+    form = SparseRegression(
+        (Term(DenseDesign(a), SquaredLoss(), y, np.full(90, 1 / 90)),),
+        np.zeros(16),
+        Cardinality(16, 4, np.empty(0, dtype=np.intp)),
+    )
+    truth = brute_force(form)
+    certificate = prove(form, np.zeros(16), gap=1e-6, time_limit=20.0, boxable=True)
+    assert certificate.relative_gap <= 1.1e-6
+    assert abs(certificate.value - truth) <= 2e-6 * truth
+    verify(certificate, form)
+
+
+def test_a_certificate_without_a_bound_says_what_would_give_one():
+    rng = np.random.default_rng(6)
+    a = rng.standard_normal((40, 5))
+    w = sm.Variable(6)
+    loss = sm.squared_loss(np.column_stack([a, a[:, 0]]) @ w, a[:, 0] + rng.standard_normal(40))
+    for constraints, missing in (([], True), ([w <= 10, w >= -10], False)):
+        proof = sm.Problem(sm.minimize(loss), [sm.card(w) <= 2, *constraints]).prove()
+        assert ("raised by" in str(proof)) is missing
+        assert (proof.bound == 0.0) is missing
+
+
 def other(kind):
     """Return a problem without ridge, its columns, and its objective at predictions."""
     rng = np.random.default_rng(len(kind))

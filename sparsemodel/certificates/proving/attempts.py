@@ -171,8 +171,9 @@ def attempted(task: Task, quick: bool) -> Attempt:
     """Search, or go on with a stored search, in the box that the data prove where that helps."""
     attempt = Attempt(task, task.search(quick=quick))
     try:
-        if task.boxable and isinstance(attempt.search.root, gram.GramPart) and _boxable(task.form):
-            attempt = _chosen(attempt, attempt.search.root)
+        root = attempt.search.root
+        if task.boxable and isinstance(root, gram.GramPart) and _boxable(task, root):
+            attempt = _chosen(attempt, root)
         attempt.search.run()
     except KeyboardInterrupt:
         return attempt._replace(interrupted=True)
@@ -184,10 +185,13 @@ def attempted(task: Task, quick: bool) -> Attempt:
     return attempt
 
 
-def _boxable(form: SparseRegression) -> bool:
+def _boxable(task: Task, root: gram.GramPart) -> bool:
     """Return whether a proof may gain by bounds on the coefficients."""
+    form = task.form
+    if form.box is not None or objection(form):
+        return False
     rows = sum(t.design.shape[0] for t in form.terms)
-    return rows < _MANY * form.sparsity.size and form.box is None and not objection(form)
+    return rows < _MANY * form.sparsity.size or not root.curved(task.deadline)
 
 
 def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:

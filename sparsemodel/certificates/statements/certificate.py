@@ -31,6 +31,12 @@ WRITERS_OWN = (
 )
 """What a certificate says of its writer: no data decide it, and no verification compares it."""
 
+_RAISED_BY = (
+    "a ridge, sm.ridge(w, 1e-3); bounds on the coefficients, w <= 10 and w >= -10; or no columns "
+    "that others determine"
+)
+"""What leaves a dual point room where there is next to no bound."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,6 +208,9 @@ class Certificate(SearchedCertificate):
         if math.isfinite(self.gap):
             share = percent(self.relative_gap)
             rows.append(("gap", f"{number(self.gap, 3)}, {share} of the objective"))
+        loose = self.problem.ridge_smallest == 0.0 and self.problem.box == "none"
+        if self.claim is Claim.WITHIN_GAP and self.relative_gap >= 1.0 and loose:
+            rows.append(("raised by", _RAISED_BY))
         return [
             *rows,
             ("objective at zero", number(self.null_value)),
