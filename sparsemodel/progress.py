@@ -1,6 +1,6 @@
-"""What a long call is doing and how far it is: one line that rewrites itself while somebody looks.
+"""What a long call is doing and how far it is: one line, rewritten on a terminal or in a notebook.
 
-Whoever works for long says so with :func:`report`, which costs next to nothing where nobody looks.
+Long loops call :func:`report`, which costs next to nothing where no line is shown.
 The line is shown on terminals and in notebooks, from :data:`DELAY` on, and is gone when the call
 returns; elsewhere nothing is written: a log file is no place for a line that is overwritten.
 """
@@ -89,7 +89,7 @@ _LINE: ContextVar[Line | None] = ContextVar("line", default=None)
 
 
 def is_watched(stream: TextIO | None) -> bool:
-    """Return whether somebody looks at a stream: a terminal, or the output of a notebook."""
+    """Return whether a stream is watched: a terminal, or the output of a notebook."""
     try:
         terminal = stream is not None and stream.isatty()
     except (AttributeError, ValueError):  # replaced by something else, or closed
@@ -99,7 +99,7 @@ def is_watched(stream: TextIO | None) -> bool:
 
 @contextmanager
 def showing(what: str) -> Iterator[None]:
-    """Show a line while a call runs, where somebody looks and ``sm.config.progress`` is on.
+    """Show a line while a call runs, where the output is watched and ``sm.config.progress`` is on.
 
     A call within another one has no line of its own.
     """
@@ -122,7 +122,7 @@ def shown() -> bool:
 
 
 def report(step: Callable[[], str], part: str = "") -> None:
-    """Say how far the call is: ``step`` returns a few words, when somebody is to read them.
+    """Report how far the call is: ``step`` returns a few words, and is called only to show them.
 
     It replaces what was said before of the same ``part`` of the work.
     """

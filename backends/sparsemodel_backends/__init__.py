@@ -1,1 +1,1 @@
-"""The built-in backends; found through entry points like anybody's."""
+"""The built-in backends; found through entry points like those of other packages."""

@@ -87,7 +87,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     Quadratics without constraints: ``k`` passes at most for the first support (as one product of
     matrices where all of ``H`` is formed), half a pass for a column that enters for the first
     time, :math:`O(k p)` for an exchange; ``8 k p`` bytes and as many for each column ever seen.
-    Where no exchange is left a short proof is tried, if whoever runs it offers one
+    Where no exchange is left a short proof is tried, if the context offers one
     (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: every
     exchange costs five times what any other coordinate gains, and no member is correlated with one
     outside by more than 0.9 (2.5 times up to 0.8), in the model where that is not exact.

@@ -40,7 +40,7 @@ __all__ = [
     "verify",
 ]
 
-# A solve asks for a bound alone: the rest is loaded when somebody asks for it.
+# A solve needs a bound alone: the rest is loaded when it is first used.
 _WHERE = {
     "Assumption": "statements.claims",
     "Bound": "dual_bounds.bound",

@@ -55,7 +55,7 @@ _RELATIVE = 1e-9
 _SHOWN = 0.02
 """Share by which an allowance may differ: two of its digits are printed."""
 _NAMED = 3
-"""Names that are told where they differ."""
+"""Names that are reported where they differ."""
 
 
 @small_work()

@@ -113,7 +113,7 @@ def _bound(
     tangent = taken is not None or any(a is None for a in points)
     fits = at is not None and at.shape == problem.shape and bool(np.all(np.isfinite(at)))
     if tangent and not (problem.squares and fits):
-        raise NotChecked("a loss that is bounded by a tangent, for want of a conjugate")
+        raise NotChecked("a loss that is bounded by a tangent, as its conjugate is not known")
     found = -math.inf
     if proof is not None or not points:
         shapes = [(t.matrix.shape[0], *problem.shape[1:]) for t in problem.terms]
@@ -205,7 +205,7 @@ def _within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool
 def _first_order(
     body: dict[str, Any], problem: Problem, x: Any, taken: Any, report: Report
 ) -> bool:
-    """Compare what is said of the gradient and return whether the point is stationary."""
+    """Compare what the file says of the gradient and return whether the point is stationary."""
     facts = first_order(problem, x, taken if math.isfinite(real(body["bound"])) else None)
     stated, noise = body["stationarity"], facts.get("noise", {})
     if stated["smooth"] is not facts["smooth"]:

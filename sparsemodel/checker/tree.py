@@ -4,7 +4,7 @@ A record is about the supports with some units in for good and some out. It may 
 points (and coordinates ``balanced`` whose slopes vanish nearby), from which a bound follows; units
 that this bound decides (``out``: whoever uses one is above the cut; ``in``: whoever does without);
 and what came next: another record for what is left, or two, one with a unit in and one with it out.
--1 is a part that nobody looked at: it has the bound known so far.
+-1 is a part that was not examined: it has the bound known so far.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = 3_000_000
 
 
 class Tree:
-    """A stored tree: what its records prove is for whoever knows the problem to say."""
+    """A stored tree; what its records prove depends on the problem."""
 
     def __init__(self, nodes: list[Any], units: int, budget: int, limited: bool = False) -> None:
         self.nodes, self.count, self.budget, self.limited = nodes, units, budget, limited

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = call.run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads our output has seen enough; the interpreter must not flush again at exit.
+        # The reader of our output has closed it; the interpreter must not flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.INTERRUPTED_OUTPUT)
     except (Exception, KeyboardInterrupt) as error:

@@ -64,7 +64,7 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
 
 
 def _usual_loss(target: Any) -> str:
-    """Return the loss for a target of which nothing is said: text is classes."""
+    """Return the loss for a target without an explicit one: text is classes."""
     if target.dtype.kind in "biuf":
         return "squared"
     return "logistic" if np.unique(target).size <= 2 else "multinomial"

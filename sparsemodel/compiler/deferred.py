@@ -1,4 +1,4 @@
-"""What of a plan is found when somebody reads it."""
+"""Parts of a plan that are computed when they are first read."""
 
 from __future__ import annotations
 

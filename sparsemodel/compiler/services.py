@@ -1,7 +1,7 @@
 """What each canonical form needs to be solved: its objective and its restricted solver.
 
 Those of another distribution are registered here with its formulation; driver, dispatch and
-backends stay as they are. Nobody else decides how the objective is minimised on a support:
+backends stay as they are. No other module decides how the objective is minimised on a support:
 backends, adapters, paths and proofs are given it.
 """
 

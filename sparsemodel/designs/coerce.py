@@ -143,7 +143,7 @@ def column_names(matrix: Any) -> tuple[str, ...] | None:
 
 
 def _is_sparse(matrix: Any) -> bool:
-    # SciPy's sparse package is only worth importing when somebody else already has.
+    # SciPy's sparse package is imported only if something else already has.
     module = sys.modules.get("scipy.sparse")
     return module is not None and bool(module.issparse(matrix))
 

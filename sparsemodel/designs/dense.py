@@ -100,7 +100,7 @@ class DenseDesign(Design):
     def _few(self, weights: FloatArray) -> IntArray | None:
         """Return the rows of nonzero weight where they are few and rows are cheap to read.
 
-        Not before all rows were multiplied once: that product is what tells of NaN and infinity.
+        Not before all rows were multiplied once: that product is what finds NaN and infinity.
         """
         if not self._whole or not self._a.flags.c_contiguous or self._a.size < _BLOCK_BYTES // 8:
             return None

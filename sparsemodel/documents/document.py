@@ -63,7 +63,7 @@ class Bars:
     rows: Sequence[Bar]
     header: tuple[str, str] = ("name", "value")
     empty: str = ""
-    """What is said where there are none."""
+    """The text where there are none."""
     scale: float | None = None
     """The size of a full bar; None is the largest."""
 
@@ -139,7 +139,7 @@ class Section:
 @final
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is said of something."""
+    """A text with a title, in parts that every renderer knows."""
 
     kind: str
     """What the thing is: a certificate, a plan."""

@@ -102,7 +102,7 @@ class RunOptions:
     """Whether the proof is also tried where no backend asked for it."""
 
     def listener(self) -> Callable[[Iteration], bool] | None:
-        """Return what a backend calls after each iteration, None where nobody listens."""
+        """Return what a backend calls after each iteration, None without a callback."""
         callback = self.callback
         if callback is None and not shown():
             return None

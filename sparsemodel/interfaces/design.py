@@ -75,7 +75,7 @@ class Design(ABC):
 
     @property
     def product_seconds(self) -> float:
-        """Return how long a product was measured to take where no size tells it, 0 elsewhere."""
+        """Return the measured time of a product, 0 where its cost follows from its size."""
         return 0.0
 
     @property
@@ -90,7 +90,7 @@ class Design(ABC):
     def stamp(self) -> Hashable | None:
         """Return what is another value when stored data change, without reading them.
 
-        None where that cannot be told: an array in memory, a file that may be written to.
+        None where that cannot be known: an array in memory, a file that may be written to.
         """
         return None
 

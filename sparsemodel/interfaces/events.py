@@ -1,4 +1,4 @@
-"""What a running backend tells the outside, and why it ended."""
+"""What a running backend reports, and why it ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stop(Enum):
 
     @property
     def requested(self) -> bool:
-        """Return whether somebody asked for the end: a time limit, a callback, Ctrl-C."""
+        """Return whether the run was ended from outside: a time limit, a callback, Ctrl-C."""
         return self in (Stop.TIME_LIMIT, Stop.CALLBACK, Stop.INTERRUPTED)
 
     @property

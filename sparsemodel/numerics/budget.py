@@ -36,7 +36,7 @@ class Budget:
 
     deadline: float | None = None
     cut: bool = False
-    """Whether anything was left out, or broken off, for want of time."""
+    """Whether anything was left out, or broken off, to save time."""
     interrupted: bool = False
 
     def interrupt(self) -> None:
@@ -112,7 +112,7 @@ def gram_cost(rows: int, p: int) -> float:
 def products_cost(designs: Iterable[Design], number: float) -> float:
     """Return the cost of so many products with designs whose products are all that is known.
 
-    They were timed; where the size of a design tells its cost this is 0.
+    They were timed; where the cost of a design follows from its size this is 0.
     """
     return number * sum(design.product_seconds for design in designs) * rate()
 

@@ -38,7 +38,7 @@ _ROUNDING = 64.0 * np.finfo(np.float64).eps
 """Share of a square that is left when a mean is taken out, up to which nothing is left."""
 
 Watch = Callable[[int, slice, FloatArray], object]
-"""Told the term, the rows and their entries (all columns, float64) as they are read."""
+"""Called with the term, the rows and their entries (all columns, float64) as they are read."""
 
 Over = Callable[[Callable[[SparseRegression], FloatArray]], FloatArray]
 """Adds up what a function finds in parts of the rows."""

@@ -14,7 +14,7 @@ _LEVEL = 0.95
 
 
 class Held(NamedTuple):
-    """How held-out observations vary: what tells a better model from chance."""
+    """How held-out observations vary, which separates better models from chance."""
 
     squares: FloatArray
     """Mean over each fold's observations of the squared difference between the loss of a candidate

@@ -49,7 +49,7 @@ class Observed(ABC):
     ) -> list[float] | None:
         """Return the mean squares of what losses of each point and the first differ by there.
 
-        None where single observations have no losses of their own.
+        None where individual observations have no losses of their own.
         """
         return None
 

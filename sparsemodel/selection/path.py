@@ -46,7 +46,7 @@ class Followed(NamedTuple):
     """Why the path ends where it does: a time limit or Ctrl-C may have ended it early."""
 
     def uninterrupted(self) -> list[PathPoint]:
-        """Return the points, all of them: Ctrl-C goes on to whoever follows many paths."""
+        """Return the points, all of them: Ctrl-C is passed on to callers that follow many paths."""
         if self.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         return self.points

@@ -180,7 +180,7 @@ class _Searches(Generic[F]):
 
     @property
     def ended(self) -> bool:
-        """Return whether time is up, or somebody interrupted a search."""
+        """Return whether time is up, or a search was interrupted."""
         if budget().over() and not self.stop.requested:
             self.stop = Stop.TIME_LIMIT
         return self.stop.requested

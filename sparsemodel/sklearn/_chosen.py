@@ -234,7 +234,7 @@ def _takes_weights(scorer: Any) -> bool:
 
 
 def usual_ks(n: float, p: int) -> IntArray:
-    """Return the candidates for ``n`` samples of ``p`` features: Fibonacci's numbers from 0 on.
+    """Return the candidates for ``n`` samples of ``p`` features: the Fibonacci numbers from 0 on.
 
     Up to half of the samples, the features there are, and 89: coarse where few features more
     hardly matter, and refined around the best afterwards.

@@ -70,7 +70,7 @@ def test_labels_already_coded_are_not_copied() -> None:
         (MultinomialLoss(), array(0, 1, 3), "up to 3, but class 2 never occurs"),
         (MultinomialLoss(), array(1, 2), "class 0 never occurs"),
         (MultinomialLoss(), array(0, 0), "at least two classes"),
-        (MultinomialLoss(classes=3), array(0, 3), "told of 3 classes.*index 1"),
+        (MultinomialLoss(classes=3), array(0, 3), "made for 3 classes.*index 1"),
         (CoxLoss(), array(1, 2), r"two columns, time and event.*\(2,\)"),
         (CoxLoss(), np.array([[1.0, 2.0]]), "1 .event. or 0 .censored..*index 0 .value 2"),
         (CoxLoss(), np.array([[1.0, 5.0], [0.0, 3.0]]), "swapped"),

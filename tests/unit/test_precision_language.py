@@ -105,7 +105,7 @@ def test_active_bounds_are_told() -> None:
     _, problem = declared(few, 15)
     notes = problem.solve(time_limit=5).notes
     assert any("upper" in note and "default" in note for note in notes)
-    assert "a default that nobody declared" in " ".join(str(problem.solution).split())
+    assert "a default, not declared" in " ".join(str(problem.solution).split())
     # Columns that determine each other are named.
     X, _ = chain()
     dependent = np.column_stack([X[:, :3], X[:, 0] - X[:, 1]])

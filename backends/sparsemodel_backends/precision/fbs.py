@@ -66,7 +66,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
     name: ClassVar[str] = "precision_fbs"
     reference: ClassVar[str] = "Yuan and Yan (IEEE TPAMI 2013), forward basis selection"
     guarantee: ClassVar[str] = (
-        "the likelihood rises with every edge; how far the best support is, nobody has proved"
+        "the likelihood rises with every edge; how far the best support is has not been proved"
     )
     purpose: ClassVar[str] = "adds edges one by one by exact gains: another start"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})

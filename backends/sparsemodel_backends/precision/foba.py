@@ -71,7 +71,7 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
     reference: ClassVar[str] = "Jalali, Johnson and Ravikumar (NeurIPS 2011); Zhang (2008)"
     guarantee: ClassVar[str] = (
         "ends, because a removal costs less than half of what the additions gained; "
-        "how far the best support is, nobody has proved"
+        "how far the best support is has not been proved"
     )
     purpose: ClassVar[str] = "adds edges one by one and drops those that stop paying"
     published: ClassVar[Mapping[str, Any] | None] = {"tol": 1e-13}

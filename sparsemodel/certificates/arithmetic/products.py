@@ -44,7 +44,7 @@ _STEPS = 6
 
 _UNLIKELY = 1e-6
 """A random direction in ``p`` dimensions has a component below ``1e-6 / sqrt(p)`` along a given
-one with a chance of about 1e-6."""
+one with a probability of about 1e-6."""
 
 _NORMS: WeakKeyDictionary[Design, float] = WeakKeyDictionary()
 

@@ -30,7 +30,7 @@ def read_once(design: Design, what: str, at: FloatArray | None, read: Callable[[
     """Return ``read()``, or what it returned before for data that cannot have changed since.
 
     ``what`` is read, and ``at`` is the vector it is multiplied with. Data in memory, and files that
-    somebody may write to, are read again every time.
+    other code may write to, are read again every time.
     """
     results = _results(design)
     if results is None:

@@ -62,7 +62,7 @@ def plane_error(term: Term, a: FloatArray) -> FloatArray:
         return np.zeros(a.shape)
     sums = np.abs(a.sum(axis=1)) + 2.0 * a.shape[1] * U * np.abs(a).sum(axis=1)
     out = np.zeros(a.shape)
-    # The largest chance of each row absorbs the difference; it is at least 1/m.
+    # The largest probability of each row absorbs the difference; it is at least 1/m.
     chances = term.loss.chances(a, term.target)
     out[np.arange(a.shape[0]), chances.argmax(axis=1)] = 2.0 * sums
     return out

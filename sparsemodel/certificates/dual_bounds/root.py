@@ -163,7 +163,7 @@ class Reserve:
 def known_candidates(
     certificates: Sequence[object], form: SparseRegression
 ) -> tuple[Candidate, ...]:
-    """Return what certificates hold to bound ``form`` with; their numbers are not believed.
+    """Return what certificates hold to bound ``form`` with; their numbers are not trusted.
 
     Nothing of a certificate with multipliers, whose dual points belong to another problem.
     """

@@ -1,6 +1,6 @@
 """Dataclasses as JSON values and back, by the types of their fields.
 
-What is read is not believed: every value is checked against the type that its field declares, and
+What is read is not trusted: every value is checked against the type that its field declares, and
 an error names the line it stands in. Floats that are not finite are written as texts, arrays of
 floats packed (:mod:`~sparsemodel.certificates.files.packing`). A dataclass may list in ``LINES``
 what is written of it, in which order: properties among them follow from the fields, so they are

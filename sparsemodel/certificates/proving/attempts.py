@@ -264,6 +264,6 @@ def _gap(search: Search) -> float:
 
 
 def _enumerable(form: SparseRegression, loose: bool) -> bool:
-    """Return whether supports can all be looked at sooner, and will be, for want of a ridge."""
+    """Return whether every support is tried, which is faster where there is no ridge."""
     sparsity = form.sparsity
     return loose and sparsity.budget <= 2 and math.comb(sparsity.units, 2) <= _PAIRS

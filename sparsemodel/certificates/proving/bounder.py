@@ -1,4 +1,4 @@
-"""What a search asks of whoever bounds its nodes."""
+"""The interface between a search and what bounds its nodes."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _loaded = False
 def interruptible(function: Callable[..., Any]) -> Any:
     """Return a compiled function in which Ctrl-C is a ``KeyboardInterrupt``.
 
-    Python tells of a Ctrl-C that came in compiled code as soon as a line of Python runs again. That
+    Python reports a Ctrl-C that came in compiled code as soon as a line of Python runs again. That
     is where Numba builds the arrays that it returns, and what it raises then is a ``SystemError``.
     """
 

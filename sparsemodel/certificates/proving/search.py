@@ -76,7 +76,7 @@ class Search:
         self.nodes: int = 0
         self.fixed: int = 0
         self.check: float = 0.0
-        """Seconds that a recorded node takes whoever checks it, where that is part of the limit."""
+        """Seconds that checking a recorded node takes, where that is part of the limit."""
         self.first: Relaxed | None = None
         """The last relaxation of the whole problem, or of what fixing left of it."""
         self.history: list[Snapshot] = []
@@ -113,7 +113,7 @@ class Search:
             self._push(node)
 
     def run(self, nodes: int | None = None) -> None:
-        """Search until every part is closed, or time is up, or somebody says stop.
+        """Search until every part is closed, time is up, or the callback or Ctrl-C ends it.
 
         With ``nodes`` also once so many were looked at; another call goes on.
         """
@@ -142,7 +142,7 @@ class Search:
 
     @property
     def over(self) -> bool:
-        """Return whether somebody said stop, or a limit was met."""
+        """Return whether the search was stopped, or a limit was met."""
         many = self._max_nodes is not None and self.nodes >= self._max_nodes
         return self._stopped or self._late() or many
 

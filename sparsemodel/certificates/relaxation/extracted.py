@@ -281,7 +281,7 @@ def _inverse(factor: tuple[FloatArray, bool]) -> FloatArray:
 def _supergradient(regulariser: Regulariser, state: State) -> FloatArray:
     z = state.z
     if z.size != state.x.shape[0]:
-        return np.zeros(0)  # some units are in for good: nobody asks then
+        return np.zeros(0)  # some units are in for good: not needed then
     share = np.divide(1.0, z, out=np.ones_like(z), where=z > 0.0)
     return np.asarray(0.5 * np.square(regulariser.sizes(state.x)) * (share - 1.0))
 

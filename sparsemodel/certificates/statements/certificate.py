@@ -52,7 +52,7 @@ class Multipliers:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Witness:
-    """The numbers that prove the bound: whoever has the data can recompute it from them."""
+    """The numbers that prove the bound, which can be recomputed from them and the data."""
 
     NEWER: ClassVar[tuple[str, ...]] = ("multipliers",)
 

@@ -182,7 +182,7 @@ class CertificateFrame(ABC):
         record: str = "certificate.json",
         command: str = "",
     ) -> Document:
-        """Return what is said of the certificate, for every renderer.
+        """Return the certificate in words, for every renderer.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class CertificateFrame(ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the certificate in a ``.json`` file; nothing in it is believed until verified.
+        """Return the certificate in a ``.json`` file; nothing in it counts until it is verified.
 
         Raises
         ------

@@ -127,7 +127,7 @@ class TermValue:
             slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
             high = np.maximum(*ends) + slack
         elif term.traits.simplex:
-            # Slopes are chances less one of them: their sizes add up to two at most.
+            # Slopes are probabilities, one of them less one: their sizes add up to two at most.
             high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)
         else:
             slope = np.abs(loss.derivative(u, y))

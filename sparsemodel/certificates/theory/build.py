@@ -27,7 +27,7 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
     Parameters
     ----------
     form
-        Losses of single observations, ridge, at most ``k`` counted coordinates. Free coordinates
+        Losses of one observation each, ridge, at most ``k`` counted coordinates. Free coordinates
         are minimised out.
     x
         The solution; DIHT's theorems are about it, and its support is tried for the constants.

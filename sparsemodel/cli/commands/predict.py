@@ -126,7 +126,7 @@ def _by_place(X: Any, width: int, indices: list[int], where: str) -> Any:
 
 
 def _as_csv(predictor: Predictor, X: FloatArray) -> str:
-    """Return the predictions, and the chances of each class where the loss knows them."""
+    """Return the predictions, and the probability of each class where the loss knows them."""
     u = X @ predictor.coefficients + predictor.constant
     header, columns = ["prediction"], [predictor.of_linear(u, "response").tolist()]
     if predictor.classes is not None and isinstance(predictor.loss, Likelihood):

@@ -60,7 +60,7 @@ def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table
     kind = _suffix_kind(path, kind)
     if kind is None:
         raise UsageError(
-            f"{path}: the format cannot be told from the name; add --format {'|'.join(FORMATS)}."
+            f"{path}: the format is not known from the name; add --format {'|'.join(FORMATS)}."
         )
     size = file.stat().st_size
     if size > columns.max_bytes:

@@ -33,7 +33,7 @@ class Columns:
     missing: str = "error"
     """``"error"``, ``"drop"`` the rows, or ``"mean"``."""
     encoding: Encoding | None = None
-    """How the features are encoded, where a model says so."""
+    """How the features are encoded, where a model prescribes it."""
     delimiter: str | None = None
     max_bytes: int = 8_000_000_000
 

@@ -30,7 +30,7 @@ class Choice:
 
 @final
 class Candidates:
-    """The usable backends; one is made and judged when somebody asks for it.
+    """The usable backends; each is made and judged when it is first needed.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class Facts(FactSheet):
             self.record("strong convexity", "none known", "derived", text)
 
     def read_later(self, form: Form, gradient: FloatArray | None) -> Deferred[Fact]:
-        """Return the facts for a plan of the reduced ``form``; those nobody reads cost nothing."""
+        """Return the facts for a plan of the reduced ``form``; unread ones cost nothing."""
         user = self.form
 
         def everything() -> tuple[Fact, ...]:
@@ -164,7 +164,7 @@ class Facts(FactSheet):
         sheet.record("noise", text, "estimated", source, guess.passes)
 
     def gradient_at_zero(self, form: SparseRegression, passes: float = 0.5) -> FloatArray:
-        """Return the gradient of ``form`` at zero, which also tells whether the data are finite.
+        """Return the gradient of ``form`` at zero, which also shows whether the data are finite.
 
         It is the first gradient of most backends, which are handed it: nothing is done twice.
         ``form`` is the problem, or compressed; ``passes`` is the price.

@@ -41,7 +41,7 @@ class Fact:
     value: str
     provenance: Provenance
     source: str
-    """What says so, or what it was computed from."""
+    """Its source, or what it was computed from."""
     passes: float = 0.0
     """What it cost, in passes over the data."""
 

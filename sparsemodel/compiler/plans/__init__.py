@@ -1,1 +1,1 @@
-"""A plan, and what is said about it."""
+"""A plan, and its description."""

@@ -34,7 +34,7 @@ class Plan:
     others: Deferred[Rejection]
     """The backends that are not used; read them as :attr:`rejected`."""
     known: Deferred[Fact]
-    """What is known; the rest of it is found when somebody reads :attr:`facts`."""
+    """What is known; the rest of it is computed when :attr:`facts` is read."""
     reductions: tuple[str, ...]
     restricted: str
     """How the objective is minimised on a support."""

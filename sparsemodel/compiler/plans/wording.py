@@ -105,7 +105,7 @@ def _(form: SparsePrecision) -> tuple[str, ...]:
     if form.samples is not None:
         return ()
     note = (
-        "nobody said how many observations are behind the covariance matrix; samples=n beside it "
+        "the number of observations behind the covariance matrix is not given; samples=n beside it "
         "makes information criteria possible"
     )
     return (note,)

@@ -56,7 +56,7 @@ class Reduced:
     gradient: FloatArray | None = None
     """The reduced form's gradient at zero, where the original's was known."""
     hurried: bool = False
-    """Whether a reduction that pays was left out for want of time."""
+    """Whether a reduction that pays was left out to save time."""
 
     @property
     def keeps_predictions(self) -> bool:

@@ -49,7 +49,7 @@ class Compress(Reduction):
 
     .. math:: \tfrac12 \|A x + o - y\|_C^2 = \tfrac12 \|B x - z\|_D^2 + \mathrm{constant}.
 
-    A column of ones stays one, so that what is said of data with an intercept is said of them.
+    A column of ones stays one, so that what holds for data with an intercept holds for them.
     Later passes cost ``O(p^2)`` instead of ``O(n p)``. Predictions are no longer those of
     the data: dual points are computed afresh from coordinates (:attr:`keeps_predictions`).
     """

@@ -34,7 +34,7 @@ _ROWS = 32
 _COPIED = 2**28
 """Bytes up to which what workers hold is copied to be shifted (256 MB)."""
 _FEW = 6
-"""Digits of a column below which the user is told."""
+"""Digits of a column below which the user is warned."""
 
 
 @final

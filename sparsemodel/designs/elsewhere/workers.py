@@ -31,7 +31,7 @@ _LOST = frozenset({"KilledWorker", "CommClosedError", "CancelledError", "FutureC
 
 def client() -> Any:
     """Return the client of the cluster that computes for this process, None without one."""
-    distributed = sys.modules.get("distributed")  # nobody else makes clients
+    distributed = sys.modules.get("distributed")  # no other package makes clients
     if distributed is None:
         return None
     try:

@@ -18,7 +18,7 @@ from sparsemodel.interfaces.numeric import FloatArray
 
 @final
 class TargetKind(Enum):
-    """What a target holds, for whoever reads it from a table."""
+    """What a target holds, so that it can be read from a table."""
 
     NUMBERS = "numbers"
     TWO_CLASSES = "labels of two classes"
@@ -98,7 +98,7 @@ class DataFit(ABC):
     def mean(self, u: FloatArray) -> FloatArray:
         """Return what is expected of targets at the predictions: these themselves by default.
 
-        Losses with a link function undo it; those of classes that are likelihoods return chances,
+        Losses with a link function undo it; likelihoods of classes give probabilities,
         of two classes that of the second.
         """
         return u
@@ -115,7 +115,7 @@ class Loss(DataFit):
 
     @abstractmethod
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the losses of the single observations, shape ``(n,)``."""
+        """Return the losses of the individual observations, shape ``(n,)``."""
 
     @abstractmethod
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:

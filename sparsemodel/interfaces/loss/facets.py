@@ -87,7 +87,7 @@ class Conjugable(ABC):
 
     @abstractmethod
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the conjugates of the single observations, shape ``(n,)``; ``inf`` outside."""
+        """Return the conjugates of the individual observations, shape ``(n,)``; ``inf`` outside."""
 
     @abstractmethod
     def project_dual(self, a: FloatArray, y: FloatArray) -> FloatArray:
@@ -116,7 +116,7 @@ class IntervalConjugable(Conjugable):
 
 
 class SimplexConjugable(Conjugable):
-    r"""Facet of a loss of classes: the conjugate is that of chances in the unit simplex.
+    r"""Facet of a loss of classes: the conjugate is that of probabilities in the unit simplex.
 
     With :math:`s = a + e_y`, for a class ``y`` in ``0 .. m-1``, the domain of the conjugate is
     :math:`s_j \ge 0, \sum_j s_j = 1`, and there

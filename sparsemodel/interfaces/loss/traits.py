@@ -72,7 +72,7 @@ class LossTraits:
     interval: bool
     """... on an interval for each observation."""
     simplex: bool
-    """... on the unit simplex, in chances of the classes."""
+    """... on the unit simplex, in probabilities of the classes."""
     lower: float
     """Bound from below on the second derivative, for weights of one."""
     upper: float

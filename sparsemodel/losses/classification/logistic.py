@@ -72,7 +72,7 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
         return 0.0, 0.25
 
     def mean(self, u: FloatArray) -> FloatArray:
-        """Return the chance of the second class, ``1 / (1 + exp(-u))``."""
+        """Return the probability of the second class, ``1 / (1 + exp(-u))``."""
         return chance(u)
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:

@@ -106,7 +106,7 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
         return 0.0, 0.5
 
     def mean(self, u: FloatArray) -> FloatArray:
-        """Return the chances of the classes, the softmax of ``u``."""
+        """Return the probabilities of the classes, the softmax of ``u``."""
         return _softmax(u)
 
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
@@ -140,7 +140,7 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
         if self.classes is not None:
             if codes.size and codes[-1] >= self.classes:
                 raise DataError(
-                    f"{where}: {self.name} was told of {self.classes} classes, coded 0 to "
+                    f"{where}: {self.name} was made for {self.classes} classes, coded 0 to "
                     f"{self.classes - 1}, found {first_bad(y >= self.classes, y)}."
                 )
         elif codes.size < 2:

@@ -177,7 +177,7 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         return float(c @ y[:, 1])
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
-        """Return the losses of the single observations for equal weights of one.
+        """Return the losses of the individual observations for equal weights of one.
 
         One ``log_sum_exp`` over the risk set for each part, O(n) of them in all.
         """

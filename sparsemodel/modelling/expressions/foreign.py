@@ -56,7 +56,7 @@ def value_of(constant: Any) -> Any:
     Raises
     ------
     ModelError
-        When a parameter in it has no value, or when nobody would notice that it changes.
+        When a parameter in it has no value, or when its changes could not be noticed.
     """
     inside = constant.parameters()
     missing = [p.name() for p in inside if p.value is None]

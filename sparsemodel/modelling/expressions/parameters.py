@@ -189,7 +189,7 @@ class Parameter(Quantity):
 
     @contextmanager
     def assuming(self, value: Any) -> Iterator[None]:
-        """Have another value for a while; nobody sees afterwards that it was there."""
+        """Give the parameter another value within a block; its version stays the same."""
         before = (self.value, self._version, self._derived)
         self._value, self._derived, self._assumed = self._check(value), {}, True
         self._version = -1

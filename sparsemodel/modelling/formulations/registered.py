@@ -35,7 +35,7 @@ def register_formulation(formulation: Formulation) -> None:
     ModelError
         When it is not a :class:`Formulation`, or its form is a built-in one.
     """
-    # Not before somebody brings a form of his own: certificates take long to import.
+    # Only when another form is registered: certificates take long to import.
     from sparsemodel.certificates.verify import verifier_of
 
     if not isinstance(formulation, Formulation):
@@ -54,7 +54,7 @@ def register_formulation(formulation: Formulation) -> None:
 def formulation_of(declared: Reading) -> Formulation:
     """Return the formulation that a declaration is meant for.
 
-    What a built-in form recognises is its own. Where nobody does, regressions are taken: their
+    What a built-in form recognises is its own. What none recognises is taken as a regression: its
     errors say what is understood.
     """
     found = _recognising(declared)

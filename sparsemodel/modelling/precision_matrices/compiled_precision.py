@@ -56,7 +56,7 @@ from sparsemodel.selection import (
 )
 
 _DEFAULT_IS_ACTIVE = (
-    "{} is active, and it is a default that nobody declared: the likelihood alone would go beyond "
+    "{} is active, and it is a default, not declared: the likelihood alone would go beyond "
     "it, as it does with fewer samples than the edges need. Declare bounds (Omega >> alpha, "
     "Omega << beta), or allow fewer edges"
 )

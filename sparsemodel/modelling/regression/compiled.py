@@ -84,7 +84,7 @@ class Compiled(CompiledProblem):
     def analysis(self) -> tuple[Facts, Reduced]:
         """Return the facts about the data and the reduced form.
 
-        A reduction that was left out for want of time is made when there is no limit.
+        A reduction that was left out to save time is made when there is no limit.
         """
         again = self._reduced is not None and self._reduced.hurried and budget().deadline is None
         if self._facts is None or self._reduced is None or again:

@@ -72,7 +72,7 @@ class Summary:
     largest_class: float | None = None
     """The share of the largest class: the accuracy of always predicting it."""
     auc: float | None = None
-    """The chance that of two observations the one of the positive class has the larger score,
+    """The probability that of two observations the one of the positive class has the larger score,
     ties counting half (Hanley and McNeil, Radiology 1982); of two classes."""
     positive: str | None = None
     """The class that a positive coefficient makes likelier; of two classes."""

@@ -153,7 +153,7 @@ class HessianRows:
     def inverse(self, coordinates: IntArray) -> FloatArray | None:
         """Return the inverse of a block of the scaled matrix, from the columns themselves.
 
-        Columns that leave ``d`` of one another are told apart by rows to ``eps / d**2`` and by
+        Columns that leave ``d`` of one another are distinguished by rows to ``eps / d**2`` and by
         themselves to ``eps / d``. None where the columns cannot be read, or rounding decides.
         """
         if not self._own or self.noise > _DOUBLE:

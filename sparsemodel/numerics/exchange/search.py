@@ -18,7 +18,7 @@ _NEGLIGIBLE = 1e-11
 _NOISES = 10.0
 """A gain below this many times the noise of what leaves is rounding, too."""
 _DOUBTFUL = 1e-7
-"""A gain below this fraction is computed anew before it is believed."""
+"""A gain below this fraction is computed anew before it is used."""
 _REFRESH = 40
 """Updates after which everything is computed anew."""
 _SHORT_LIST = 2048

@@ -67,7 +67,7 @@ class ExchangeTrials:
     candidates
         Changes that are tried before a point counts as one that none improves.
     over
-        Tells whether time is up.
+        Returns whether time is up.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ExchangeTrials:
     def clear(self, point: Point) -> bool:
         """Return whether the support stands out in the model at ``point``.
 
-        Nothing is said where classes are nearly separable, or where there is no such model.
+        Returns nothing where classes are nearly separable, or where there is no such model.
         """
         search = self._search(point) if self._plain else None
         if search is None or share_left(self._objective, point) <= _SEPARATED:

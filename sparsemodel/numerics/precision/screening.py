@@ -34,7 +34,7 @@ def default_shrinkage(S: FloatArray, samples: int | None) -> float:
 
     Measured on random graphs of order 30 to 1000 with ``p/n`` between 0.015 and 5, where the best
     value lay within a factor 3 of it and the loss from a factor 3 was a few percent. Without ``n``
-    the rank of a singular ``S`` tells it; a regular ``S`` gets 1.
+    the rank of a singular ``S`` gives it; a regular ``S`` gets 1.
     """
     p = int(S.shape[0])
     if samples is None:

@@ -7,7 +7,7 @@ from typing import Any
 from sparsemodel.interfaces import MissingDependencyError
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#1f5fa8", "#c4620e", "#1d7a4a", "#5b6675", "#d3d9e0"
-"""The colours of the HTML reports; blue and orange are told apart by everybody."""
+"""The colours of the HTML reports; colour-blind readers tell blue and orange apart."""
 
 DIVERGING = "RdBu"
 

@@ -1,4 +1,4 @@
-"""A run ends when it is told to, and tells the truth about how it went."""
+"""A run ends at its limits, and reports truthfully how it went."""
 
 from __future__ import annotations
 

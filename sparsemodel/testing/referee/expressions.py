@@ -28,7 +28,7 @@ _LARGE = 250_000
 
 
 class Unjudged(Exception):
-    """What stands in the way of a judgement, in words. No fault of anybody."""
+    """Why something cannot be judged, in words; this is no fault."""
 
 
 @final

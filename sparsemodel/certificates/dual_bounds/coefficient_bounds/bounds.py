@@ -210,7 +210,7 @@ def _affordable(form: SparseRegression, deadline: float | None) -> bool:
 
 
 def _level(form: SparseRegression, at_point: Primal) -> float:
-    """Return an objective that the best points do not exceed; infinite where it tells nothing.
+    """Return an objective that the best points do not exceed; infinite where none is known.
 
     With bounds on the coordinates points are feasible up to rounding only, and none is known
     that is feasible exactly.

@@ -163,7 +163,7 @@ class _Graph:
     known: Checked | None
     """Its parts, evaluated again."""
     earlier: PrecisionCertificate | None
-    """Its certificate, of which nothing is believed."""
+    """Its certificate; none of its numbers is used before it is recomputed."""
 
     def search(
         self,

@@ -16,7 +16,7 @@ from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, gram_cost, products_cost
 
 _SUPPORTS = 20_000
-"""Supports up to which a search looks at all of them, for want of a better way."""
+"""Supports up to which a search looks at all of them, where there is no better way."""
 
 _READINGS = 4.0
 """How often curvature is read: here, and where the bound at the root is evaluated from its

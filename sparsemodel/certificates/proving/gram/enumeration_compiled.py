@@ -3,7 +3,7 @@ r"""The largest gain over all small sets of candidates, by elimination; compiled
 For a quadratic :math:`\frac12 x^T M x - g^T x` a set ``S`` gains :math:`g_S^T M_{SS}^{-1} g_S`
 (twice what it lowers the value by). Eliminating one coordinate after the other adds
 :math:`g_i^2 / M_{ii}` each time. The innermost loop only counts who may be better than the best so
-far, without a division; where there is somebody the row is looked at again.
+far, without a division; where one does, the row is looked at again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _last(row, other, ratio, diagonal, slopes, own, slope, needed):  # type: ign
     """Return the largest gain of one coordinate after another, if ``needed``, and its place.
 
     ``row - ratio * other`` are the products with the other one, whose curvature and slope are
-    ``own`` and ``slope``. Infinite where a pivot is not positive; -1 where nobody gains enough.
+    ``own`` and ``slope``. Infinite where a pivot is not positive; -1 where no column gains enough.
     """
     inverse, share = 1.0 / own, slope / own
     hits = 0

@@ -208,7 +208,7 @@ class GramPart(NodeBounder):
         """Return a scaled point with what it proves in exact arithmetic."""
         gram = self._gram
         at = stage.point(w)
-        # Taken with CAUTION, so that whoever checks it proves no less.
+        # Taken with CAUTION, so that a check of it proves no less.
         low = minorant(
             gram.q, stage.active, stage.balanced, at, stage.delta, gram.box, caution=CAUTION
         )

@@ -1,8 +1,7 @@
 """A stored tree, every part of it evaluated again from the data alone.
 
-Whoever has the data recomputes the bound of every part that was closed; the least of them bounds
-the problem. Trees of earlier releases are read as well: those of squared losses number coordinates
-where this one numbers units, and those of the other losses have no head.
+The least bound of the parts that were closed bounds the problem. Trees of earlier releases are
+read as well: those of squared losses number coordinates where this one numbers units, and those of the other losses have no head.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def checked(
     """Return a stored tree with its bounds computed from the data alone.
 
     ``caution`` is the multiple of the rounding allowance to subtract, ``quadratic`` that of the
-    form, where whoever asks has just computed it.
+    form, where the caller has just computed it.
 
     Raises
     ------

@@ -40,7 +40,7 @@ _DENSE = 100
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """What is minimised; all numbers are near one (whoever asks has scaled them)."""
+    """What is minimised; all numbers are near one (the caller has scaled them)."""
 
     A: FloatArray
     """Rows for the observations, shape ``(m, q)``."""

@@ -16,7 +16,7 @@ from sparsemodel.testing.referee.objective import counted, parts_of
 
 
 def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:
-    """Return what is wrong with the support and the coefficients that a solution tells."""
+    """Return what is wrong with the support and the coefficients that a solution reports."""
     if is_about_a_graph(problem):
         matrix = next(iter(values.values()))
         nonzero = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
