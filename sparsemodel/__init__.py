@@ -143,20 +143,20 @@ __all__ = [
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _MODULES = ("backends", "datasets")
-_ROOMS = ("interfaces", "designs", "registry", "threads", "modelling")
+_PACKAGES = ("interfaces", "designs", "registry", "threads", "modelling")
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"sparsemodel.{name}")
     if name in __all__:
-        for room in _ROOMS:
-            module = import_module(f"sparsemodel.{room}")
+        for package in _PACKAGES:
+            module = import_module(f"sparsemodel.{package}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)
                 return globals()[name]
     message = f"module 'sparsemodel' has no attribute {name!r}"
-    # `from sparsemodel import compiler` asks here first: rooms are imported, not explained.
+    # `from sparsemodel import compiler` calls this first: packages are imported, without a hint.
     if not name.startswith("_") and find_spec(f"sparsemodel.{name}") is None:
         from sparsemodel.modelling.expressions.symbolic import HINTS
 

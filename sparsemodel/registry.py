@@ -109,8 +109,8 @@ class Plugins(Generic[T]):
         except (Exception, SystemExit) as error:  # noqa: BLE001
             return f"{type(error).__name__}: {error}"
         if not (isinstance(cls, type) and issubclass(cls, self._base)):
-            room = ".".join(self._base.__module__.split(".")[:2])
-            return f"{entry.value} is not a subclass of {room}.{self._base.__name__}"
+            package = ".".join(self._base.__module__.split(".")[:2])
+            return f"{entry.value} is not a subclass of {package}.{self._base.__name__}"
         return self._misfit(cls) or cls
 
     def get(self, name: str, what: str, error: type[SparseModelError]) -> type[T]:

@@ -1,7 +1,7 @@
-"""Draw the rooms of the package from its imports: ``python docs/_scripts/draw_rooms.py``.
+"""Draw the packages inside sparsemodel from its imports: ``python docs/_scripts/draw_rooms.py``.
 
 Writes ``docs/pictures/rooms.svg``. Layers are those that ``lint-imports`` enforces; an arrow says
-that a room imports another one, and the wider it is, the more files do.
+that a package imports another one, and the wider it is, the more files do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEFT_OUT = {"_version", "__main__", "testing", "documents", "backends"}
 
 
 def layers() -> list[list[str]]:
-    """Return the rooms by layer, the top first; the backends stand above the kernels they use."""
+    """Return the packages by layer, the top first; the backends stand above the kernels they use."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
     rows = [
@@ -35,7 +35,7 @@ def layers() -> list[list[str]]:
 
 
 def room_of(module: str) -> str | None:
-    """Return the room of a dotted name, None for what is no room."""
+    """Return the package of a dotted name, None for a module in none."""
     parts = module.split(".")
     if parts[0] == "sparsemodel_backends":
         return parts[0]
@@ -45,7 +45,7 @@ def room_of(module: str) -> str | None:
 
 
 def imports() -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """Return how many files of a room import another one, and the lines of each room."""
+    """Return how many files of a package import another one, and the lines of each."""
     arrows: Counter[tuple[str, str]] = Counter()
     lines: Counter[str] = Counter()
     for base in (ROOT / "sparsemodel", ROOT / "backends" / "sparsemodel_backends"):
@@ -77,7 +77,7 @@ def drawing() -> str:
     height = ROW * len(rows) + 10
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'aria-label="the rooms of the package, each importing only rooms below it" '
+        'aria-label="the packages, each importing only those below it" '
         'font-family="system-ui,sans-serif" font-size="13" fill="currentColor">'
     )
     out = [head]

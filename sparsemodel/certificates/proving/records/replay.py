@@ -1,7 +1,8 @@
 """A stored tree, every part of it evaluated again from the data alone.
 
 The least bound of the parts that were closed bounds the problem. Trees of earlier releases are
-read as well: those of squared losses number coordinates where this one numbers units, and those of the other losses have no head.
+read as well: those of squared losses number coordinates where this one numbers
+units, and those of the other losses have no head.
 """
 
 from __future__ import annotations
