@@ -21,7 +21,7 @@ LEFT_OUT = {"_version", "__main__", "testing", "documents", "backends"}
 
 
 def layers() -> list[list[str]]:
-    """Return the packages by layer, the top first; the backends stand above the kernels they use."""
+    """Return the packages by layer, the top first; backends stand above the kernels they use."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
     rows = [
