@@ -19,6 +19,10 @@ inequality with ``r`` on the left and at most ``r`` times the right side: a cont
 vector does the same with ``g = 0``. Rows whose ``M_j`` is no less than a bound known otherwise need
 nothing: a declared bound, or with a ridge ``lambda_j M_j^2 / 2`` above what a better point than a
 known one has to pay with.
+
+*Equal columns*, but for the sign and beside an intercept for a constant, are worth no more together
+than one of them where neither has a ridge or bounds: coefficients add up. Supports that hold both
+need no bounds, and the entry between them is left out of ``S``.
 """
 
 from __future__ import annotations
@@ -157,9 +161,38 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
         paid = low(problem.ridge * reach * reach / 2)
         known |= paid >= high(problem.number(level) - infimum)
     s, g, _ = reduced(problem, problem.free)
+    first, second = _equal_columns(problem, s, counted)
+    s = put(s, (first, second), 0.0)
+    s = put(s, (second, first), 0.0)
     for j in np.setdiff1d(counted, np.flatnonzero(known)):
         if not _row_holds(problem, s, g, m, int(j), neighbours.get(int(j), []), counted):
             raise Refuted(f"the data do not bound coordinate {j} as the certificate says.")
+
+
+def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
+    """Return pairs of coordinates whose columns agree as it says above, shape ``(2, m)``."""
+    matrices = [term.matrix for term in problem.terms]
+    plain = np.all(matrices[0] == 1.0, axis=0) & (middle(problem.ridge) == 0.0)
+    shifted = len(matrices) == 1 and bool(np.any(plain[problem.free]))
+    loose = counted[(middle(problem.ridge)[counted] == 0.0) & (not problem.bounded)]
+    size = np.sqrt(np.maximum(np.diag(middle(s)), 0.0))[loose]
+    close = np.abs(middle(s)[np.ix_(loose, loose)]) >= (1.0 - 1e-6) * np.outer(size, size)
+    found = []
+    for i, j in loose[np.argwhere(np.triu(close, 1))]:
+        for sign in (1.0, -1.0):
+            sums = [(matrix[:, i], sign * matrix[:, j]) for matrix in matrices]
+            if all(_one_sum(a, b, zero=not shifted) for a, b in sums):
+                found.append((i, j))
+    return np.array(found, dtype=int).reshape(-1, 2).T
+
+
+def _one_sum(a: Any, b: Any, *, zero: bool) -> bool:
+    """Return whether ``a + b`` is the same number in every row exactly, with ``zero`` 0."""
+    total = a + b
+    moved = total - a
+    left = (a - (total - moved)) + (b - moved)  # what rounding took
+    parts = np.stack([total, left])
+    return bool(np.all(parts == (0.0 if zero else parts[:, :1])))
 
 
 def _row_holds(

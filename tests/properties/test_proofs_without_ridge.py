@@ -94,11 +94,62 @@ def test_many_rows_of_dependent_columns_are_proved_within_bounds_from_the_data()
     verify(certificate, form)
 
 
+@pytest.mark.parametrize("kind", ["equal", "negative", "shifted"])
+def test_equal_columns_are_proved_and_checked(tmp_path, kind):
+    rng = np.random.default_rng(9)
+    a = np.round(rng.standard_normal((30, 7)), 1)
+    a[:, 5] = rng.integers(0, 2, 30)
+    a[:, 6] = {"equal": a[:, 0], "negative": -a[:, 5], "shifted": 1.0 - a[:, 5]}[kind]
+    y = np.round(a[:, 0] + a[:, 5] + a[:, 1] + 0.5 * rng.standard_normal(30), 1)
+    w, c = sm.Variable(7), sm.Variable()
+    problem = sm.Problem(sm.minimize(sm.squared_loss(a @ w + c, y)), sm.card(w) <= 3)
+    proof = problem.prove(gap=1e-6)
+    assert proof.relative_gap <= 1.1e-6
+    truth = brute_force(problem.form)
+    assert abs(proof.value - truth) <= 2e-6 * truth
+    verify(proof, problem.form)
+    proof.save(tmp_path / "proof.json")
+    np.savez(tmp_path / "data.npz", A=a, y=y)
+    files = [str(tmp_path / "proof.json"), str(tmp_path / "data.npz")]
+    assert main(files) == 0
+    assert kind != "shifted" or main([*files, "--exact"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["nearly", "ridge", "signs", "no intercept", "several terms"])
+def test_columns_that_differ_get_no_bounds(kind):
+    rng = np.random.default_rng(10)
+    a = rng.standard_normal((20, 4))
+    a[:, 3] = a[:, 0]
+    form = SparseRegression(
+        (Term(DenseDesign(a), SquaredLoss(), a[:, 0] + a[:, 1], np.full(20, 0.05)),),
+        np.zeros(4),
+        Cardinality(4, 2, np.empty(0, dtype=np.intp)),
+    )
+    zero = primal(form, np.zeros(4))
+    assert not isinstance(from_data(form, zero, work=1e8, deadline=None), str)
+    if kind == "nearly":
+        a[3, 3] = np.nextafter(a[3, 3], 9.0)
+    elif kind == "ridge":  # with a ridge both together are worth more, and bounded by it alone
+        form = replace(form, ridge=np.array([1e-300, 0.0, 0.0, 0.0]))
+    elif kind == "signs":
+        a[:, 3] *= -1.0
+        form = replace(form, box=Box(np.zeros(4), np.full(4, np.inf)))
+    elif kind == "no intercept":
+        a[:, 0] = rng.integers(0, 2, 20)
+        a[:, 3] = a[:, 0] + 1e-9
+    else:
+        term = form.terms[0]
+        other = replace(term, design=DenseDesign(a + 1e-9 * rng.standard_normal(a.shape)))
+        form = replace(form, terms=(term, other))
+    form = replace(form, terms=tuple(replace(t) for t in form.terms))
+    assert isinstance(from_data(form, zero, work=1e8, deadline=None), str)
+
+
 def test_a_certificate_without_a_bound_says_what_would_give_one():
     rng = np.random.default_rng(6)
     a = rng.standard_normal((40, 5))
     w = sm.Variable(6)
-    loss = sm.squared_loss(np.column_stack([a, a[:, 0]]) @ w, a[:, 0] + rng.standard_normal(40))
+    loss = sm.squared_loss(np.column_stack([a, 1.1 * a[:, 0]]) @ w, a[:, 0] + rng.standard_normal(40))
     for constraints, missing in (([], True), ([w <= 10, w >= -10], False)):
         proof = sm.Problem(sm.minimize(loss), [sm.card(w) <= 2, *constraints]).prove()
         assert ("raised by" in str(proof)) is missing

@@ -34,13 +34,13 @@ def centred(form: SparseRegression, *, thorough: bool = False) -> SparseRegressi
     two units in the last place of an exact shift. Data that are mostly zeros stay as they are in
     sparse storage, unless ``thorough``: a check must not lose digits that the writer kept.
     """
-    intercept = _intercept(form)
+    found = intercept(form)
     entries = sum(t.design.shape[0] * t.design.shape[1] for t in form.terms)
-    if intercept is None or entries > _LARGEST:
+    if found is None or entries > _LARGEST:
         return form
     if not all(_alone(t.design, thorough) for t in form.terms):
         return form
-    index, marks = intercept
+    index, marks = found
     arrays = [_entries(t.design) for t in form.terms]
     means = np.zeros(form.sparsity.size)
     weight, middle = 0.0, 0.0
@@ -84,7 +84,7 @@ def _keep_constants(means: FloatArray, arrays: list[FloatArray], marks: list[Flo
     means[constant] = low[constant]
 
 
-def _intercept(form: SparseRegression) -> tuple[int, list[FloatArray]] | None:
+def intercept(form: SparseRegression) -> tuple[int, list[FloatArray]] | None:
     """Return a free coordinate without ridge whose column holds zeros and ones, and the column."""
     for j in form.sparsity.free:
         if form.ridge[j] != 0.0:

@@ -7,11 +7,16 @@ computed ``S`` is the exact one of a matrix off by ``E``, and the difference of 
 the columns' norms :math:`|E_{ij}| \le u` and
 :math:`\sum_f |X_{fi}| \le \sqrt{|F| / \mu}` with :math:`\mu` the least eigenvalue of the scaled
 :math:`H_{FF} + \Lambda_F`: a bound on every entry.
+
+Equal columns, or negative ones, are worth no more together than one of them where neither has a
+ridge or bounds, beside an intercept also up to a constant. So supports that hold both need no
+bounds on their coefficients, and the entry between them is left out of ``S``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -19,12 +24,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred, intercept
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 
 _INDEPENDENT = 1e-8
 """Least eigenvalue of the scaled free columns that is worth an elimination."""
+
+_CLOSE, _MOST = 1e-9, 1000
+"""How close to one the correlation of equal columns comes out, and pairs that are compared."""
 
 
 @final
@@ -83,6 +91,8 @@ def eliminated(
     whole = 2.0 ** -round(math.log2(reach)) if reach > 0.0 else 1.0
     gram *= factors[:, None]
     gram *= factors
+    for i, j in _equal_columns(form, gram, counted):
+        gram[i, j] = gram[j, i] = 0.0
     scale = factors / whole
     if not (np.all(np.isfinite(scale)) and np.all(scale > 0.0)):
         return "the scales of the columns are too far apart"
@@ -110,6 +120,40 @@ def _void(shifted: SparseRegression, q: Quadratic, counted: IntArray) -> IntArra
         zero &= ~np.any(term.design.restrict(maybe).to_array() != 0.0, axis=0)
     found: IntArray = maybe[zero]
     return found
+
+
+def _equal_columns(
+    form: SparseRegression, gram: FloatArray, counted: IntArray
+) -> Iterator[tuple[int, int]]:
+    """Yield places in ``counted`` of columns that agree exactly but for their sign.
+
+    Beside an intercept but for a constant as well.
+    """
+    if form.box is not None:
+        return
+    sizes = np.sqrt(np.diag(gram)) * (form.ridge[counted] == 0.0)
+    close = (np.abs(gram) >= (1.0 - _CLOSE) * np.outer(sizes, sizes)) & (sizes > 0.0)
+    places = np.argwhere(np.triu(close & close.T, 1))
+    if len(places) > _MOST:
+        return
+    found = intercept(form) if len(form.terms) == 1 else None
+    shifted = found is not None and bool(np.all(found[1][0] == 1.0))
+    for i, j in places.tolist():
+        both = np.array([counted[i], counted[j]], dtype=np.intp)
+        pairs = [term.design.restrict(both).to_array().T for term in form.terms]
+        sign = -1.0 if gram[i, j] > 0.0 else 1.0
+        if all(sums_agree(a, sign * b, zero=not shifted) for a, b in pairs):
+            yield i, j
+
+
+def sums_agree(a: FloatArray, b: FloatArray, *, zero: bool) -> bool:
+    """Return whether ``a + b`` is exactly the same in every row; with ``zero``, whether it is 0."""
+    total = a + b
+    moved = total - a
+    left = (a - (total - moved)) + (b - moved)  # what rounding took (Knuth)
+    if zero:
+        return not (total.any() or left.any())
+    return bool(np.all(total == total[:1]) and np.all(left == left[:1]))
 
 
 def _schur(
