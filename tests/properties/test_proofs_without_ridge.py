@@ -149,7 +149,8 @@ def test_a_certificate_without_a_bound_says_what_would_give_one():
     rng = np.random.default_rng(6)
     a = rng.standard_normal((40, 5))
     w = sm.Variable(6)
-    loss = sm.squared_loss(np.column_stack([a, 1.1 * a[:, 0]]) @ w, a[:, 0] + rng.standard_normal(40))
+    columns = np.column_stack([a, 1.1 * a[:, 0]])
+    loss = sm.squared_loss(columns @ w, a[:, 0] + rng.standard_normal(40))
     for constraints, missing in (([], True), ([w <= 10, w >= -10], False)):
         proof = sm.Problem(sm.minimize(loss), [sm.card(w) <= 2, *constraints]).prove()
         assert ("raised by" in str(proof)) is missing
