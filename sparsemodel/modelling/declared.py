@@ -120,15 +120,15 @@ class Declared:
 
     def _read(self) -> Reading:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
-        given, choices = choices_of(self._given)
-        flat = flatten(given)
-        every = flat + attributes_of(collect_variables(goal.objective, flat))
-        found = without_stand_ins(goal.objective, every)
-        if found.stand_ins:
+        choices = choices_of(goal.objective, self._given)
+        flat = flatten(choices.constraints)
+        every = flat + attributes_of(collect_variables(choices.objective, flat))
+        found = without_stand_ins(choices.objective, every)
+        if choices.marked or found.stand_ins:
             goal = Minimize(found.objective)
         variables = collect_variables(found.objective, found.constraints)
         return Reading(
-            goal, found.constraints, variables, self._outer, found.stand_ins, tuple(choices)
+            goal, found.constraints, variables, self._outer, found.stand_ins, choices.marked
         )
 
     def __repr__(self) -> str:

@@ -1,12 +1,13 @@
-"""Choices written with boolean variables of CVXPY's, against all supports."""
+"""Choices written with boolean variables of CVXPY's, against all values that these may have."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 import sparsemodel as sm
 from sparsemodel.testing.referee import judge
@@ -16,17 +17,33 @@ N, P, K, M = 15, 5, 2, 0.6
 A = RNG.standard_normal((N, P))
 B = A @ np.array([1.0, -0.8, 0.0, 0.3, 0.0]) + 0.1 * RNG.standard_normal(N)
 SIZES = np.array([0.2, 0.9, 0.5, 0.7, 1.0])
+COSTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
 
 
-def least(lower, upper) -> float:
-    from scipy.optimize import lsq_linear
+def least(limits, z, lower=-M, upper=M, prices=0.0) -> float:
+    """Return the optimum over every value of ``z`` that the limits allow."""
+    found = np.inf
+    for values in product([0.0, 1.0], repeat=P):
+        z.value = np.array(values)
+        if all(np.all(limit.value()) for limit in limits):
+            cost = float(np.sum(prices * z.value))
+            if z.value.any():
+                s = z.value > 0.0
+                ends = np.broadcast_to(lower, P)[s], np.broadcast_to(upper, P)[s]
+                cost += 2.0 * lsq_linear(A[:, s], B, ends, tol=1e-14).cost
+            else:
+                cost += B @ B
+            found = min(found, cost)
+    z.value = None
+    return found
 
-    best = np.inf
-    for support in combinations(range(P), K):
-        s = list(support)
-        ends = np.broadcast_to(lower, P)[s] - 1e-12, np.broadcast_to(upper, P)[s]
-        best = min(best, 2.0 * lsq_linear(A[:, s], B, ends, tol=1e-14).cost)
-    return best
+
+def agrees(goal, constraints, w, z, reference) -> None:
+    problem = sm.Problem(goal, constraints)
+    solution = problem.solve("exhaustive" if "chosen" not in repr(problem) else None)
+    assert solution.value == pytest.approx(reference, rel=1e-6)
+    assert np.array_equal(z.value, (w.value != 0.0).astype(float))
+    assert not judge(problem, solution).faults
 
 
 SPELLINGS = {
@@ -36,20 +53,49 @@ SPELLINGS = {
     "negated": (lambda w, z: [w <= z, -w <= M * z], -M, 1.0),
     "nonnegative": (lambda w, z: [w >= 0, w <= M * z], 0.0, M),
     "own sizes": (lambda w, z: [cp.abs(w) <= cp.multiply(SIZES, z)], -SIZES, SIZES),
+    "at least": (lambda w, z: [w <= M * z, w >= 0.4 * z], 0.4, M),
 }
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("equal", [False, True])
-def test_the_choice_is_that_of_all_supports(spelling, equal):
+def test_the_choice_is_the_best_of_all(spelling):
     link, lower, upper = SPELLINGS[spelling]
     w, z = cp.Variable(P), cp.Variable(P, boolean=True)
-    limit = cp.sum(z) == K if equal else cp.sum(z) <= K
-    problem = sm.Problem(cp.Minimize(cp.sum_squares(A @ w - B)), [*link(w, z), limit])
-    solution = problem.solve("exhaustive")
-    assert solution.value == pytest.approx(least(lower, upper), rel=1e-6)
-    assert np.array_equal(z.value, (w.value != 0.0).astype(float))
-    assert not judge(problem, solution).faults
+    limits = [cp.sum(z) <= K]
+    reference = least(limits, z, lower, upper)
+    agrees(cp.Minimize(cp.sum_squares(A @ w - B)), [*link(w, z), *limits], w, z, reference)
+
+
+LIMITS = {
+    "exactly": lambda z: [cp.sum(z) == K],
+    "costs": lambda z: [COSTS @ z <= 3.5],
+    "costs beside a number": lambda z: [COSTS @ z <= 4.5, cp.sum(z) <= 2],
+    "parts": lambda z: [cp.sum(z) <= 3, z[0] + z[1] <= 1, cp.sum(z[2:]) <= 1],
+    "exactly, with parts": lambda z: [sum(z[j] for j in range(P)) == 2, cp.sum(z[:2]) <= 1],
+    "at least one": lambda z: [cp.sum(z) <= 2, z[2] + z[4] >= 1],
+    "two of a part": lambda z: [cp.sum(z[2:]) >= 2, 2 * cp.sum(z) <= 5],
+    "one is in": lambda z: [z[4] == 1, cp.sum(z) <= 2],
+    "one is out": lambda z: [z[0] == 0, cp.sum(z) <= 2],
+    "nothing new": lambda z: [z <= 1, z >= 0, cp.sum(z) <= 1],
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_limits_say_the_same_of_nonzeros(kind):
+    w, z = cp.Variable(P), cp.Variable(P, boolean=True)
+    limits = LIMITS[kind](z)
+    reference = least(limits, z)
+    agrees(cp.Minimize(cp.sum_squares(A @ w - B)), [cp.abs(w) <= M * z, *limits], w, z, reference)
+
+
+@pytest.mark.parametrize("prices", [np.full(P, 0.7), COSTS], ids=["one", "several"])
+def test_prices_are_those_of_nonzeros(prices):
+    w, z = cp.Variable(P), cp.Variable(P, boolean=True)
+    limits = [cp.sum(z[:3]) <= 1]
+    paid = cp.sum(z) * 0.7 if np.ptp(prices) == 0.0 else prices @ z
+    goal = cp.Minimize(cp.sum_squares(A @ w - B) + paid + 3.0)
+    reference = least(limits, z, prices=prices) + 3.0
+    agrees(goal, [cp.abs(w) <= M * z, *limits], w, z, reference)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +103,11 @@ def test_the_choice_is_that_of_all_supports(spelling, equal):
     [
         lambda w, z: [w <= M * z],  # nothing holds the lower end
         lambda w, z: [w <= M * z, w >= -1],
-        lambda w, z: [w >= 0, w <= M * z, w >= 0.05 * z],
-        lambda w, z: [cp.abs(w) <= M * z, z[0] == 1],
+        lambda w, z: [w >= 0.05 * z, w <= M],
+        lambda w, z: [cp.abs(w) <= M * z, z[0] <= z[1]],  # a hierarchy
+        lambda w, z: [cp.abs(w) <= M * z, z[0] >= 1, z[1] >= 1],  # two sets, each with one
+        lambda w, z: [cp.abs(w) <= M * z, cp.sum(z[:3]) <= 1, cp.sum(z[1:]) >= 2],
+        lambda w, z: [w <= M * z, w >= 0.4 * z, z[0] >= 1],  # where z is one, w is not zero
         lambda w, z: [cp.abs(w[:2]) <= M * z[:2], cp.abs(w[2:]) <= M],
         lambda w, z: [cp.abs(w) <= -M * z],
     ],
@@ -70,8 +119,9 @@ def test_other_uses_of_booleans_are_refused(link):
         sm.Problem(goal, [*link(w, z), cp.sum(z) <= K])
 
 
-def test_a_price_on_choices_is_refused():
+@pytest.mark.parametrize("paid", [lambda z: -cp.sum(z), lambda z: cp.sum_squares(A @ z)])
+def test_other_terms_of_booleans_are_refused(paid):
     w, z = cp.Variable(P), cp.Variable(P, boolean=True)
-    goal = cp.Minimize(cp.sum_squares(A @ w - B) + cp.sum(z))
+    goal = cp.Minimize(cp.sum_squares(A @ w - B) + paid(z))
     with pytest.raises(sm.ModelError, match="Understood are choices"):
         sm.Problem(goal, [cp.abs(w) <= M * z, cp.sum(z) <= K])

@@ -1,79 +1,214 @@
-"""Choices written with boolean variables: ``cp.abs(w) <= M * z``, ``cp.sum(z) <= k``."""
+"""Choices written with boolean variables: ``cp.abs(w) <= M * z``, ``cp.sum(z) <= k``, prices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.modelling.expressions.cardinality import card
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.losses.residuals.linear import LinearLoss
+from sparsemodel.modelling.expressions.affine import Affine
+from sparsemodel.modelling.expressions.cardinality import card, chosen
+from sparsemodel.modelling.expressions.comparisons import semicontinuous
 from sparsemodel.modelling.expressions.foreign import is_cvxpy, value_of
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
+from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.from_cvxpy.affine_expressions import kind_of, proxy_of
+from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of, kind_of, proxy_of
+
+Row: TypeAlias = tuple[FloatArray, float]
+"""``c @ z <= most``."""
 
 
-def choices_of(given: Iterable[Any]) -> tuple[list[Any], list[tuple[Any, Variable]]]:
-    """Return the constraints without boolean variables, and what each of these marks.
+@final
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A declaration without the boolean variables that are understood."""
+
+    objective: Objective
+    constraints: list[Any]
+    marked: tuple[tuple[Any, Variable], ...] = ()
+    """Each such variable with the one whose nonzeros it marks."""
+
+
+def choices_of(objective: Objective, given: Iterable[Any]) -> Choices:
+    """Return the declaration without boolean variables, and what each of these marks.
 
     ``z`` marks the nonzeros of ``w`` where it bounds both ends of every entry, ``cp.abs(w) <= M *
-    z`` or ``w <= M * z`` beside ``w >= -M * z`` or ``w >= 0``, and is only summed up otherwise.
-    Then ``cp.sum(z) <= k`` says the same as ``sm.card(w) <= k``, and the others as bounds. What is
+    z`` or ``w <= M * z`` beside ``w >= -M * z``, ``w >= 0`` or ``w >= m * z``. What is left are
+    limits, budgets and prices of ``z`` alone, which say the same of ``sm.chosen(w)``. What is
     written in any other way is left as it is.
     """
-    items = list(_flat(given))
+    found = Choices(objective, list(_flat(given)))
     booleans = {
         z.id: z
-        for item in items
+        for item in found.constraints
         if is_cvxpy(item)
         for z in item.variables()
         if z.attributes["boolean"]
     }
-    found: list[tuple[Any, Variable]] = []
     for z in booleans.values():
-        about, others = list[Any](), list[Any]()
-        for item in items:
-            mentions = is_cvxpy(item) and any(v.id == z.id for v in item.variables())
-            (about if mentions else others).append(item)
-        read = _read(z, about, others)
-        if read is not None:
-            made, w = read
-            items = [*others, *made]
-            found.append((z, w))
-    return items, found
+        found = _read(z, found) or found
+    return found
 
 
-def _read(z: Any, about: list[Any], others: list[Any]) -> tuple[list[Constraint], Variable] | None:
-    """Return the constraints on ``w`` that those about ``z`` make; None where they are others."""
-    limits: list[Any] = []
+def _read(z: Any, here: Choices) -> Choices | None:
+    """Return the declaration with ``w`` in the place of ``z``; None where it cannot be."""
+    rows: list[Row] = []
     ends: dict[str, FloatArray] = {}
-    owner: Any = None
-    for item in about:
+    owner, others = None, list[Any]()
+    for item in here.constraints:
+        if not is_cvxpy(item) or all(v.id != z.id for v in item.variables()):
+            others.append(item)
+            continue
         if kind_of(item) not in ("Inequality", "Equality") or len(item.args) != 2:
             return None
-        left, right = item.args
-        if kind_of(left) == "Sum" and left.args[0] is z and right.is_constant():
-            limits.append(right)
+        if len(item.variables()) == 1:
+            about = _rows(item, proxy_of(z))
+            if about is None:
+                return None
+            rows += about
             continue
-        if kind_of(item) == "Equality":
-            return None
-        link = _link(left, right, z)
+        left, right = item.args
+        link = None if kind_of(item) == "Equality" else _link(left, right, z)
         if link is None or (owner is not None and owner is not link[0]):
             return None
         owner = link[0]
         for end, size in link[1].items():
-            ends[end] = np.minimum(ends.get(end, np.inf), size)
-    if owner is None or not limits or owner.shape != z.shape:
+            ends[end] = (np.maximum if end == "least" else np.minimum)(ends.get(end, size), size)
+    if owner is None or z.ndim != 1 or owner.shape != z.shape:
         return None
-    if "lower" not in ends and _nonnegative(owner, others):
+    if "lower" not in ends and ("least" in ends or _nonnegative(owner, others)):
         ends["lower"] = np.zeros(z.shape)
-    if set(ends) != {"lower", "upper"}:
+    w, paid = proxy_of(owner), _paid(here.objective, proxy_of(z))
+    if not {"lower", "upper"} <= ends.keys() or paid is None:
         return None
-    w = proxy_of(owner)
-    made: list[Any] = [card(w) <= value_of(limit) for limit in limits]
-    return [*made, w <= ends["upper"], w >= -ends["lower"]], w
+    objective, prices = paid
+    limits = _limits(w, rows, closed="least" not in ends and not prices.any())
+    if limits is None:
+        return None
+    if prices.any():
+        even = np.all(prices == prices[0])
+        objective += float(prices[0]) * card(w) if even else prices @ chosen(w)
+    made = [*limits, w <= ends["upper"], w >= -ends["lower"]]
+    if "least" in ends:
+        made.append(semicontinuous(w, ends["least"], np.maximum(ends["upper"], ends["least"])))
+    return Choices(objective, [*others, *made], (*here.marked, (z, w)))
+
+
+def _rows(constraint: Any, z: Variable) -> list[Row] | None:
+    """Return a constraint about ``z`` alone as rows ``c @ z <= most``, two for an equality."""
+    left, right = (affine_of(side) for side in constraint.args)
+    expression = left - right
+    shape = expression.value_shape()
+    found = np.zeros(((shape or (1,))[0], z.size))
+    if isinstance(expression.offset, Quantity) or len(shape) > 1 or found.size > 10**7:
+        return None
+    for i, row in enumerate(found):
+        unit = np.zeros(len(found))
+        unit[i] = 1.0
+        if not _add_to(row, expression, unit):
+            return None
+    most = -np.broadcast_to(0.0 if expression.offset is None else expression.offset, len(found))
+    rows = [(row, float(end)) for row, end in zip(found, most, strict=True)]
+    if kind_of(constraint) == "Equality":
+        rows += [(-row, -end) for row, end in rows]
+    return rows
+
+
+def _add_to(coefficients: FloatArray, expression: Affine, slope: FloatArray) -> bool:
+    """Add those of ``slope @ expression``, which is about one vector; False where unknown."""
+    for piece in expression.pieces:
+        if isinstance(piece.design, Quantity) or piece.right is not None:
+            return False
+        if piece.shape != slope.shape and slope.size > 1:
+            return False
+        here = slope if piece.design is None else piece.design.rmatvec(slope)
+        places = slice(None) if piece.rows is None else piece.rows
+        coefficients[places] += piece.factor * here
+    return True
+
+
+def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
+    """Return what rows about ``z`` say of the nonzeros of ``w``; None where it cannot be said.
+
+    ``closed``: ``z`` may be one where ``w`` is zero, at no price. Then at least ``r`` of a set,
+    beside at most ``k`` in all, leaves ``k - r`` to what is outside of the set.
+    """
+    made: list[Any] = []
+    asked: list[tuple[FloatArray, int]] = []
+    whole: list[int] = []
+    free = np.ones(w.size, dtype=bool)
+    """In no limit but those on all."""
+    for c, most in rows:
+        inside, size = c != 0.0, float(np.abs(c).max(initial=0.0))
+        even = bool(np.all(np.abs(c[inside]) == size))
+        if np.all(c <= 0.0):  # at least so many
+            need = int(np.ceil(-most / size - 1e-9)) if size else 0
+            if (not even and most < 0.0) or need > inside.sum() or (not size and most < 0.0):
+                return None
+            asked += [(inside, need)] if need > 0 else []
+        elif np.any(c < 0.0) or most < 0.0:
+            return None
+        elif c.sum() > most:
+            k = int(np.floor(most / size + 1e-9))
+            if even and inside.all():
+                whole.append(k)
+            else:
+                free &= ~inside
+            if not even:
+                made.append(c[inside] @ chosen(w[inside]) <= most)
+            else:
+                made.append(card(w[inside]) <= k if k else w[inside] == 0.0)
+    if asked and not closed:
+        return None
+    most_in_all = min(whole, default=0)
+    asked = [
+        (inside, need)
+        for inside, need in asked
+        if not inside.all() or need > min(most_in_all, np.sum(free))
+    ]
+    if not asked:
+        return made
+    inside, need = asked[0]
+    if len(asked) > 1 or len(whole) != 1 or len(made) != 1 or need > most_in_all:
+        return None
+    left, others = most_in_all - need, np.logical_not(inside)
+    return [*made, card(w[others]) <= left if left else w[others] == 0.0]
+
+
+def _paid(objective: Objective, z: Variable) -> tuple[Objective, FloatArray] | None:
+    """Return the objective without ``z``, and what each of its entries costs there."""
+    prices, constant = np.zeros(z.size), objective.constant
+    kept: list[Any] = []
+    for term in objective.terms:
+        expression = term.prediction if isinstance(term, LossTerm) else term.expression
+        pieces = expression.pieces if isinstance(expression, Affine) else ()
+        mine = tuple(piece for piece in pieces if piece.variable is z)
+        if not mine:
+            kept.append(term)
+            continue
+        if not isinstance(term, LossTerm) or not isinstance(expression, Affine):
+            return None
+        weights: Any = 1.0 if term.weights is None else term.weights
+        target: Any = term.target
+        numbers = (target, term.scale, weights, expression.offset)
+        if not isinstance(term.loss, LinearLoss) or term.reduction == "mean":
+            return None
+        if any(isinstance(number, Quantity) for number in numbers):
+            return None
+        slope = np.asarray(term.scale * target * weights)
+        if not _add_to(prices, Affine(mine), slope):
+            return None
+        others = tuple(piece for piece in pieces if piece.variable is not z)
+        if others:
+            kept.append(replace(term, prediction=Affine(others, expression.offset)))
+        elif expression.offset is not None:
+            constant += float(np.sum(slope * expression.offset))
+    return None if np.any(prices < 0.0) else (Objective(tuple(kept), constant), prices)
 
 
 def _link(left: Any, right: Any, z: Any) -> tuple[Any, dict[str, FloatArray]] | None:
@@ -86,9 +221,11 @@ def _link(left: Any, right: Any, z: Any) -> tuple[Any, dict[str, FloatArray]] | 
         if kind_of(inside) == "NegExpression" and kind_of(inside.args[0]) == "Variable":
             return inside.args[0], {"lower": size}
         return (inside, {"upper": size}) if kind_of(inside) == "Variable" else None
-    size = _multiple(left, z)  # -M * z <= w
-    if size is not None and np.all(size <= 0.0) and kind_of(right) == "Variable":
-        return right, {"lower": -size}
+    size = _multiple(left, z)  # -M * z <= w, or m * z <= w
+    if size is not None and kind_of(right) == "Variable":
+        if np.all(size <= 0.0):
+            return right, {"lower": -size}
+        return (right, {"least": size}) if np.all(size > 0.0) else None
     return None
 
 

@@ -33,9 +33,12 @@ positive definite matrix is all that log_det allows."""
 _INSTEAD = {
     "boolean": (
         "Understood are choices with both ends bounded, `cp.abs(w) <= M * z` (or `w <= M * z` "
-        "beside `w >= -M * z` or `w >= 0`) and `cp.sum(z) <= k`, with z nowhere else; or write "
-        "sm.card(w) <= k in their place. Positions of zero or at least m cannot be declared: solve "
-        "with sm.card, then add `w[i] >= m` for the entries that were chosen and solve again."
+        "beside `w >= -M * z`, `w >= 0` or `w >= m * z`), and z alone in limits, budgets and "
+        "prices: `cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
+        "`cp.sum(z[rows]) >= 1` beside one limit on all, `costs @ z` in the objective. A "
+        "hierarchy, `z[i] <= z[j]`, cannot be declared: let both count as one, sm.card(w, "
+        "groups=labels) <= k; or solve with `w[i] == 0`, then with w[j] left out of what is "
+        "counted and k one less, and keep the better solution."
     ),
     "integer": (
         "Only which entries are zero is chosen here; round the values, or leave it to CVXPY."
@@ -142,15 +145,16 @@ def _sides(constraint: Any) -> tuple[Any, Any]:
 def _ball(left: Any, right: Any) -> Any:
     """Return a bound on a norm, or None for anything else."""
     name = kind_of(left)
-    if not right.is_constant() or not left.args:
+    if not left.args:
         return None
     inside = left.args[0]
+    if name == "abs" and right.is_affine():
+        expression, limit = affine_of(inside), affine_of(right)
+        return expression <= limit, expression >= -limit
+    if not right.is_constant():
+        return None
     if name == "max" and kind_of(inside) == "abs" and left.axis is None:
         return norm(affine_of(inside.args[0]), np.inf) <= number_of(right)
-    if name == "abs":
-        expression = affine_of(inside)
-        limit = value_of(right)
-        return expression <= limit, expression >= -limit
     if name == "Pnorm":
         return norm(affine_of(inside), float(getattr(left.p, "value", left.p))) <= number_of(right)
     if name == "quad_over_lin" and left.args[1].is_constant():
