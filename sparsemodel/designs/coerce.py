@@ -192,6 +192,11 @@ def _operator(operator: Any, where: str) -> Design:
 
 
 def _dense(matrix: Any, where: str) -> Design:
+    if isinstance(matrix, str) and "~" in matrix:
+        raise DataTypeError(
+            f"{where} is the formula {matrix!r}, not numbers. Make the matrix with a package for "
+            "formulas, `y, X = formulaic.model_matrix(formula, df)`, or with sm.encode(df)."
+        )
     if isinstance(matrix, (str, os.PathLike)):
         raise DataTypeError(
             f"{where} is the path {str(matrix)!r}, not numbers. Write "

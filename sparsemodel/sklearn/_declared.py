@@ -54,7 +54,10 @@ class Declared:
         if counted.size < p and (labels is None or labels.shape == (p,)):  # else card refuses it
             among, labels = self._w[counted], None if labels is None else labels[counted]
         self._units = counted.size if labels is None else len(np.unique(labels))
-        constraints = [card(among, groups=labels, axis=rows) <= self._k, *_within(self._w, model)]
+        constraints = [
+            card(among, groups=labels, axis=rows) <= self._k,
+            *_within(self._w, model, counted),
+        ]
         self.problem = Problem(minimize(loss + ridge(self._w, self._ridge * scales)), constraints)
 
     def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
@@ -133,12 +136,23 @@ def _counted(always: Any, p: int, names: Any) -> IntArray:
     return left
 
 
-def _within(w: Variable, model: Any) -> list[Any]:
+def _within(w: Variable, model: Any, counted: IntArray) -> list[Any]:
     """Return the bounds on the coefficients."""
     pair = (None, None) if model.bounds is None else model.bounds
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ValueError(f"bounds must be a pair (lower, upper), not {model.bounds!r}.")
     lower, upper = (None if end is None else np.asarray(end, dtype=np.float64) for end in pair)
+    for end, wrong in ((lower, np.greater), (upper, np.less)):
+        away = (
+            np.zeros(0) if end is None else wrong(np.broadcast_to(end, w.shape[:1]), 0.0)[counted]
+        )
+        if away.any():
+            raise ValueError(
+                "bounds must have zero within for every feature that may be left out, and those of "
+                f"feature {counted[int(np.argmax(away))]} have not. What must be in is listed in "
+                "always; coefficients of zero or at least 0.1 are sm.semicontinuous(w, 0.1), in a "
+                "sm.Problem."
+            )
     if w.ndim == 2:  # a column for each output, all with the same bounds
         lower, upper = (
             end if end is None or end.ndim != 1 else np.repeat(end[:, None], w.shape[1], axis=1)

@@ -217,8 +217,8 @@ def test_chosen_is_a_vector_of_zeros_and_ones():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda w: sm.chosen(w)[0] <= sm.chosen(w)[1], "only with another"),
-        (lambda w: sm.chosen(w).sum() >= 1, "keep the best"),
+        (lambda w: sm.chosen(w)[0] <= sm.chosen(w)[1], "comes only with"),
+        (lambda w: sm.chosen(w).sum() >= 1, "w.others."),
         (lambda w: np.ones(3) @ sm.chosen(w), "cost for each of the 4"),
         (lambda w: np.array([1.0, -1.0, 2.0, 3.0]) @ sm.chosen(w), "must not be negative"),
         (lambda w: np.ones(4) * sm.chosen(w), "costs @ sm.chosen"),

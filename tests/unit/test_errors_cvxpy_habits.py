@@ -7,6 +7,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 
 import sparsemodel as sm
@@ -23,6 +24,7 @@ B = A[:, 0] - 0.5 * A[:, 2]
         ("Minimize", "sm.minimize"),
         ("Maximize", "negative"),
         ("hstack", "keep the variables apart"),
+        ("ordinal_loss", "for each threshold"),
         ("no_such_thing", "no attribute 'no_such_thing'$"),
     ],
 )
@@ -42,7 +44,23 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: A @ sm.Variable((3, 4), name="W").T, "other shape"),
         (lambda w: sm.minimize(sm.log_det(sm.Variable((2, 2), symmetric=True))), "concave"),
         (lambda w: sm.minimize(sm.squared_loss(A @ w, B) + A @ w), "one number"),
-        (lambda w: w.T @ w, "sm.ridge"),
+        (lambda w: w.T @ w, r"sm\.norm\(F @ w\)\*\*2"),
+        (lambda w: (A @ w - B) @ (A @ w - B), r"sm\.norm\(A @ w - b\)\*\*2"),
+        (lambda w: sm.norm(w, 0) <= 2, r"sm\.card\(w\) <= k"),
+        (lambda w: sm.norm(w, 1) ** 2, "Of powers of norms"),
+        (lambda w: np.diff(w), r"sm\.diff\(w\)"),
+        (lambda w: np.count_nonzero(w), r"sm\.card"),
+        (lambda w: pd.DataFrame(A) @ w, r"sm\.as_design\(df\) @ w"),
+        (lambda w: sm.squared_loss("y ~ x", B), "model_matrix"),
+        (lambda w: sm.card(cp.norm(cp.Variable((4, 2)), 2, axis=1)) <= 2, "axis=1"),
+        (lambda w: sm.poisson_loss(A @ w, B, offset=B), "A @ w \\+ offset"),
+        (lambda w: sm.gamma_loss(A @ w, B, link="inverse"), "sm.custom_loss"),
+        (lambda w: sm.logistic_loss(A @ w, B, class_weight="balanced"), "weights=np.where"),
+        (lambda w: sm.huber_loss(A @ w, B, weight=B), "is 'weights' meant"),
+        (lambda w: sm.Variable(4, lb=0), "w >= 0"),
+        (lambda w: sm.squared_loss(sm.diff(w)), r"np\.zeros\(n\)"),
+        (lambda w: sm.tweedie_loss(A @ w, B, power=3), "not convex"),
+        (lambda w: sm.logistic_loss(A @ w, ["lo", "mid", "hi"] * 4), "'hi', 'lo', 'mid' are 0"),
         (lambda w: 0 <= w <= 1, "two constraints"),
         (lambda w: sm.card(w) < 3, "k - 1"),
         (lambda w: sm.card(A @ w, axis=1) <= 2, "counts entries"),
@@ -51,6 +69,30 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
 def test_habits_are_answered(write: Callable[[sm.Variable], Any], words: str) -> None:
     with pytest.raises(sm.SparseModelError, match=words):
         write(sm.Variable(4, name="w"))
+
+
+def test_squared_norms_and_products_with_sums_are_understood() -> None:
+    u, v = sm.Variable(4, name="u"), sm.Variable(4, name="v")
+    u.value, v.value = RNG.standard_normal((2, 4))
+    there = u.value - 2.0 * v.value + 0.5
+    inside: Any = A @ (u - 2.0 * v + np.full(4, 0.5))
+    assert np.allclose(inside.value, A @ there)
+    assert np.allclose(((u - 2.0 * v + 0.5) @ A.T).value, inside.value)
+    assert np.isclose((inside - B).sum().value[0], np.sum(A @ there - B))
+    for offset in (B, 0.25):
+        squared = sm.minimize(3.0 * sm.norm(inside - offset) ** 2)
+        assert np.isclose(squared.value or 0.0, 3.0 * np.sum((A @ there - offset) ** 2))
+    problem = sm.Problem(sm.minimize(sm.norm(A @ u - B) ** 2), sm.card(u) <= 1)
+    least = min(np.linalg.lstsq(A[:, [j]], B)[1][0] for j in range(4))
+    assert np.isclose(problem.solve().value, least)
+
+
+def test_a_size_may_be_bounded_by_an_expression() -> None:
+    x, t = cp.Variable(4), cp.Variable(12)
+    bounded = [cp.abs(A @ x - B) <= t, t <= 9.0, sm.card(x) <= 1]
+    sm.Problem(cp.Minimize(cp.sum_squares(A @ x - B) + cp.sum(t)), bounded).solve()
+    assert np.all(np.abs(A @ x.value - B) <= t.value + 1e-6)
+    assert np.allclose(np.abs(A @ x.value - B), t.value, atol=1e-5)
 
 
 def test_habits_that_are_understood() -> None:

@@ -120,7 +120,7 @@ def test_norms(w: sm.Variable) -> None:
         sm.norm(A @ sm.Variable((A.shape[1], 2)))
     with pytest.raises(sm.ModelError, match="at least 0"):
         sm.norm(w) <= -1
-    with pytest.raises(sm.ModelError, match=r"use sm\.ridge"):
+    with pytest.raises(sm.ModelError, match=r"norm\(A @ w - b\)\*\*2"):
         sm.minimize(sm.squared_loss(A @ w, B) + sm.norm(w))
 
 
@@ -140,8 +140,8 @@ def test_what_is_not_affine(w: sm.Variable) -> None:
         abs(w)
     with pytest.raises(sm.ModelError, match="multiply the matrices first"):
         A.T @ (A @ w)
-    with pytest.raises(sm.ModelError, match="multiply each variable"):
-        A @ (w + 1.0)
+    with pytest.raises(sm.ModelError, match="multiply each part"):
+        A @ (w + sm.Variable())
     with pytest.raises(sm.ModelError, match="by zero"):
         w / 0.0
     with pytest.raises(sm.DataTypeError):
@@ -189,7 +189,7 @@ def test_variables_that_make_no_sense() -> None:
 
 def test_matrices_that_multiply_by_themselves(w: sm.Variable) -> None:
     for matrix in (pd.DataFrame(A), aslinearoperator(A)):
-        with pytest.raises(sm.DataTypeError, match=r"sm\.as_design\(A\) @ w"):
+        with pytest.raises(sm.DataTypeError, match=r"sm\.as_design\((A|df)\) @ w"):
             matrix @ w
         solved = sm.Problem(
             sm.minimize(sm.squared_loss(sm.as_design(matrix) @ w, B)), sm.card(w) <= 1

@@ -171,6 +171,7 @@ def test_bounds_and_features_that_are_always_in(several: bool) -> None:
         ({"always": range(P)}, "nothing is left"),
         ({"always": [True]}, "truth values"),
         ({"bounds": 3.0}, "a pair"),
+        ({"bounds": (0.1, None)}, "of feature 0 have not"),
         ({"groups": [1, 2], "always": [0]}, f"each of the {P} entries"),
     ],
 )

@@ -26,7 +26,10 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if form.sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
     if form.sparsity.limits or form.sparsity.knapsack is not None:
-        out.append("there are limits on parts of what is counted")
+        out.append(
+            "there are limits on parts of what is counted, or costs; the theorems are about one "
+            "limit on all: declare `sm.card(w) <= k` alone, with the k of the solution, to see them"
+        )
     if form.sparsity.priced:
         out.append("the cardinality has a price in the objective")
     if form.box is not None or form.region is not None:

@@ -68,6 +68,8 @@ class TweedieLoss(Curved, IntervalConjugable, CvxModelled, Loss):
         if not 1.0 < power < 2.0:
             ends = {1.0: "poisson_loss", 2.0: "gamma_loss", 0.0: "squared_loss"}
             hint = f"; use {ends[power]} for it" if power in ends else ""
+            if power > 2.0:  # the inverse Gaussian distribution has 3
+                hint = "; beyond 2 the loss is not convex with a mean of exp(u), up to 2 it is"
             raise DataError(
                 f"{self.name}: power must lie strictly between 1 and 2, got {power:g}{hint}."
             )

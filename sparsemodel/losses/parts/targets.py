@@ -41,7 +41,8 @@ def signs(y: FloatArray, where: str, loss: str) -> FloatArray:
         "recode them as 0 and 1"
         if found.size <= 2
         else "choose one class against the rest (for example y == value), use multinomial_loss "
-        "for several classes, or squared_loss or huber_loss for a numerical target"
+        "for several classes (y > value for each threshold where they have an order), or "
+        "squared_loss or huber_loss for a numerical target"
     )
     raise DataError(
         f"{where}: {loss} needs two classes coded 0/1 or -1/1, found {found.size} different "

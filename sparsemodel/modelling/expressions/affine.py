@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -22,7 +21,7 @@ from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.comparisons import Constraint, compare
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
-from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, refuse_cvxpy
+from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, asked_by_sparse, no_numbers
 from sparsemodel.modelling.expressions.values import real_array
 
 if TYPE_CHECKING:
@@ -78,17 +77,6 @@ class Piece:
         return self.factor * (x if self.right is None else x @ self.right)
 
 
-def _asked_by_sparse_matrix() -> bool:
-    """Return whether SciPy's sparse arithmetic wants to know what stands beside a matrix.
-
-    It leaves ``A @ w`` to us (``__rmatmul__``) only when NumPy makes a single object of us. For
-    DataFrames and LinearOperators, which ask in the same words, that would end in an error about
-    shapes.
-    """
-    module = str(sys._getframe(2).f_globals.get("__name__", ""))
-    return module.startswith("scipy.sparse.") and not module.startswith("scipy.sparse.linalg")
-
-
 class AffineLike(Symbolic, ABC):
     """The operators that variables, slices and affine expressions share."""
 
@@ -133,17 +121,11 @@ class AffineLike(Symbolic, ABC):
         return len(self.shape)
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
-        if _asked_by_sparse_matrix():
-            single = np.empty((), dtype=object)
-            single[()] = self
-            return single
-        refuse_cvxpy(self)
-        raise DataTypeError(
-            f"{self} has no numerical value here. NumPy's functions do not take unknowns: write "
-            "`A @ w` for np.dot, sm.norm(w) for a norm, and use w.value after solving. DataFrames "
-            "and LinearOperators multiply by themselves in `A @ w`: write `sm.as_design(A) @ w`, "
-            "or use the short form `sm.squared_loss(A, b)`."
-        )
+        if not asked_by_sparse():
+            no_numbers(self, str(self) if str(self).isidentifier() else "w")
+        single = np.empty((), dtype=object)
+        single[()] = self
+        return single
 
     def sum(self, axis: None = None, out: None = None) -> Affine:
         """Return the sum of the entries (of the rows of a matrix), shape ``(1,)``.
@@ -155,27 +137,31 @@ class AffineLike(Symbolic, ABC):
         return self.__rmatmul__(np.ones((1, self.shape[0] if self.shape else 1)))
 
     def __rmatmul__(self, matrix: Any) -> Affine:
-        affine = self.as_affine()
-        if len(affine.pieces) != 1 or affine.offset is not None:
-            raise ModelError(
-                "A matrix times a sum is not supported; multiply each variable: `A @ u + A @ v`."
-            )
-        piece = affine.pieces[0]
-        if piece.design is not None:
-            raise ModelError(
-                "A matrix times `A @ w` is not supported; multiply the matrices first."
-            )
-        matrix = taken(matrix)
-        design = _matrix(matrix)
-        rows = piece.row_count
+        affine, matrix = self.as_affine(), taken(matrix)
+        design, shape, offset = _matrix(matrix), affine.value_shape(), affine.offset
+        rows = shape[0] if shape else 1
         if design.shape[1] != rows:
             raise DataError(
                 f"A @ {self}: A has {design.shape[1]} columns and {self} has {rows} entries. "
                 "They must be equal" + ("; did you mean A.T?" if design.shape[0] == rows else ".")
             )
+        known = not isinstance(offset, Quantity) and not isinstance(design, Parameter)
+        if len(affine.pieces) > 1 and any(piece.shape != shape for piece in affine.pieces):
+            raise ModelError(
+                f"A matrix times {self}, of which one part is repeated for every entry, is not "
+                "supported; multiply each part: `A @ w + A.sum(axis=1) * c`."
+            )
+        if offset is not None and not (known and len(shape) == 1):
+            raise ModelError(
+                f"A matrix times {self} is not supported; multiply each part: `A @ w + A @ c`."
+            )
         names = column_names(matrix.value if isinstance(matrix, Parameter) else matrix)
-        piece.variable.adopt_names(names, piece.rows)
-        return Affine((replace(piece, design=design),))
+        for piece in affine.pieces:
+            piece.variable.adopt_names(names, piece.rows)
+        pieces = tuple(replace(p, design=_product(design, p.design)) for p in affine.pieces)
+        if isinstance(design, Parameter) or offset is None:
+            return Affine(pieces)
+        return Affine(pieces, design.matvec(np.broadcast_to(np.float64(offset), shape).copy()))
 
     def __getitem__(self, key: Any) -> Any:
         raise ModelError(
@@ -196,28 +182,30 @@ class AffineLike(Symbolic, ABC):
     def __abs__(self) -> NoReturn:
         raise ModelError(
             "The absolute value of an expression is not affine. For a sum of absolute residuals "
-            "use sm.absolute_loss, for a bound sm.norm."
+            "use sm.absolute_loss, for a bound `sm.norm(w, np.inf) <= 1`, for sizes of zero or at "
+            "least 0.1 sm.semicontinuous(w, 0.1)."
         )
 
     def __matmul__(self, other: Any) -> Affine:
         other = taken(as_ours(other))
         if isinstance(other, AffineLike):
             raise ModelError(
-                f"{self} @ {other} is a product of unknowns, which is not convex. For a squared "
-                "norm use sm.ridge(w, lam)."
+                f"{self} @ {other} is a product of unknowns. For a sum of squares write "
+                "`sm.norm(A @ w - b)**2`, for a quadratic form w @ Q @ w `sm.norm(F @ w)**2` with "
+                "`F = np.linalg.cholesky(Q).T`; other products are not convex."
             )
         affine = self.as_affine()
-        if len(affine.pieces) != 1 or affine.offset is not None:
-            raise ModelError(
-                "A sum times a matrix is not supported; multiply each variable: `u @ A + v @ A`."
-            )
-        piece = affine.pieces[0]
         if isinstance(other, Quantity):
             raise ModelError(f"A parameter stands to the left of the variable: `{other!r} @ w`.")
         sparse = hasattr(other, "tocsc")
         matrix: Any = other if sparse else real_array(other, where="A in `w @ A`", ndim=(1, 2))
-        if len(piece.shape) == 1:
+        if len(affine.value_shape()) == 1:
             return affine.__rmatmul__(matrix.T)
+        if len(affine.pieces) != 1 or affine.offset is not None:
+            raise ModelError(
+                "A sum times a matrix is not supported; multiply each variable: `U @ A + V @ A`."
+            )
+        piece = affine.pieces[0]
         if piece.right is not None:
             raise ModelError("A product with two matrices is not supported; multiply them first.")
         right = np.asarray(matrix.toarray() if sparse else matrix, dtype=np.float64)
@@ -272,8 +260,8 @@ class AffineLike(Symbolic, ABC):
 
     def __pow__(self, other: Any) -> NoReturn:
         raise ModelError(
-            "Powers of variables are not affine. For squares use sm.squared_loss(...) or "
-            "sm.ridge(w, lam)."
+            "Powers of variables are not affine. For a sum of squares write "
+            "`sm.norm(A @ w - b)**2`, for half of their mean sm.squared_loss(A @ w, b)."
         )
 
     # ---- comparisons make constraints --------------------------------------------------------
@@ -383,6 +371,15 @@ def _matrix(matrix: Any) -> Design | Parameter:
     if np.ndim(matrix) == 1 and not hasattr(matrix, "matvec"):  # a row: `ones @ w == 1`
         matrix = real_array(matrix, where="The vector a in `a @ w`")[None, :]
     return as_design(matrix, where="The matrix A in `A @ w`")
+
+
+def _product(left: Design | Parameter, right: Design | Parameter | None) -> Design | Parameter:
+    """Return the design of ``left @ (right @ w)``: a row times a matrix is a row."""
+    if right is None:
+        return left
+    if isinstance(left, Parameter) or isinstance(right, Parameter) or left.shape[0] > 1:
+        raise ModelError("A matrix times `A @ w` is not supported; multiply the matrices first.")
+    return as_design(right.rmatvec(left.rmatvec(np.ones(1)))[None, :])
 
 
 def _numbers(values: Any) -> FloatArray | float:

@@ -11,7 +11,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Counted, at_most
-from sparsemodel.modelling.expressions.foreign import parts_as_ours, taken
+from sparsemodel.modelling.expressions.foreign import is_cvxpy, parts_as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import (
     Objective,
     Price,
@@ -62,6 +62,11 @@ class card(Symbolic):
             return
         if not (axis is None or (np.isscalar(axis) and axis == 1)):
             raise _unknown_axis()
+        if is_cvxpy(expression) and not expression.is_affine():
+            raise ModelError(
+                f"card counts entries of variables and of affine expressions, not of {expression}: "
+                "rows of a matrix by sm.card(W, axis=1), groups by sm.card(w, groups=labels)."
+            )
         parts = parts_as_ours(expression)
         if len(parts) > 1 and (groups is not None or axis is not None):
             raise ModelError(
@@ -99,8 +104,9 @@ class card(Symbolic):
         raise ModelError(
             "A lower bound on the number of nonzeros constrains nothing: entries as small as one "
             "likes are nonzero. To have an entry in, leave it out of what is counted "
-            "(`sm.card(w[2:]) <= k`) or bound it away from zero (`w[0] >= 0.1`); for at least one "
-            "of several, solve with each of them in and keep the best."
+            "(`sm.card(w[2:]) <= k`) or bound it away from zero (`w[0] >= 0.1`). For at least one "
+            "of several, leave one nonzero less to all others: `sm.card(w[others]) <= k - 1` "
+            "beside `sm.card(w) <= k`."
         )
 
     __gt__ = __ge__
@@ -245,10 +251,12 @@ class chosen(Symbolic):
     def __le__(self, _: Any) -> NoReturn:
         raise ModelError(
             "Which entries may be nonzero together is declared by limits and budgets: "
-            "`sm.card(w[pair]) <= 1` for one of a pair, `costs @ sm.chosen(w) <= budget`. That one "
-            "comes only with another, or at least one of several, cannot be declared: leave what "
-            "has to be in out of what is counted, solve for each choice of it, and keep the best; "
-            "or let those that belong together count as one, `sm.card(w, groups=labels) <= k`."
+            "`sm.card(w[pair]) <= 1` for one of a pair, `costs @ sm.chosen(w) <= budget`, "
+            "`sm.card(w[others]) <= k - 1` beside `sm.card(w) <= k` for at least one that is not "
+            "among the others. That w[i] comes only with w[j] cannot be declared: let those that "
+            "belong together count as one, `sm.card(w, groups=labels) <= k`; or solve with "
+            "`w[i] == 0`, then with w[j] left out of what is counted and k one less, and keep the "
+            "better solution."
         )
 
     __ge__ = __lt__ = __gt__ = __eq__ = __le__

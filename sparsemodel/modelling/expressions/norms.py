@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.interfaces.numeric import real_number
-from sparsemodel.losses import AbsoluteLoss
+from sparsemodel.losses import AbsoluteLoss, SquaredLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import Constraint, limit_text
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
@@ -41,7 +41,8 @@ class NormConstraint(Constraint):
 class norm(Symbolic):
     r"""The norm of a variable, a slice of one, or an expression such as ``F @ w - c``.
 
-    Compare it with ``<=``; ``gamma * sm.norm(w, 1)`` is also a term of an objective.
+    Compare it with ``<=``; ``gamma * sm.norm(w, 1)`` is also a term of an objective, and so is
+    ``sm.norm(A @ w - b)**2``, the sum of squares.
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ class norm(Symbolic):
                 f"norm takes a variable or a vector such as `F @ w - c`, not {affine}; of a matrix "
                 "expression bound each column, sm.norm(F @ W[:, j])."
             )
+        if np.isscalar(order) and order == 0:
+            raise ModelError("The number of nonzeros is no norm: write sm.card(w) <= k.")
         if not np.isscalar(order) or order not in (1, 2, np.inf):
             raise ModelError(f"The order of norm is 1, 2 or np.inf, not {order!r}.")
         self.expression = affine
@@ -112,14 +115,25 @@ class norm(Symbolic):
         """Return the norm as a term of an objective: order 1 only."""
         if self.order != 1:
             raise ModelError(
-                "Only norm(w, 1) can be a term of an objective. For a squared Euclidean norm use "
-                "sm.ridge(w, lam); for a Euclidean norm, the constraint sm.norm(w) <= radius."
+                "Only norm(w, 1) and norm(A @ w - b)**2 can be terms of an objective; for a "
+                "Euclidean norm write the constraint sm.norm(w) <= radius."
             )
         shape = self.expression.value_shape() or (1,)
         if len(shape) > 1:
             raise ModelError("norm(W, 1) of a matrix variable is not understood as a term.")
         term = LossTerm(AbsoluteLoss(), self.expression, np.zeros(shape), None, "sum")
         return term.as_terms()
+
+    def __pow__(self, exponent: Any) -> Objective:
+        """Return the sum of squares as a term of an objective."""
+        expression, offset = self.expression, self.expression.offset
+        if self.order != 2 or exponent != 2:
+            raise ModelError("Of powers of norms only sm.norm(A @ w - b)**2 is understood.")
+        shape = expression.value_shape() or (1,)
+        constant: Any = np.zeros(shape) if offset is None else offset
+        target = -(constant if np.shape(constant) == shape else constant + np.zeros(shape))
+        prediction = Affine(expression.pieces)
+        return LossTerm(SquaredLoss(), prediction, target, None, "sum", 2.0).as_terms()
 
     def __mul__(self, factor: Any) -> Objective:
         scaled: Objective = self.as_terms() * factor

@@ -12,6 +12,7 @@ import numpy as np
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.foreign import as_ours
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
 from sparsemodel.modelling.expressions.values import checked_shape, real_array, text_of
 
@@ -46,6 +47,7 @@ class Variable(AffineLike):
     (3,)
     """
 
+    @taking_only_its_own
     def __init__(
         self,
         shape: int | tuple[int, ...] = (),

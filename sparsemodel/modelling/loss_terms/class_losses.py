@@ -17,9 +17,11 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.loss_terms.terms import loss_term
 
 
+@taking_only_its_own
 def logistic_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -55,6 +57,7 @@ def logistic_loss(
     return loss_term(LogisticLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def hinge_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -92,6 +95,7 @@ def hinge_loss(
     return loss_term(HingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def smoothed_hinge_loss(
     prediction: Any,
     target: Any,
@@ -137,6 +141,7 @@ def smoothed_hinge_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def squared_hinge_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -171,6 +176,7 @@ def squared_hinge_loss(
     return loss_term(SquaredHingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def multinomial_loss(
     prediction: Any,
     target: Any,

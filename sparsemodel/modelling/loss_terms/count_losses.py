@@ -16,9 +16,11 @@ from sparsemodel.losses import (
     TweedieLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.loss_terms.terms import loss_term
 
 
+@taking_only_its_own
 def poisson_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -56,6 +58,7 @@ def poisson_loss(
     return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def negative_binomial_loss(
     prediction: Any,
     target: Any,
@@ -104,6 +107,7 @@ def negative_binomial_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def gamma_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -139,6 +143,7 @@ def gamma_loss(
     return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def tweedie_loss(
     prediction: Any,
     target: Any,
@@ -184,6 +189,7 @@ def tweedie_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def cox_loss(
     prediction: Any,
     target: Any,

@@ -13,9 +13,11 @@ from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.losses.functions.differentiated import differentiated
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.values import text_of
 
 
+@taking_only_its_own
 def custom_loss(
     value: Callable[[FloatArray], Any],
     gradient: Callable[[FloatArray], Any] | None = None,

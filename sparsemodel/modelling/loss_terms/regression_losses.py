@@ -28,9 +28,11 @@ from sparsemodel.losses import (
     SquaredLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.loss_terms.terms import loss_term, residual_term
 
 
+@taking_only_its_own
 def squared_loss(
     prediction: Any, target: Any = None, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -72,6 +74,7 @@ def squared_loss(
     return residual_term(SquaredLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def huber_loss(
     prediction: Any,
     target: Any = None,
@@ -117,6 +120,7 @@ def huber_loss(
     return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def absolute_loss(
     prediction: Any, target: Any = None, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -151,6 +155,7 @@ def absolute_loss(
     return residual_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def quantile_loss(
     prediction: Any,
     target: Any = None,
@@ -196,6 +201,7 @@ def quantile_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def expectile_loss(
     prediction: Any,
     target: Any = None,
@@ -243,6 +249,7 @@ def expectile_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
+@taking_only_its_own
 def epsilon_insensitive_loss(
     prediction: Any,
     target: Any = None,

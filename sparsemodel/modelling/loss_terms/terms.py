@@ -137,7 +137,7 @@ def _parts_of_residual(loss: DataFit, residual: Any) -> tuple[Affine, Any]:
     if affine is None or affine.offset is None:
         raise ModelError(
             f"{loss.name} needs its target: sm.{loss.name}(A @ w, b), or a residual that has it, "
-            f"sm.{loss.name}(A @ w - b)."
+            f"sm.{loss.name}(A @ w - b). A target of zero is np.zeros(n), for n rows."
         )
     shape = affine.value_shape()
     if np.shape(affine.offset) == shape:
@@ -149,6 +149,8 @@ def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[str, .
     """Return the target in the loss's coding, with the names of the classes if it has any."""
     where = f"The target of {loss.name}"
     numbers, classes = labels(target, where=where)
+    if classes is not None and len(classes) > 2:
+        where += f", whose classes {', '.join(map(repr, classes[:6]))} are 0, 1, ..."
     return loss.check_target(numbers, where), classes
 
 

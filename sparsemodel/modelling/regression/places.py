@@ -46,8 +46,8 @@ class Places:
         if len(variables) > 1:
             raise ModelError(
                 f"card counts the entries of one variable, or of an expression of one, and "
-                f"{expression} has several. Put the expression's data into the columns of one, or "
-                "count each: sm.card(u) + sm.card(v) <= k."
+                f"{expression} has several. Take what is counted for an unknown, `v = u + d` with "
+                "a variable d: `A @ u + A @ d` in the place of `A @ v`, and sm.card(d) <= k."
             )
         (number,) = variables
         known = self._changes.get(number)
@@ -75,7 +75,8 @@ class Places:
                 raise ModelError(
                     f"{self._variables[number].label} is counted itself and as "
                     f"{self._changes[number][0]}; only one of them can be, as their zeros are not "
-                    "those of one set of coordinates."
+                    "those of one set of coordinates. Keep one of the limits, solve for a few of "
+                    "its k, and take a solution that the other allows."
                 )
         return {number: change for number, (_, change) in self._changes.items()}
 
