@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from sparsemodel.cli.declaring import flag, option, part
 from sparsemodel.cli.exits import UsageError
@@ -15,6 +15,9 @@ from sparsemodel.cli.files import check_free
 from sparsemodel.cli.reading import FORMATS, Columns, Table, read_table
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.designs.tables.encoding import Encoding
+
+if TYPE_CHECKING:
+    from sparsemodel.modelling import Problem, Solution
 
 DATA = "the file of data; - is standard input (CSV)"
 
@@ -264,6 +267,17 @@ class RunOptions:
     seed: int = option("of backends that draw numbers", kind=count, default=0)
     verbose: bool = flag("write to the error stream what each stage does")
 
+    def solve(self, problem: Problem, start: Any = None) -> Solution:
+        """Solve a problem as the options say."""
+        return problem.solve(
+            self.backend,
+            start=start,
+            effort=self.effort,
+            seed=self.seed,
+            time_limit=self.time_limit,
+            verbose=self.verbose,
+        )
+
 
 class OutputFile(NamedTuple):
     """A file to be written, by the option that names it."""
@@ -292,6 +306,11 @@ class OutputOptions:
             OutputFile("--report", self.report, (".html", ".htm", ".md", ".txt"), True),
             OutputFile("--certificate", self.certificate, (".json",), True),
         )
+
+    def named(self) -> list[tuple[str, str]]:
+        """Return the files that are asked for, each with what is in it."""
+        files = [file for file in self.files() if file.path is not None]
+        return [(file.option.removeprefix("--"), str(file.path)) for file in files]
 
     def check(self, data: str) -> None:
         """Refuse before the work what would fail after it."""

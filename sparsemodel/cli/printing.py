@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from sparsemodel.documents.escaping import visible
 
@@ -56,6 +58,13 @@ def cell(text: str) -> str:
     What begins like one is written after an apostrophe, as spreadsheets do themselves.
     """
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def as_csv(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows of cells as the text of a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def encodable(stream: TextIO | None) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from sparsemodel.cli.declaring import parsed, recorded
 from sparsemodel.cli.files import write_text, written
+from sparsemodel.cli.options import OutputOptions
 from sparsemodel.interfaces import CertificateError
 
 KEY = "recipe"
@@ -43,14 +44,13 @@ def with_recipe(certificate: Any, options: Any) -> dict[str, Any]:
 def save(
     certificate: Any,
     options: Any,
+    output: OutputOptions,
     *,
-    report: Path | None,
-    record: Path | None,
-    overwrite: bool,
     about: Mapping[str, str],
     data: str,
 ) -> None:
     """Write the certificate for people, and for ``verify`` with the options of its problem."""
+    report, record, overwrite = output.report, output.certificate, output.overwrite
     if report is not None:
         name = "certificate.json" if record is None else record.name
         command = f"sparsemodel verify {name} --data {Path(data).name}" if record else ""

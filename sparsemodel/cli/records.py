@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.cli.model import Declared
-from sparsemodel.cli.printing import cell
+from sparsemodel.cli.printing import as_csv, cell
 from sparsemodel.cli.reading import Table
 
 
@@ -41,28 +39,27 @@ def plain_coefficients(coefficients: Mapping[str, Any]) -> dict[str, float | lis
     }
 
 
-def certificate_record(certificate: Any) -> dict[str, Any]:
-    """Return the statement of a certificate as JSON-ready values."""
+def certificate_record(certificate: Any, share: str = "relative_gap") -> dict[str, Any]:
+    """Return the statement of a certificate as JSON-ready values; ``share`` rates the gap."""
     return {
         "claim": certificate.claim.value,
         "value": finite(certificate.value),
         "bound": finite(certificate.bound),
         "gap": finite(certificate.gap),
-        "relative_gap": finite(certificate.relative_gap),
+        share: finite(getattr(certificate, share)),
         "assumptions": [str(a) for a in certificate.assumptions],
     }
 
 
 def coefficient_csv(declared: Declared, solution: Any) -> str:
     """Return the nonzero coefficients as CSV: a name and a number (one a class) on each row."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     several = len(declared.classes) > 2 or any(np.ndim(v) for v in solution.coefficients.values())
     classes = map(cell, declared.classes) if several else ["coefficient"]
-    writer.writerow(["name", *classes])
-    for name, value in solution.coefficients.items():
-        writer.writerow([cell(name), *(repr(float(v)) for v in np.atleast_1d(value))])
-    return text.getvalue()
+    rows = [
+        [cell(name), *(repr(float(v)) for v in np.atleast_1d(value))]
+        for name, value in solution.coefficients.items()
+    ]
+    return as_csv([["name", *classes], *rows])
 
 
 MODEL_FORMAT = "sparsemodel model 1"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any, cast, final
@@ -28,7 +26,7 @@ from sparsemodel.cli.options import (
     positive,
     ridges_of,
 )
-from sparsemodel.cli.printing import cell, noted, table
+from sparsemodel.cli.printing import as_csv, cell, noted, table
 from sparsemodel.cli.records import plain_coefficients
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.interfaces import SparseRegression
@@ -185,11 +183,10 @@ def _as_text(path: Any, chosen: Any) -> str:
 
 
 def _as_csv(path: Any, chosen: Any) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     several = path.ridges is not None
-    header = ["k", *(["ridge"] if several else []), "objective", "score", "chosen", "support"]
-    writer.writerow(header)
+    rows: list[list[Any]] = [
+        ["k", *(["ridge"] if several else []), "objective", "score", "chosen", "support"]
+    ]
     for place, k in enumerate(path.k.tolist()):
         for column, ridge in enumerate(path.ridges.tolist() if several else [None]):
             at = (place, column) if several else place
@@ -198,8 +195,8 @@ def _as_csv(path: Any, chosen: Any) -> str:
             row = [k, *([repr(ridge)] if several else [])]
             row += [repr(float(path.objective[at])), repr(float(chosen.scores[at]))]
             taken = k == chosen.k and ridge == chosen.ridge
-            writer.writerow([*row, int(taken), cell(names)])
-    return text.getvalue()
+            rows.append([*row, int(taken), cell(names)])
+    return as_csv(rows)
 
 
 def _record(classes: tuple[str, ...], path: Any, chosen: Any, notes: list[str]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -24,11 +22,11 @@ from sparsemodel.cli.options import (
     ks_of,
     output_file,
 )
-from sparsemodel.cli.printing import cell, distinct, noted, show
+from sparsemodel.cli.printing import as_csv, cell, distinct, noted, show
 from sparsemodel.cli.printing import table as columns
 from sparsemodel.cli.reading import Table
 from sparsemodel.cli.recording import save
-from sparsemodel.cli.records import finite
+from sparsemodel.cli.records import certificate_record, finite
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.modelling.precision_matrices.covariance import dependence
 
@@ -171,27 +169,13 @@ def run(options: Options) -> int:
     _refuse_dependent(table, model)
     chosen = _chosen(table, options)
     problem = declare_graph(table, model, chosen.edges)
-    solution = problem.solve(
-        options.run.backend,
-        start=chosen.start,
-        effort=options.run.effort,
-        seed=options.run.seed,
-        time_limit=options.run.time_limit,
-        verbose=options.run.verbose,
-    )
+    solution = options.run.solve(problem, chosen.start)
     certificate: Any = None if output.no_certificate else problem.certify()
     if certificate is not None:
         # The choice is what was asked for now: the certificate remembers no more.
         of_problem = replace(options.problem, model=replace(model, edges=chosen.edges))
-        save(
-            certificate,
-            of_problem,
-            report=output.report,
-            record=output.certificate,
-            overwrite=output.overwrite,
-            about={"data": f"{Path(options.data).name}, {table.X.shape[0]} rows"},
-            data=options.data,
-        )
+        about = {"data": f"{Path(options.data).name}, {table.X.shape[0]} rows"}
+        save(certificate, of_problem, output, about=about, data=options.data)
     edges = sorted(
         ((a, b, data["weight"]) for a, b, data in solution.graph().edges(data=True)),
         key=lambda edge: -abs(edge[2]),
@@ -209,9 +193,8 @@ def run(options: Options) -> int:
     if certificate is not None:
         print("\ncertified")
         show(f"{certificate.title()}. {certificate.headline()}")
-    for file in output.files():
-        if file.path is not None:
-            print(f"{file.option.removeprefix('--')}: {file.path}")
+    for name, path in output.named():
+        print(f"{name}: {path}")
     return Exit.OK
 
 
@@ -237,11 +220,8 @@ def _chosen(table: Table, options: Options) -> _Chosen:
 
 
 def _as_csv(edges: list[tuple[str, str, float]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["one", "other", "partial_correlation"])
-    writer.writerows((cell(a), cell(b), repr(float(r))) for a, b, r in edges)
-    return text.getvalue()
+    rows = [(cell(a), cell(b), repr(float(r))) for a, b, r in edges]
+    return as_csv([("one", "other", "partial_correlation"), *rows])
 
 
 def _print(solution: Any, order: int, edges: list[tuple[str, str, float]]) -> None:
@@ -268,16 +248,7 @@ def _standardised(X: Any, names: tuple[str, ...]) -> Any:
 def _record(
     solution: Any, certificate: Any, edges: list[Any], notes: tuple[str, ...]
 ) -> dict[str, Any]:
-    bounds = None
-    if certificate is not None:
-        bounds = {
-            "claim": certificate.claim.value,
-            "value": finite(certificate.value),
-            "bound": finite(certificate.bound),
-            "gap": finite(certificate.gap),
-            "nats_per_sample": finite(certificate.nats_per_sample),
-            "assumptions": [str(a) for a in certificate.assumptions],
-        }
+    known = None if certificate is None else certificate_record(certificate, "nats_per_sample")
     return {
         "command": NAME,
         "version": __version__,
@@ -287,6 +258,6 @@ def _record(
         "objective": finite(solution.value),
         "edges": [{"one": a, "other": b, "partial_correlation": float(r)} for a, b, r in edges],
         "seconds": {name: round(value, 6) for name, value in solution.timings.items()},
-        "certificate": bounds,
+        "certificate": known,
         "data_notes": list(notes),
     }

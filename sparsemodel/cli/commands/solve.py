@@ -96,19 +96,13 @@ class Options:
 
 def run(options: Options) -> int:
     """Solve, certify and write what was asked for."""
-    asked, output, how = options.problem, options.output, options.run
+    asked, output = options.problem, options.output
     k = asked.limit()
     output.check(options.data)
     table = asked.file.read(options.data, asked.columns)
     declared = declare(table, asked.model, k)
     problem = declared.problem
-    solution = problem.solve(
-        how.backend,
-        effort=how.effort,
-        seed=how.seed,
-        time_limit=how.time_limit,
-        verbose=how.verbose,
-    )
+    solution = options.run.solve(problem)
     certificate = None if output.no_certificate else problem.certify()
     if output.coefficients is not None:
         text = coefficient_csv(declared, solution)
@@ -118,15 +112,7 @@ def run(options: Options) -> int:
         write_text(output.model, text, overwrite=output.overwrite)
     about = _about(options, declared, table, solution)
     if certificate is not None:
-        save(
-            certificate,
-            asked,
-            report=output.report,
-            record=output.certificate,
-            overwrite=output.overwrite,
-            about=about,
-            data=options.data,
-        )
+        save(certificate, asked, output, about=about, data=options.data)
     if output.json:
         print(to_json(_record(declared, solution, certificate, table.notes)))
         return Exit.OK
@@ -172,11 +158,7 @@ def _document(about: dict[str, str], solution: Any, certificate: Any, output: Ou
     rows = [row for row in run.rows if certificate is None or row[0] != "lower bound"]
     if certificate is not None:
         rows.insert(0, ("certified", f"{certificate.title()}. {certificate.headline()}"))
-    files = [
-        (file.option.removeprefix("--"), str(file.path))
-        for file in output.files()
-        if file.path is not None
-    ]
+    files = output.named()
     written = {name for name, _ in files}
     hints = {"report": "--report report.html", "certificate": "--certificate proof.json"}
     missing = [hint for name, hint in hints.items() if name not in written]
