@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.threads import large_work
 
 _SPARSE = 0.2
@@ -257,7 +258,7 @@ class TransformedDesign(Design):
             for rows, block in self.row_blocks(self._block()):
                 product[rows] = block @ x
             return product
-        scaled = x if self._scale is None else _scale_rows(self._scale, x)
+        scaled = x if self._scale is None else rowwise(self._scale, x)
         if self._select is None:
             out = self._design.matvec(scaled)
         else:
@@ -278,7 +279,7 @@ class TransformedDesign(Design):
         if self._means is not None:
             total = r.sum(axis=0)
             out = out - (self._means * total if r.ndim == 1 else np.outer(self._means, total))
-        return out if self._scale is None else _scale_rows(self._scale, out)
+        return out if self._scale is None else rowwise(self._scale, out)
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         if self._explicit:
@@ -287,7 +288,7 @@ class TransformedDesign(Design):
             return super().rmatvec_in_double(r)
         out = self._design.rmatvec_in_double(r)
         out = out if self._select is None else out[self._select]
-        return out if self._scale is None else _scale_rows(self._scale, out)
+        return out if self._scale is None else rowwise(self._scale, out)
 
     def restrict(self, support: IntArray) -> Design:
         inner = support if self._select is None else self._select[support]
@@ -390,7 +391,3 @@ def _stored_sparse(design: Design) -> bool:
         return False
     n, p = design.shape
     return bool(design.array.nnz <= _SPARSE * n * p)
-
-
-def _scale_rows(d: FloatArray, x: FloatArray) -> FloatArray:
-    return d * x if x.ndim == 1 else d[:, None] * x

@@ -26,6 +26,13 @@ class SparseDesign(Design):
         self._columns: Any = array if array.format == "csc" else None
         self._rows: Any = array if array.format == "csr" else None
 
+    @classmethod
+    def identity(cls, size: int) -> SparseDesign:
+        """Return the identity of an order."""
+        from scipy import sparse  # takes a while to import, and few problems need it
+
+        return cls(sparse.eye_array(size, format="csc"))
+
     @property
     def shape(self) -> tuple[int, int]:
         n, p = self._a.shape

@@ -23,6 +23,11 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 """Masks over coordinates or observations."""
 
 
+def rowwise(factors: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the rows (the entries) of ``values``, each times its factor."""
+    return factors * values if values.ndim == 1 else factors[:, None] * values
+
+
 def real_number(
     value: Any,
     *,

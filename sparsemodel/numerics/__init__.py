@@ -1,5 +1,6 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal, hessian_columns
 from sparsemodel.numerics.curvatures.power import restricted_smoothness
@@ -49,7 +50,6 @@ from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,
     predictions,
-    rowwise,
 )
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
 from sparsemodel.numerics.support.hard_threshold import (

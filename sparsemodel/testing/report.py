@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -148,6 +149,17 @@ def run_checks(
         for key in sorted(unused)
     ]
     return Report(subject, tuple(results))
+
+
+def quietly(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    """Return what calls a check; a warning is a failure."""
+
+    def run() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            function(*arguments)
+
+    return run
 
 
 def _run(name: str, run: Callable[[], None], expected: str | None) -> CheckResult:

@@ -29,6 +29,7 @@ from sparsemodel.certificates.relaxation.squares import Squares
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
 from sparsemodel.threads import large_work
 
@@ -100,7 +101,7 @@ class ExtractedRelaxation:
         """Return the gains of the counted units at the bound's point."""
         counted = self.taken.counted
         point = state.bound_point if state.bound_point is not None else state.x
-        v = self._q @ point - _rowwise(diagonal[counted], point) - self._g
+        v = self._q @ point - rowwise(diagonal[counted], point) - self._g
         regulariser = Regulariser(self.form, counted, self.form.ridge + diagonal)
         return regulariser.gains(v)[0]
 
@@ -301,7 +302,3 @@ def _goal(report: Report | None) -> Callable[[State], bool]:
 
 def _told(report: Report | None, state: State) -> bool:
     return report is not None and report(state.value, state.bound)
-
-
-def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
-    return d * x if x.ndim == 1 else d[:, None] * x

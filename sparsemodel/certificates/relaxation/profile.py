@@ -46,7 +46,7 @@ def minimised(
     gradients = _gradients(terms, z)
     value, before = _total(terms, z), np.inf
     for _ in range(_STEPS):
-        residual = _sum([f.T @ g for f, g in zip(free, gradients, strict=True)])
+        residual = summed([f.T @ g for f, g in zip(free, gradients, strict=True)])
         scale = sum(float(np.abs(g).sum()) for g in gradients)
         left = float(np.abs(residual).max(initial=0.0))
         if left <= _EXACT * scale:
@@ -195,7 +195,8 @@ def _dot(one: tuple[FloatArray, ...], two: Predictions) -> float:
     return sum(float(np.vdot(a, b)) for a, b in zip(one, two, strict=True))
 
 
-def _sum(arrays: list[FloatArray]) -> FloatArray:
+def summed(arrays: list[FloatArray]) -> FloatArray:
+    """Return the sum of some arrays, in their order."""
     total = arrays[0]
     for array in arrays[1:]:
         total = total + array

@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.ksupport import ksupport_prox, ksupport_value
 
@@ -123,10 +124,10 @@ class Regulariser:
         )
         factor = np.divide(chosen, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
         x = np.zeros_like(q)
-        x[self.counted] = _rowwise(factor[self._local], signed[self.counted])
+        x[self.counted] = rowwise(factor[self._local], signed[self.counted])
         if not self.counted.all():
             free = ~self.counted
-            x[free] = _rowwise(1.0 / (1.0 + step * self.curvature[free]), q[free])
+            x[free] = rowwise(1.0 / (1.0 + step * self.curvature[free]), q[free])
             if self.box is not None:
                 x[free] = np.clip(x[free], self.box.lower[free], self.box.upper[free])
         return x, z
@@ -215,7 +216,3 @@ def _numbered(unit: IntArray, units: int) -> tuple[IntArray, IntArray]:
     present[-1] = False  # the place of the free ones
     place = np.append(np.cumsum(present[:-1]) - 1, -1)
     return np.flatnonzero(present), place[unit]
-
-
-def _rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
-    return d * x if x.ndim == 1 else d[:, None] * x

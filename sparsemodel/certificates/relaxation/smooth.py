@@ -13,7 +13,7 @@ from typing import cast, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sparsemodel.certificates.relaxation.profile import minimised
+from sparsemodel.certificates.relaxation.profile import minimised, summed
 from sparsemodel.interfaces import (
     Curved,
     Design,
@@ -111,11 +111,11 @@ class _Products(Model):
     def product(self, u: FloatArray) -> FloatArray:
         moved = [design.matvec(u) for design in self._designs]
         if self._own is not None:
-            b = -self._own @ _sum(
+            b = -self._own @ summed(
                 [f.T @ (h * m) for f, h, m in zip(self._free, self._weights, moved, strict=True)]
             )
             moved = [m + f @ b for f, m in zip(self._free, moved, strict=True)]
-        return _sum(
+        return summed(
             [d.rmatvec(h * m) for d, h, m in zip(self._designs, self._weights, moved, strict=True)]
         )
 
@@ -124,10 +124,10 @@ class _Products(Model):
 
     def gram(self, active: IntArray) -> FloatArray:
         parts = [design.restrict(active) for design in self._designs]
-        total = _sum([part.gram(h) for part, h in zip(parts, self._weights, strict=True)])
+        total = summed([part.gram(h) for part, h in zip(parts, self._weights, strict=True)])
         if self._own is None:
             return np.ascontiguousarray(total)
-        cross = _sum(
+        cross = summed(
             [
                 part.rmatvec(h[:, None] * f).T
                 for part, f, h in zip(parts, self._free, self._weights, strict=True)
@@ -230,7 +230,7 @@ class LossSmooth(Smooth):
         for design, g in zip(self._designs, gradients, strict=True):
             out += design.rmatvec(g)
         if self._free:
-            out -= self._shift.T @ _sum(
+            out -= self._shift.T @ summed(
                 [f.T @ g for f, g in zip(self._free, gradients, strict=True)]
             )
         return value, out
@@ -270,8 +270,8 @@ class LossSmooth(Smooth):
     def _projection(self) -> FloatArray:
         weights = [term.weights[:, None] for term in self._form.terms]
         weighted = [c * f for c, f in zip(weights, self._free, strict=True)]
-        own = _sum([f.T @ w for f, w in zip(self._free, weighted, strict=True)])
-        cross = _sum([d.rmatvec(w).T for d, w in zip(self._designs, weighted, strict=True)])
+        own = summed([f.T @ w for f, w in zip(self._free, weighted, strict=True)])
+        cross = summed([d.rmatvec(w).T for d, w in zip(self._designs, weighted, strict=True)])
         return np.linalg.pinv(own, hermitian=True, rcond=1e-13) @ cross
 
     def _margins(self, image: Image) -> list[FloatArray]:
@@ -303,10 +303,3 @@ def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[
         solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
         constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
         return kept - cross.T @ solve_h, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g
-
-
-def _sum(arrays: list[FloatArray]) -> FloatArray:
-    total = arrays[0]
-    for array in arrays[1:]:
-        total = total + array
-    return total

@@ -25,7 +25,7 @@ def stacked(blocks: tuple[Block, ...], layout: Layout, n: int) -> Design:
 def _block_design(design: Design | None, index: IntArray, n: int, factor: float) -> Design:
     if design is None:
         if index.size == n:
-            design = OnesDesign(1) if n == 1 else _identity(n)
+            design = OnesDesign(1) if n == 1 else SparseDesign.identity(n)
         elif index.size == 1:
             design = OnesDesign(n)
         else:
@@ -36,9 +36,3 @@ def _block_design(design: Design | None, index: IntArray, n: int, factor: float)
     if factor == 1.0:
         return design
     return TransformedDesign(design, scale=np.full(index.size, factor))
-
-
-def _identity(n: int) -> Design:
-    from scipy.sparse import eye_array
-
-    return SparseDesign(eye_array(n, format="csc"))

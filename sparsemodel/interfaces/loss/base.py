@@ -13,7 +13,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from sparsemodel.interfaces.errors import DataError
-from sparsemodel.interfaces.numeric import FloatArray
+from sparsemodel.interfaces.numeric import FloatArray, rowwise
 
 
 @final
@@ -148,8 +148,3 @@ def require(condition: bool, message: str) -> None:
 def row_norms(v: FloatArray) -> FloatArray:
     """Return the size of each row: absolute values, summed over columns."""
     return np.abs(v) if v.ndim == 1 else np.abs(v).sum(axis=1)
-
-
-def rowwise(c: FloatArray, v: FloatArray) -> FloatArray:
-    """Return ``c * v``, one factor per row."""
-    return c * v if v.ndim == 1 else c[:, None] * v

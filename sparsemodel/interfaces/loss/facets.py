@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sparsemodel.interfaces.loss.base import Loss, row_norms, rowwise
-from sparsemodel.interfaces.numeric import FloatArray
+from sparsemodel.interfaces.loss.base import Loss, row_norms
+from sparsemodel.interfaces.numeric import FloatArray, rowwise
 
 
 class TwiceDifferentiable(ABC):

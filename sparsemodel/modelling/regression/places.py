@@ -109,7 +109,7 @@ class Places:
         if self._apart(piece.variable):
             if right is None:
                 return design if design is None else KroneckerDesign(design, piece.shape[1])
-            left = _identity(piece.row_count) if design is None else design
+            left = SparseDesign.identity(piece.row_count) if design is None else design
             return KroneckerDesign(left, right.reshape(right.shape[0], -1))
         if self.entries and len(shape) == 2 and piece.shape:  # a row, repeated for all observations
             row: FloatArray | int = shape[1] if design is None else design.to_array().T
@@ -159,9 +159,3 @@ def _present(design: Design | Parameter | None) -> Design | None:
         return design
     matrix = resolve(design, f"The data matrix {design!r}")
     return design.derived("design", lambda: as_design(matrix, where=f"{design!r}"))
-
-
-def _identity(size: int) -> Design:
-    from scipy.sparse import eye_array
-
-    return SparseDesign(eye_array(size, format="csc"))

@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     Work,
 )
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.objectives.columns import SupportColumns
 from sparsemodel.numerics.objectives.lower_bounds import BestBound, strong_convexity_bound
 
@@ -370,8 +371,3 @@ def without_faint(r: FloatArray) -> FloatArray:
     """Return ``r`` with zeros where it is below ``1e-10`` of its largest entry."""
     sizes = np.abs(r)
     return np.where(sizes > _FAINT * sizes.max(initial=0.0), r, 0.0)
-
-
-def rowwise(d: FloatArray, x: FloatArray) -> FloatArray:
-    """Return ``d * x``, one factor per coordinate."""
-    return d * x if x.ndim == 1 else d[:, None] * x

@@ -15,7 +15,7 @@ from sparsemodel.interfaces import (
     Point,
     coordinate_scores,
 )
-from sparsemodel.numerics.objectives.regression import rowwise
+from sparsemodel.interfaces.numeric import rowwise
 
 
 @final

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, Result
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.testing.instances.problems import EXACT_STORAGES, SINGLE_STORAGES, Data, Instance
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check_close
@@ -27,7 +28,7 @@ def flipping_signs(subject: Subject, instance: Instance) -> None:
     plain = subject.converged(instance).point.x
     signs = np.random.default_rng(6).choice([-1.0, 1.0], size=instance.sparsity.size)
     other = subject.converged(instance.rescaled(signs))
-    subject.same(other, _rows(signs, plain), "solution with flipped columns")
+    subject.same(other, rowwise(signs, plain), "solution with flipped columns")
 
 
 def scaling_the_design(subject: Subject, instance: Instance) -> None:
@@ -103,10 +104,6 @@ def _same_value(
     decrease = instance.value(np.zeros(instance.shape)) - value
     atol = subject.accuracy * max(decrease, 0.0) + 1e-12 * abs(value)
     check_close(result.point.value, value, f"value with {what}", rtol=0.0, atol=atol)
-
-
-def _rows(d: FloatArray, x: FloatArray) -> FloatArray:
-    return d * x if x.ndim == 1 else d[:, None] * x
 
 
 def _halves(d: Data) -> Data:

@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
     SquaredDistance,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.testing.laws.loss_samples import expect, near, predictions, row_sums, weights
 from sparsemodel.testing.report import Refusal
 
@@ -69,7 +70,7 @@ def check_hessian_by_differences(loss: DataFit, y: FloatArray, rng: np.random.Ge
         if isinstance(loss, Curved):
             h = loss.second_derivative(u, y)
             expect(h >= 0.0, "second derivative is negative")
-            near(product, _scaled(c * h, d), "Hessian is not diag(c h)")
+            near(product, rowwise(c * h, d), "Hessian is not diag(c h)")
 
 
 def check_quadratic(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
@@ -277,10 +278,6 @@ def check_weights(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> Non
     p = rng.permutation(c.size)
     near(loss.total(u[p], y[p], c[p]), total, "order of observations matters")
     near(loss.gradient(u[p], y[p], c[p]), gradient[p], "gradient not permuted")
-
-
-def _scaled(c: FloatArray, v: FloatArray) -> FloatArray:
-    return c * v if v.ndim == 1 else c[:, None] * v
 
 
 def _sandwiched(

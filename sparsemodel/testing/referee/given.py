@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.modelling.expressions.foreign import is_cvxpy
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing.referee.constraints import CONVEX
 from sparsemodel.testing.referee.expressions import Values
@@ -15,11 +16,6 @@ from sparsemodel.testing.referee.objective import Worth
 
 _SAME = 1e-7
 """Relative difference of two evaluations of an objective, one of them CVXPY's."""
-
-
-def is_cvxpy(thing: Any) -> bool:
-    """Return whether ``thing`` is CVXPY's."""
-    return type(thing).__module__.partition(".")[0] == "cvxpy"
 
 
 def flat(given: Any) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.testing.designs import read_only
 from sparsemodel.testing.referee.textbook_losses import Long, long
 
 
@@ -44,7 +45,7 @@ def stored(kind: str, a: FloatArray) -> tuple[Any, Long]:
         "F order": np.asfortranarray,
         "strided": lambda b: np.repeat(np.repeat(b, 2, axis=1), 3, axis=0)[::3, ::2],
         "reversed": lambda b: np.ascontiguousarray(b[::-1, ::-1])[::-1, ::-1],
-        "read-only": _read_only,
+        "read-only": read_only,
         "big-endian": lambda b: b.astype(">f8"),
         "nested list": lambda b: b.tolist(),
         "CSC": sparse.csc_array,
@@ -64,12 +65,6 @@ def _frame(a: FloatArray) -> Any:
     """Return a data frame in which every name stands for two columns."""
     frames = import_module("pandas")
     return frames.DataFrame(a, columns=[f"x{j // 2}" for j in range(a.shape[1])])
-
-
-def _read_only(a: FloatArray) -> FloatArray:
-    b = a.copy()
-    b.flags.writeable = False
-    return b
 
 
 def _with_zeros(a: FloatArray) -> Any:
