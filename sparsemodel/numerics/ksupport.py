@@ -157,44 +157,71 @@ def _fill_above(sizes: FloatArray, least: FloatArray, k: int, highest: float) ->
     if int(np.count_nonzero((sizes > 0.0) | (least > 0.0))) <= k and math.isinf(highest):
         return np.where(sizes > 0.0, 1.0, least)
 
-    def at(theta: float) -> tuple[FloatArray, float]:
+    def at(theta: float) -> tuple[FloatArray, float, float]:
         full = np.minimum(1.0, sizes * theta)
         moving = float(sizes[(full > least) & (full < 1.0)].sum())
-        return np.maximum(least, full), moving
+        return np.maximum(least, full), moving, 0.0
 
     total = float(sizes.sum())
     return _largest(at, k, highest, k / total if total > 0.0 else 1.0)
 
 
 def _largest(
-    curve: Callable[[float], tuple[FloatArray, float]], k: int, highest: float, start: float
+    curve: Callable[[float], tuple[FloatArray, float, float]], k: int, highest: float, start: float
 ) -> FloatArray:
-    """Return the values of ``curve`` for the largest theta with sum ``k`` at most.
+    r"""Return the values of ``curve`` for the largest theta with sum ``k`` at most.
 
-    ``curve`` returns increasing values and the derivative of their sum: Newton's method within a
-    bracket, whose logarithm is halved at every fourth step so that no corner holds it up.
+    ``curve`` returns increasing values, and the rates at which their sum rises in ``theta`` and
+    falls in :math:`1/(2\theta^2)`, of both of which values are linear in pieces. A step is right
+    for the piece, from the end of the bracket that is nearer; every sixth halves its logarithm, so
+    that no corner holds it up.
     """
-    theta, low, high = min(start, highest), 0.0, highest
+    highest = min(highest, 1e300)
+    everything = curve(highest)[0]
+    if float(everything.sum()) <= k:
+        return everything
+    theta, low, high = start if start < highest else min(1.0, 0.5 * highest), 0.0, highest
     kept: FloatArray | None = None
+    nearest = (math.inf, theta, 0.0, 0.0)
     for step in range(1, _STEPS):
-        z, slope = curve(theta)
+        z, rising, falling = curve(theta)
         excess = float(z.sum()) - k
-        if abs(excess) <= _ACCURACY * k or (excess < 0.0 and theta >= highest):
+        if abs(excess) <= _ACCURACY * k:
             return z
         if excess > 0.0:
             high = theta
         else:
             low, kept = theta, z
-        following = theta - excess / slope if slope > 0.0 and step % 4 else 0.0
-        if excess < 0.0 and following >= highest:
-            following = highest
-        elif not low < following < high:
-            upper = high if math.isfinite(high) else 16.0 * theta
+        if abs(excess) < abs(nearest[0]):
+            nearest = (excess, theta, rising, falling)
+        following = _balanced(*nearest) if step % 6 else 0.0
+        if not low < following < high:
+            upper = min(high, 16.0 * theta)
             following = math.sqrt(low) * math.sqrt(upper) if low > 0.0 else 1e-3 * upper
         if following in (low, theta) or not 1e-300 < following < 1e300:
             break
         theta = following
     return curve(low)[0] if kept is None else kept
+
+
+def _balanced(excess: float, theta: float, rising: float, falling: float) -> float:
+    r"""Return ``t`` where ``excess + rising (t - theta) = falling (1/t^2 - 1/theta^2) / 2``.
+
+    Newton's method; zero where there is none. The difference is concave in ``t``, so that steps
+    from below do not go too far.
+    """
+    t = theta
+    for _ in range(50):
+        left = excess + rising * (t - theta) - 0.5 * falling * (1.0 / t / t - 1.0 / theta / theta)
+        slope = rising + falling / t / t / t
+        if not 0.0 < slope < math.inf:
+            return 0.0
+        following = t - left / slope
+        following = following if following > 0.25 * t else 0.25 * t
+        if abs(following - t) <= 1e-15 * t:
+            return following
+        t = following
+    return t
 
 
 def _limited(
@@ -228,23 +255,23 @@ def _limited(
         flat = np.where(np.isfinite(limit), q * inverse - 0.5 * shift, 0.0)
     bounded = np.isfinite(limit)
 
-    def shares(theta: float | FloatArray) -> tuple[FloatArray, float]:
+    def shares(theta: float | FloatArray) -> tuple[FloatArray, float, float]:
         binds = bounded & (theta <= meeting)
         with np.errstate(over="ignore"):
-            binding = flat - pull * (0.5 / theta / theta)
-            rising = pull / theta / theta / theta
-        z = np.where(binds, binding, slope * theta - shift)
+            z = np.where(binds, flat - pull * (0.5 / theta / theta), slope * theta - shift)
         moving = (z > 0.0) & (z < 1.0)
-        rates = np.where(binds, rising, slope)
-        return np.clip(z, 0.0, 1.0), float(rates[moving].sum())
+        rising, falling = slope[moving & ~binds], pull[moving & binds]
+        return np.minimum(np.maximum(z, 0.0), 1.0), float(rising.sum()), float(falling.sum())
 
     if isinstance(price, np.ndarray):
         out[able] = _at_prices(lambda theta: shares(theta)[0], k, price[able])
         return out
     with np.errstate(divide="ignore", over="ignore"):
         saturated = np.where(slope > 0.0, (1.0 + shift) / slope, np.inf)
+        tight = bounded & (flat > 1.0) & ~(saturated > meeting)
+        saturated[tight] = np.sqrt(0.5 * pull[tight] / (flat[tight] - 1.0))
     start = float(np.partition(saturated, min(k, saturated.size) - 1)[min(k, saturated.size) - 1])
-    out[able] = _largest(shares, k, highest, start if 0.0 < start < 1e300 else 1.0)
+    out[able] = _largest(shares, k, highest, start)
     return out
 
 
