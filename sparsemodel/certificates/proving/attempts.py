@@ -203,15 +203,19 @@ def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
     form, gap = task.form, math.inf
     loose = bool(np.any(form.ridge[form.sparsity.counted] == 0.0))
     if _enumerable(form, loose):
-        return attempt
-    if not loose or root.curved(task.deadline):
+        search.run()
+        if _gap(search) <= task.gap:
+            return attempt
+    elif not loose or root.curved(task.deadline):
         search.run(1)
         gap = _gap(search)
         if gap <= _MILD:
             search.run(max(_NODES, int(_ENTRIES / float(form.sparsity.size) ** 2)))
         if gap <= _SMALL:
             search.run()
-    if not search.open or search.over:
+        if not search.open:
+            return attempt
+    if search.over:
         return attempt
     other = _in_box(task, search, root.quadratic)
     if other is None:
