@@ -9,8 +9,9 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces import BoolArray, Cardinality, FloatArray, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.numerics.precision import PrecisionObjective, precision_objective
 
 
 @final
@@ -50,7 +51,30 @@ class GraphInstance:
             constant=self.constant,
         )
 
-    def value(self, omega: FloatArray) -> float:
+    @property
+    def sparsity(self) -> Cardinality:
+        """Return which coordinates count, and how many may be nonzero."""
+        return self.form().sparsity
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the coordinates."""
+        return self.form().shape
+
+    def objective(self) -> PrecisionObjective:
+        """Return a new objective over :meth:`form`."""
+        return precision_objective(self.form())
+
+    @property
+    def origin(self) -> float:
+        """Return the objective where a run without a start begins."""
+        return self.objective().origin().value
+
+    def value(self, x: FloatArray) -> float:
+        """Return the objective at coordinates."""
+        return self.value_of(self.form().matrix(x))
+
+    def value_of(self, omega: FloatArray) -> float:
         """Return the objective at a positive definite matrix, from its formula."""
         sign, logdet = np.linalg.slogdet(omega)
         if sign <= 0.0:
@@ -231,7 +255,7 @@ def best_graph(instance: GraphInstance) -> tuple[FloatArray, float]:
         for i, j in pairs[list(chosen)]:
             edges[i, j] = True
         omega = fit_on(instance.covariance, edges)
-        value = instance.value(omega)
+        value = instance.value_of(omega)
         if value < best:
             best, where = value, omega
     return where, best

@@ -11,6 +11,7 @@ import pytest
 from sparsemodel.interfaces import Backend, Capabilities, Context, Limits, Objective, Result
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.testing import graphs
+from sparsemodel.testing.backend_checks import contract, limits
 from sparsemodel.testing.backend_checks import precision_matrices as laws
 from sparsemodel.testing.backends import GRAPH_CHECKS
 from sparsemodel.testing.instances.subject import Subject
@@ -92,17 +93,17 @@ def lets_ctrl_c_through(solve, objective, context):
 
 
 BROKEN = [
-    (too_many_edges, laws.graph_is_deterministic, graphs.chain),
-    (wrong_value, laws.graph_is_deterministic, graphs.chain),
-    (out_of_bounds, laws.graph_is_deterministic, graphs.bounded),
-    (draws_globally, laws.graph_is_deterministic, graphs.chain),
+    (too_many_edges, contract.deterministic, graphs.chain),
+    (wrong_value, contract.deterministic, graphs.chain),
+    (out_of_bounds, contract.deterministic, graphs.bounded),
+    (draws_globally, contract.deterministic, graphs.chain),
     (stops_early, laws.graph_agrees_with_brute_force, graphs.chain),
     (stops_early, laws.graph_is_recovered, graphs.longer_chain),
     (stops_early, laws.graph_is_feasible_for_every_k, graphs.chain),
     (forgets_the_start, laws.graph_is_never_worse_than_start, graphs.chain),
-    (ignores_limits, laws.graph_honours_limits, graphs.chain),
-    (ignores_callbacks, laws.graph_callback_ends_the_run, graphs.chain),
-    (writes_to_the_data, laws.graph_inputs_are_untouched, graphs.chain),
+    (ignores_limits, limits.honours_the_iteration_limit, graphs.chain),
+    (ignores_callbacks, limits.callback_ends_the_run, graphs.chain),
+    (writes_to_the_data, contract.inputs_untouched, graphs.chain),
     (prefers_low_indices, laws.relabelling_variables, graphs.chain),
     (lets_ctrl_c_through, laws.graph_interrupted_returns_the_best, graphs.longer_chain),
 ]
@@ -126,7 +127,7 @@ def test_units_that_matter_are_found() -> None:
 
 def test_regressions_are_refused() -> None:
     with pytest.raises(Refusal):
-        laws.solve(Subject(GraHTP()), graphs.chain())
+        Subject(GraHTP()).run(graphs.chain())
 
 
 def test_the_reference_satisfies_the_equations_of_the_likelihood() -> None:
@@ -144,7 +145,7 @@ def test_the_reference_satisfies_the_equations_of_the_likelihood() -> None:
 def test_the_instances_are_what_they_say() -> None:
     spectrum = np.linalg.eigvalsh
     bounded = graphs.bounded()
-    found = laws.solve(Subject(PrecisionSwap()), bounded).point.x
+    found = Subject(PrecisionSwap()).run(bounded).point.x
     inside = spectrum(bounded.form().matrix(found))
     assert inside[0] == pytest.approx(bounded.alpha, rel=1e-6)
     assert inside[-1] == pytest.approx(bounded.beta, rel=1e-6)

@@ -7,12 +7,11 @@ import time
 import numpy as np
 
 from sparsemodel.interfaces import Iteration, Result, Stop
-from sparsemodel.testing.instances.problems import Instance
-from sparsemodel.testing.instances.subject import Subject, check_support
+from sparsemodel.testing.instances.subject import AnyInstance, Subject, check_support
 from sparsemodel.testing.report import Refusal, check, check_close
 
 
-def honours_the_iteration_limit(subject: Subject, instance: Instance) -> None:
+def honours_the_iteration_limit(subject: Subject, instance: AnyInstance) -> None:
     """No more iterations than allowed, and the reason given when they were too few."""
     free = subject.run(instance)
     for limit in (0, 1, 2):
@@ -26,7 +25,7 @@ def honours_the_iteration_limit(subject: Subject, instance: Instance) -> None:
             )
 
 
-def honours_the_deadline(subject: Subject, instance: Instance) -> None:
+def honours_the_deadline(subject: Subject, instance: AnyInstance) -> None:
     """A deadline that has passed leaves time for one iteration at most."""
     free = subject.run(instance)
     result = subject.run(instance, deadline=time.perf_counter() - 1.0)
@@ -37,7 +36,7 @@ def honours_the_deadline(subject: Subject, instance: Instance) -> None:
     check(np.array_equal(later.point.x, free.point.x), "a far deadline changes the result")
 
 
-def callback_ends_the_run(subject: Subject, instance: Instance) -> None:
+def callback_ends_the_run(subject: Subject, instance: AnyInstance) -> None:
     """True from the callback ends the run at once; False changes nothing."""
     seen: list[Iteration] = []
 
@@ -66,7 +65,7 @@ def callback_ends_the_run(subject: Subject, instance: Instance) -> None:
         check(value <= best + _rounding(instance, best), f"returned {value}, best was {best}")
 
 
-def callback_errors_surface(subject: Subject, instance: Instance) -> None:
+def callback_errors_surface(subject: Subject, instance: AnyInstance) -> None:
     """An exception of the callback reaches the caller."""
 
     class Mishap(Exception):
@@ -82,7 +81,7 @@ def callback_errors_surface(subject: Subject, instance: Instance) -> None:
     check(result.iterations == 0, "an exception in the callback was swallowed")
 
 
-def history_is_true(subject: Subject, instance: Instance) -> None:
+def history_is_true(subject: Subject, instance: AnyInstance) -> None:
     """Every event is feasible and has the value of its point; the best is the best so far."""
     seen: list[Iteration] = []
 
@@ -91,7 +90,7 @@ def history_is_true(subject: Subject, instance: Instance) -> None:
         return False
 
     result = subject.run(instance, on_iterate=watch)
-    origin = instance.value(np.zeros(instance.shape))
+    origin = instance.origin
     if result.iterations and instance.value(result.point.x) < origin:
         check(result.history, "better than its start, without a history")
     indices = {event.index for event in seen}
@@ -102,7 +101,7 @@ def history_is_true(subject: Subject, instance: Instance) -> None:
 
 
 def _check_events(
-    subject: Subject, instance: Instance, events: list[Iteration], result: Result
+    subject: Subject, instance: AnyInstance, events: list[Iteration], result: Result
 ) -> None:
     best, index, elapsed = np.inf, 0, 0.0
     for event in events:
@@ -126,5 +125,5 @@ def _check_events(
         check(value <= best + allowed, f"returned {value}, the history has {best}")
 
 
-def _rounding(instance: Instance, value: float) -> float:
-    return 1e-9 * (abs(value) + abs(instance.value(np.zeros(instance.shape))))
+def _rounding(instance: AnyInstance, value: float) -> float:
+    return 1e-9 * (abs(value) + abs(instance.origin))

@@ -111,6 +111,11 @@ class Instance:
         total += sum(d.value(x) for d in self.data)
         return total + self.sparsity.price * self.sparsity.count(x)
 
+    @property
+    def origin(self) -> float:
+        """Return the objective at zero, where a run without a start begins."""
+        return self.value(np.zeros(self.shape))
+
     def arrays(self) -> dict[str, FloatArray]:
         """Return every array of the instance by name."""
         named: dict[str, FloatArray] = {"ridge": self.ridge}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -23,9 +23,13 @@ from sparsemodel.interfaces import (
     Stop,
 )
 from sparsemodel.numerics import minimise_on_support
+from sparsemodel.numerics.precision import minimise_precision_on_support
+from sparsemodel.testing.graphs import GraphInstance
 from sparsemodel.testing.instances.problems import Instance, Storage
 from sparsemodel.testing.instances.reference import minimise_in_box, minimum_on
 from sparsemodel.testing.report import Refusal, check, check_close, fail
+
+AnyInstance: TypeAlias = Instance | GraphInstance
 
 
 @final
@@ -60,7 +64,7 @@ class Subject:
 
     def run(
         self,
-        instance: Instance,
+        instance: AnyInstance,
         *,
         storage: Storage = DenseDesign,
         start: FloatArray | None = None,
@@ -79,7 +83,10 @@ class Subject:
             When the result is infeasible, not finite, worse than its start, or carries another
             value than the formulas give.
         """
-        objective = instance.objective(storage)
+        if isinstance(instance, GraphInstance):
+            objective: Objective = instance.objective()
+        else:
+            objective = instance.objective(storage)
         reasons = self.backend.objections(objective.form)
         if reasons:
             raise Refusal("; ".join(reasons))
@@ -108,8 +115,10 @@ class Subject:
         check_close(actual.point.x, expected, what, rtol=self.resolution)
 
 
-def default_restricted(instance: Instance) -> RestrictedSolver:
+def default_restricted(instance: AnyInstance) -> RestrictedSolver:
     """Return a restricted solver that is right for the instance."""
+    if isinstance(instance, GraphInstance):
+        return minimise_precision_on_support
     if instance.box is not None:
         return minimise_in_box
     if instance.objective().twice_differentiable:
@@ -123,7 +132,7 @@ def default_restricted(instance: Instance) -> RestrictedSolver:
     return with_kinks
 
 
-def check_result(instance: Instance, result: Result, start: FloatArray | None) -> None:
+def check_result(instance: AnyInstance, result: Result, start: FloatArray | None) -> None:
     """Check feasibility, the value, and that the result is no worse than its start (or zero)."""
     check(isinstance(result, Result), f"solve returned {type(result).__name__}, not a Result")
     check(isinstance(result.stop, Stop), f"stop is {result.stop!r}")
@@ -136,21 +145,41 @@ def check_result(instance: Instance, result: Result, start: FloatArray | None) -
     outside = np.ones(len(x), dtype=bool)
     outside[support] = False
     check(not np.any(x[outside]), "x is not zero outside its support")
-    if instance.box is not None:
+    if isinstance(instance, GraphInstance):
+        _check_matrix(instance, x)
+    elif instance.box is not None:
         inside = np.all((x >= instance.box.lower) & (x <= instance.box.upper))
         check(inside, "x is outside its bounds")
-    value, origin = instance.value(x), instance.value(np.zeros(instance.shape))
+    value, origin = instance.value(x), instance.origin
     price = instance.sparsity.price * instance.sparsity.count(x)
     rounding = 1e-9 * (abs(value) + abs(origin))
     check_close(result.point.value, value - price, "value of the point", rtol=0.0, atol=rounding)
     before = origin if start is None else instance.value(start)
+    slack = 1e-12 * (abs(before) + abs(origin))
+    if isinstance(instance, GraphInstance):  # its logarithms are rounded
+        slack = 1e-9 * instance.weight * instance.order
     check(
-        value <= before + 1e-12 * (abs(before) + abs(origin)),
+        value <= before + slack,
         f"the result has the value {value:.17g}, its start {before:.17g}",
     )
 
 
-def check_support(instance: Instance, support: IntArray) -> None:
+def _check_matrix(instance: GraphInstance, x: FloatArray) -> None:
+    """Check that a matrix is positive definite, within its bounds, and without forbidden edges."""
+    omega = instance.form().matrix(x)
+    spectrum = np.linalg.eigvalsh(omega)
+    check(spectrum[0] > 0.0, f"the smallest eigenvalue is {spectrum[0]:.3g}")
+    slack = 1e-9 * spectrum[-1]
+    check(
+        spectrum[0] >= instance.alpha - slack and spectrum[-1] <= instance.beta + slack,
+        f"eigenvalues in [{spectrum[0]:.6g}, {spectrum[-1]:.6g}]",
+    )
+    if instance.forbidden is not None:
+        mask = instance.forbidden | instance.forbidden.T
+        check(not np.any(omega[mask]), "a forbidden edge is there")
+
+
+def check_support(instance: AnyInstance, support: IntArray) -> None:
     """Check that a support is sorted, in range, has the free coordinates and at most k units."""
     sparsity = instance.sparsity
     check(support.dtype.kind == "i" and support.ndim == 1, "support is no vector of indices")
