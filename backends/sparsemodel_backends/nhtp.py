@@ -170,6 +170,9 @@ class NHTP(IterativeBackend[NHTPState]):
                 f"{self.update_every}, {self.patience} and {self.halvings}."
             )
 
+    def with_patience(self, factor: float) -> NHTP:
+        return replace(self, patience=max(1, round(min(1.0, factor) * self.patience)))
+
     def init(self, objective: Objective, context: Context) -> NHTPState:
         point = context.first_point(objective)
         g = objective.gradient(point)

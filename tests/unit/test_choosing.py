@@ -133,14 +133,15 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     monkeypatch.setattr(openings, "TOO_LONG", 5e-3)
     problem = posed("logistic", n=200, p=500, k=10)
     plan = problem.plan()
-    outline = "iiht:max_iter=50 > nhtp > local_search | local_search"
-    assert plan.outline == outline
-    assert any(f"'{outline} | best exchange'" in n for n in plan.notes)
-    assert posed("squared", n=200, p=500, k=10).plan().outline == (
-        "nhtp | gomp > local_search | local_search"
-    )
+    assert plan.outline == "gomp > local_search"
+    assert any("'gomp > local_search | best exchange'" in n for n in plan.notes)
+    squared = posed("squared", n=200, p=500, k=10).plan().outline
+    assert squared == "nhtp > local_search | local_search"
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value
     assert low <= quick
+    monkeypatch.setattr(openings, "_swapping", lambda form: 1.0)
+    outline = "gomp > nhtp:patience=5 | iiht:max_iter=100 > nhtp:patience=5"
+    assert problem.plan().outline == outline
 
 
 # ---- what it says ----------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from functools import singledispatch
 import numpy as np
 
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
+from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
-from sparsemodel.compiler.plans.stage import LINKS, Stage
+from sparsemodel.compiler.plans.stage import LINKS
 from sparsemodel.interfaces import (
     Access,
     Cardinality,
@@ -39,8 +40,9 @@ TOO_LONG = 5.0
 """Forecast seconds from which the finish is not begun unasked."""
 
 NEAR = 100
-"""Steps of a first-order method before a recovery where classes may be nearly separable; half as
-many where swaps follow."""
+"""Steps of a first-order method before a recovery where classes may be nearly separable."""
+_IMPATIENT = 1 / 16
+"""Patience of a recovery that another method has begun: what it gains, it gains in a few steps."""
 
 _ALONE = "it starts as well by itself as from where another ends"
 
@@ -175,14 +177,14 @@ def _forecast(form: SparseRegression) -> float:
 
 
 def _swapping(form: SparseRegression) -> float:
-    """Return about how many CPU seconds two searches by single swaps take; they read columns.
+    """Return about how many CPU seconds a search by single swaps takes; it reads columns.
 
     A pass, and a minimisation on the support with its factorisation, for every unit.
     """
     entries = sum(term.design.entries for term in form.terms)
     k = min(form.sparsity.budget, form.sparsity.units)
     each = entries * _SECONDS_PER_ENTRY + cholesky_cost(k) * _SECONDS_PER_STEP
-    return 2.0 * k * each if _stored(form) else np.inf
+    return k * each if _stored(form) else np.inf
 
 
 def _perturbing(form: SparseRegression) -> float:
@@ -196,23 +198,29 @@ def _brief(
 ) -> Choice | None:
     """Return starts of a few passes each in the place of a finish that takes long.
 
-    Where there is time for a pass or two for each unit, the last of them is improved by single
-    swaps, and so is an empty support.
+    Where there is time for a pass or so for each unit, single swaps improve the better start (and
+    an empty support, which a squared loss fills by exact prices).
     """
     swaps = candidates.best(Role.SWAPS) if _swapping(form) <= TOO_LONG else None
     recovery, greedy = candidates.best(Role.RECOVERY), candidates.best(Role.GREEDY)
     near = candidates.best(Role.APPROACH) if _approachable(form) else None
-    stages: tuple[Stage, ...] = ()
-    if near is not None and recovery is not None:
-        steps = NEAR if swaps is None else NEAR // 2
-        stages += candidates.stage(near, max_iter=steps), candidates.stage(recovery, "", "last")
-        if swaps is None and greedy is not None:
-            stages = (candidates.stage(greedy), *stages)
-    else:
-        names = (name for name in (recovery, greedy) if name is not None)
-        stages += tuple(candidates.stage(name) for name in names)
-    if swaps is not None and stages:
-        stages += candidates.stage(swaps, "", "last"), candidates.stage(swaps)
+    names: list[tuple[str | None, Start]] = [(recovery, "zero"), (greedy, "zero")]
+    if swaps is not None and form.traits.quadratic:
+        names = [(recovery, "zero"), (swaps, "last"), (swaps, "zero")]
+    elif swaps is not None:
+        names = [(greedy, "zero"), (swaps, "last")]
+    elif near is not None:
+        names = [(greedy, "zero"), (recovery, "last"), (near, "zero"), (recovery, "last")]
+    stages = tuple(
+        candidates.stage(
+            name,
+            start=start,
+            share=_IMPATIENT if start == "last" else 1.0,
+            max_iter=NEAR if name == near else None,
+        )
+        for name, start in names
+        if name is not None
+    )
     if not stages:
         return None
     recipe = "".join(f"{LINKS[stage.start]}{stage.label}{stage.options}" for stage in stages)[3:]
