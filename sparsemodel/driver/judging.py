@@ -1,4 +1,4 @@
-"""Judging what a stage returned: is it allowed, is it better, does its support stand out?"""
+"""Judging what a stage returned: is it allowed, is it better?"""
 
 from __future__ import annotations
 
@@ -12,17 +12,12 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
-from sparsemodel.numerics import inside, satisfied, separation
+from sparsemodel.numerics import inside, satisfied
 
 _FEASIBLE = 1e-9
 """How far a point may be outside a bound, relative to the bound's size."""
 _FEASIBLE_CVXPY = 1e-6
 """The same where CVXPY keeps the constraints, whose solvers stop at such an accuracy."""
-
-CLEAR = 5.0
-"""Times that every chosen unit is worth what another would gain, from which the rest of a plan is
-left out where promising columns are hardly correlated. A wrong unit in the support is worth about
-what the right one outside would gain."""
 
 
 def better(objective: Objective, last: Result, best: Result) -> bool:
@@ -31,11 +26,6 @@ def better(objective: Objective, last: Result, best: Result) -> bool:
     if last.stop is Stop.CONVERGED and best.stop is not Stop.CONVERGED:
         return new <= old + 1e-12 * abs(old)
     return new < old
-
-
-def stands_out(objective: Objective, point: Point) -> bool:
-    """Return whether every chosen unit is worth far more than any other would gain."""
-    return separation(objective, point) > CLEAR
 
 
 def check_contract(name: str, result: Result, objective: Objective) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from sparsemodel.compiler import Plan, Reduced, Stage
 from sparsemodel.compiler.services import bounding_point, check_start, objective_of, restricted_of
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
-from sparsemodel.driver.judging import better, check_contract, stands_out
+from sparsemodel.driver.judging import better, check_contract
 from sparsemodel.driver.outcome import Outcome, RunOptions, ShortProof, StageEnd
 from sparsemodel.driver.sampled import sampled_start
 from sparsemodel.interfaces import (
@@ -27,7 +27,7 @@ from sparsemodel.interfaces import (
     Work,
     priced,
 )
-from sparsemodel.numerics import Closing, satisfied
+from sparsemodel.numerics import Closing, satisfied, separation
 from sparsemodel.numerics.budget import ending_by
 from sparsemodel.threads import small_work
 
@@ -127,8 +127,8 @@ class _Run:
             return "nothing is left to gain"
         if (
             self._improved
-            and self._plan.until_clear
-            and stands_out(self._objective, self._best.point)
+            and np.isfinite(self._plan.clear_from)
+            and separation(self._objective, self._best.point) > self._plan.clear_from
         ):
             return "the support stands out"
         fresh = stage.start == "zero"

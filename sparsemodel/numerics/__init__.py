@@ -22,7 +22,7 @@ from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
-from sparsemodel.numerics.exchange.removal import removal_costs, separation
+from sparsemodel.numerics.exchange.removal import clear_from, removal_costs, separation
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.exchange.swaps import (
@@ -94,6 +94,7 @@ __all__ = [
     "check_attained",
     "check_bounded",
     "check_range",
+    "clear_from",
     "conjugate_gradients",
     "conjugate_slope",
     "constant_step",

@@ -22,8 +22,8 @@ class Choice:
     """The stages that are run."""
 
     stages: tuple[Stage, ...]
-    until_clear: bool = False
-    """Whether the plan may end where the support stands out."""
+    clear_from: float = np.inf
+    """The plan may end where each unit is worth more than so many times what another gains."""
     notes: tuple[str, ...] = ()
     """What is not run unasked, and how to ask for it."""
 

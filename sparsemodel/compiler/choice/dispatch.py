@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sparsemodel.compiler.adapters import adapt, adapter_words
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.choice.effort import Effort, patience
@@ -46,11 +48,11 @@ def make_plan(
     notes = notes_for(form)
     if backend is None:
         choice = _choose(reduced, facts, time_limit, effort)
-        stages, until_clear, notes = choice.stages, choice.until_clear, (*notes, *choice.notes)
+        stages, clear, notes = choice.stages, choice.clear_from, (*notes, *choice.notes)
     elif isinstance(backend, str) and is_recipe(backend):
-        stages, until_clear = _explicit_recipe(reduced.form, backend, patience(effort)), False
+        stages, clear = _explicit_recipe(reduced.form, backend, patience(effort)), np.inf
     else:
-        stages, until_clear = (_explicit(reduced.form, backend, patience(effort)),), False
+        stages, clear = (_explicit(reduced.form, backend, patience(effort)),), np.inf
     words = [word for stage in stages for word in adapter_words(stage.backend)]
     ran = {stage.label for stage in stages}
     return Plan(
@@ -63,7 +65,7 @@ def make_plan(
         restricted=restricted_words(reduced.form),
         notes=notes,
         until_agreement=backend is None,
-        until_clear=until_clear,
+        clear_from=clear,
     )
 
 

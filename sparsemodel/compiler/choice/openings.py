@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
     Role,
     SparseRegression,
 )
-from sparsemodel.numerics import as_sequence
+from sparsemodel.numerics import as_sequence, clear_from
 from sparsemodel.numerics.budget import cholesky_cost
 
 SMALL = 2000
@@ -107,27 +107,30 @@ def _(
 
 def _opening(
     form: SparseRegression, facts: FactSheet, gradient: FloatArray | None
-) -> tuple[Role | None, str, bool]:
-    """Return the role that starts best, why, and whether its end may be the end of the plan."""
+) -> tuple[Role | None, str, float]:
+    """Return the role that starts best, why, and from where on its end may be the plan's.
+
+    See ``Choice.clear_from``.
+    """
     if form.sparsity.priced:
-        return Role.REFINEMENT, "a path along k finds the best number of units", False
+        return Role.REFINEMENT, "a path along k finds the best number of units", np.inf
     if not _stored(form):
-        return Role.RECOVERY, "columns cannot be read, and this takes products alone", False
+        return Role.RECOVERY, "columns cannot be read, and this takes products alone", np.inf
     if _only_the_dual_is_smooth(form):
-        return Role.DUAL, "the loss has kinks, and its dual is smooth", False
+        return Role.DUAL, "the loss has kinks, and its dual is smooth", np.inf
     if gradient is None or not isinstance(facts, Facts) or not _recoverable(form):
-        return None, "", False
+        return None, "", np.inf
     coherence = facts.screened(form, gradient).coherence
     if coherence > INCOHERENT:
-        return None, "", False
+        return None, "", np.inf
     left = facts.guess(form, gradient).left
     if left > EXPLAINED:
-        return None, "", False
+        return None, "", np.inf
     why = (
         f"a recovery is likely: promising columns are correlated by {coherence:.2g}, and a first "
         f"guess leaves {left:.1%} of the loss"
     )
-    return Role.RECOVERY, why, True
+    return Role.RECOVERY, why, clear_from(coherence)
 
 
 def _recoverable(form: SparseRegression) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import numpy as np
+
 from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
@@ -44,8 +46,8 @@ class Plan:
     """What is done so that backends can solve what they cannot by themselves."""
     until_agreement: bool = False
     """Whether fresh starts end when two of them have come to the same objective."""
-    until_clear: bool = False
-    """Whether stages end when the support stands out, as ``sparsemodel.driver`` judges it."""
+    clear_from: float = np.inf
+    """Stages end where each chosen unit is worth more than so many times what another gains."""
 
     def from_near(self) -> Plan:
         """Return what is left of the plan from a start near a solution: its last stage.
@@ -88,8 +90,8 @@ class Plan:
         ends = []
         if self.until_agreement and sum(stage.start == "zero" for stage in self.stages) > 2:
             ends.append("two fresh starts come to the same objective")
-        if self.until_clear and len(self.stages) > 1:
-            ends.append("each chosen entry is worth far more than any other")
+        if np.isfinite(self.clear_from) and len(self.stages) > 1:
+            ends.append(f"each chosen entry is worth {self.clear_from:g} times what another gains")
         if ends:
             rows.append(("ends early", f"where {', or where '.join(ends)}"))
         return rows

@@ -9,6 +9,22 @@ from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
+_CLEAR = ((0.8, 2.5), (0.9, 5.0))
+"""See :func:`clear_from`. Perturbations, twice as many as usual, were better than 441 of 3159 ends
+of exchanges (Gaussian, autoregressive, factor and binary columns, bumps, cosines; squared,
+logistic and Poisson losses), and than none of the 1468 of them that stand out so; exchanges than
+none of 425 recoveries with :func:`separation` above, among columns correlated by at most 0.5."""
+
+
+def clear_from(likeness: float) -> float:
+    """Return how many times what another gains a chosen unit is worth where a support stands out.
+
+    By how much its members are correlated with those outside at most; infinite where they could
+    stand in each other's place. A wrong member resembles the right one, or a few of them do each
+    other.
+    """
+    return next((times for most, times in _CLEAR if likeness <= most), np.inf)
+
 
 def removal_costs(objective: Objective, point: Point) -> FloatArray | None:
     r"""Return by how much dropping each unit of the support raises the objective.

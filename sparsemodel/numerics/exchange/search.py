@@ -11,6 +11,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.close_columns import proposals
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.pricing import Exchanges
+from sparsemodel.numerics.exchange.removal import clear_from
 from sparsemodel.numerics.support.hard_threshold import top_k
 
 _NEGLIGIBLE = 1e-11
@@ -33,12 +34,6 @@ it, in a sixth more time."""
 _REPLACED = 2.0 / 3.0
 """Share of a support that a perturbation replaces at most. With a third, searches as long missed
 the best known point of 16 of 169 problems with coherent columns, with two thirds of one."""
-_CLEAR = ((0.8, 2.5), (0.9, 5.0))
-"""A support stands out where every exchange costs so many times what any other coordinate gains,
-by how much its members are correlated with those outside at most. A wrong member resembles the
-right one, or a few of them do each other. Perturbations, twice as many as usual, were better than
-441 of 3159 ends of descents (Gaussian, autoregressive, factor and binary columns, bumps, cosines;
-squared, logistic and Poisson losses), and than none of the 1468 of them that stand out so."""
 _IDLE = 40
 """Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
 89 ended within 0.1 % of what 400 rounds find, as with sixty; with 24 it were 88."""
@@ -104,8 +99,8 @@ class ExchangeSearch:
             return False
         likeness = np.abs(now.rows.rows(now.coordinates(now.members[0])))
         likeness[:, now.coordinates(now.members[0])] = 0.0
-        times = next((times for most, times in _CLEAR if likeness.max() <= most), None)
-        return times is not None and bool(-now.best()[2][0] > times * now.insertions().max())
+        times = clear_from(float(likeness.max()))
+        return np.isfinite(times) and bool(-now.best()[2][0] > times * now.insertions().max())
 
     def start(self, support: IntArray) -> None:
         """Begin at a support; members that the others make superfluous are left out."""
