@@ -2,7 +2,8 @@
 
 ``python tests/mutations/run.py`` applies every mutation of ``mutations.toml`` to a copy of the
 package and runs the tests that are named with it, which have to fail. A mutation that survives is
-a hole in the tests. ``--only WORD ...`` takes those whose file or line holds a word.
+a hole in the tests. ``--only WORD ...`` takes those whose file or line holds a word, ``--since
+REVISION`` those of files that are not as they were there. At the end is a table of the files.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ from queue import Queue
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COPIED = ("sparsemodel", "backends", "tests", "pyproject.toml")
+WORDS = ("noticed", "survived", "equivalent")
 SECONDS = 600
 """A mutant that is not done by then hangs, which counts as noticed."""
 
@@ -62,6 +65,25 @@ def mutations() -> list[Mutation]:
         for old, new, reason in entry.get("equivalent", []):
             found.append(Mutation(file, old, new, tuple(usual), reason))
     return found
+
+
+def changed(revision: str) -> set[str]:
+    """Return the files that differ from those of a commit."""
+    command = ["git", "diff", "--name-only", revision]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def table(judged: list[tuple[Mutation, str]]) -> str:
+    """Return how many mutations of each file were noticed, survived and are equivalent."""
+    files: dict[str, Counter[str]] = {}
+    for mutation, word in judged:
+        files.setdefault(mutation.file, Counter())[word] += 1
+    rows = [("file", *WORDS), ("---", "---:", "---:", "---:")]
+    rows += [(f"`{file}`", *(str(n[w]) for w in WORDS)) for file, n in files.items()]
+    sums = sum(files.values(), Counter())
+    rows.append((f"{len(files)} files", *(str(sums[w]) for w in WORDS)))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def copy() -> Path:
@@ -138,15 +160,20 @@ def main() -> int:
     """Run the mutations that were asked for; the exit code says whether all were noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[""], help="words of files, lines or mutants")
+    parser.add_argument("--since", metavar="REVISION", help="files that changed since a commit")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     chosen = [m for m in mutations() if any(word in str(m) for word in options.only)]
+    if options.since:
+        files = changed(options.since)
+        chosen = [m for m in chosen if m.file in files]
     for mutation in chosen:
         mutation.applied((ROOT / mutation.file).read_text("utf-8"))
     folders: Queue[Path] = Queue()
     for _ in range(options.jobs):
         folders.put(copy())
-    wrong, stamps = [], count(1)
+    judged: list[tuple[Mutation, str]] = []
+    stamps = count(1)
     try:
         left_out = failing(folders.queue[0], sorted({t for m in chosen for t in m.tests}))
         for name in left_out:
@@ -158,11 +185,8 @@ def main() -> int:
                 found, by = noticed(folder, mutation, left_out, stamps)
             finally:
                 folders.put(folder)
-            right = found != bool(mutation.equivalent)
-            word = "noticed" if found else "equivalent" if right else "SURVIVED"
-            if not right:
-                wrong.append(mutation)
-                word = word if not found else "NOTICED, and said to be equivalent"
+            word = WORDS[0] if found else WORDS[2] if mutation.equivalent else WORDS[1]
+            judged.append((mutation, word))
             print(f"{word:<10}  {mutation}\n            {by or mutation.equivalent}", flush=True)
 
         with ThreadPoolExecutor(options.jobs) as pool:
@@ -170,9 +194,11 @@ def main() -> int:
     finally:
         while not folders.empty():
             shutil.rmtree(folders.get(), ignore_errors=True)
+    print(table(judged))
+    wrong = [(m, word) for m, word in judged if word != (WORDS[2] if m.equivalent else WORDS[0])]
     print(f"{len(chosen)} mutations, {len(wrong)} that are not as the list says")
-    for mutation in wrong:
-        print(f"  {mutation}")
+    for mutation, word in wrong:
+        print(f"  {word}: {mutation}")
     return 1 if wrong else 0
 
 

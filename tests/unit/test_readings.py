@@ -11,8 +11,10 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
+from sparsemodel.certificates.arithmetic.readings import forget, read_once
 from sparsemodel.certificates.arithmetic.tall import survey
 from sparsemodel.checker.__main__ import main as check
+from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.interfaces import CertificateError, Term
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics import RegressionObjective
@@ -205,6 +207,29 @@ def test_a_changed_file_is_read_again(tmp_path):
     assert proof.problem.terms[0].design != certificate.problem.terms[0].design
     with pytest.raises(CertificateError, match="design"):
         verify(certificate, posed.form)
+
+
+def test_readings_that_are_kept_are_of_the_same_file_product_and_vector():
+    class Stored(DenseDesign):
+        streamed, stamp = True, "today"
+
+    design = Stored(np.eye(2))
+    answers = iter(range(99))
+
+    def read(what, at):
+        return read_once(design, what, at, lambda: (np.full(2, float(next(answers))),))[0]
+
+    asked = [("norms", None), ("sums", None), ("product", np.zeros(2)), ("sums", np.zeros(2))]
+    asked += [("product", np.ones(2)), ("product", np.zeros((2, 1)))]
+    first = [read(*one) for one in asked]
+    assert [one[0] for one in first] == [0, 1, 2, 3, 4, 5]
+    for one in first:
+        one += 100.0  # whoever changes what is returned changes a copy
+    assert [read(*one)[0] for one in asked] == [0, 1, 2, 3, 4, 5]
+    design.stamp = "tomorrow"
+    assert read(*asked[0])[0] == 6
+    forget(StackedDesign(2, 2, ((np.arange(2), design),)))
+    assert read(*asked[0])[0] == 7
 
 
 @pytest.mark.parametrize("intercept", [False, True])

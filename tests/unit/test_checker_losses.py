@@ -1,0 +1,71 @@
+"""The checker's losses against textbook formulas in extended precision, and against suprema."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from sparsemodel.checker.arithmetic import Ball
+from sparsemodel.checker.losses import loss_of
+from sparsemodel.losses import CoxLoss
+from sparsemodel.testing.referee.textbook_losses import LABELLED, SLOPES, VALUES, long, slope, total
+from sparsemodel.testing.stress.posing.formulas import LOSSES
+
+COUPLED = ("cox", "multinomial")
+AMOUNTS = ("poisson", "negative_binomial", "tweedie")
+
+
+@pytest.mark.parametrize("name", sorted(set(LOSSES) - set(COUPLED)))
+def test_values_slopes_and_conjugates_are_those_of_the_formulas(name):
+    loss, rng = LOSSES[name], np.random.default_rng(7)
+    y, u = rng.uniform(0.3, 2.0, 20), 3.0 * rng.standard_normal(20)
+    if isinstance(loss, LABELLED):
+        y = np.sign(y - 1.0)
+    if name in AMOUNTS:
+        y[:4] = 0.0
+    family = loss_of(loss.name, asdict(loss), y)
+    found = family.value(Ball(u), y)
+    exact = VALUES[type(loss)](loss, long(u), long(y))
+    assert np.all(np.abs(found.mid - exact) <= found.rad + 1e-30)
+    assert np.all(found.rad <= 1e-10 * (1.0 + np.abs(found.mid)))
+    a = np.asarray(family.slope(u, y), dtype=np.float64)
+    expected = SLOPES[type(loss)](loss, long(u), long(y))
+    np.testing.assert_allclose(a, expected.astype(float), rtol=1e-12, atol=1e-13)
+    # At a slope the supremum is attained; elsewhere it is above every line.
+    least = a * long(u) - exact
+    conjugate = family.conjugate(Ball(a), y)
+    assert np.all(conjugate >= least)
+    np.testing.assert_allclose(conjugate, least.astype(float), rtol=1e-9, atol=1e-9)
+    lower, upper = loss.dual_interval(y)
+    np.testing.assert_array_equal(family.lower, lower)
+    np.testing.assert_array_equal(family.upper, upper)
+    for beyond in (lower - 0.1, upper + 0.1):
+        on = np.isfinite(beyond)
+        assert np.all(family.conjugate(Ball(np.where(on, beyond, a)), y)[on] == np.inf)
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+@pytest.mark.parametrize("strata", [1, 3])
+def test_the_cox_loss_is_that_of_the_formula(ties, strata):
+    rng, n = np.random.default_rng(8), 24
+    loss, c = CoxLoss(ties=ties), rng.uniform(0.2, 2.0, n) * (rng.random(n) < 0.8)
+    y = np.column_stack([rng.integers(1, 5, n), rng.integers(0, 2, n), rng.integers(0, strata, n)])
+    y = y[:, : 2 + (strata > 1)].astype(float)
+    u = rng.standard_normal(n)
+    family = loss_of(loss.name, asdict(loss), y, c)
+    parts = [long(part) for part in (u, y, c)]
+    assert float(c @ family.value(Ball(u), y).mid) == pytest.approx(
+        float(total(loss, *parts)), rel=1e-12
+    )
+    expected = slope(loss, *parts).astype(float)
+    np.testing.assert_allclose(c * family.slope(u, y), expected, atol=1e-13)
+    _, most = family.tangent(u, y)
+    assert float(c @ most) == pytest.approx(
+        float(expected @ u) - float(total(loss, *parts)), rel=1e-9
+    )
+    # At zero it is minus the infimum, which hazards that fall quickly in time come near.
+    _, most = family.tangent(None, y)
+    early = 60.0 * y[:, 0].max() - 60.0 * y[:, 0] - 30.0 * (y[:, 1] == 0.0)
+    assert -float(c @ most) == pytest.approx(loss.total(early, y, c), abs=1e-9)
