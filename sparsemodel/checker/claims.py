@@ -36,14 +36,16 @@ def violations(problem: Problem, x: Any) -> list[str]:
         value, reach = matrix @ x, np.abs(matrix) @ np.abs(x)
         over = np.maximum(np.maximum(value - most, least - value), 0.0)
         ends_size = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (least, most)]
-        size = 1.0 + np.abs(value) + np.maximum(*ends_size)
+        size = np.minimum(reach, 1.0) + np.abs(value) + np.maximum(*ends_size)
         rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
         if np.any(over - rounding > FEASIBLE * size):
             out.append("a linear constraint does not hold")
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
+    most = min(float(np.abs(x).max(initial=0.0)), 1.0)
     for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
-        slack = FEASIBLE * (1.0 + np.where(np.isfinite(ends), np.abs(ends), 0.0))
+        size = np.where(ends == 0.0, most, np.where(np.isfinite(ends), np.abs(ends), 0.0))
+        slack = FEASIBLE * size
         if np.any(side * (x - ends) < -slack):
             out.append("a coordinate is outside of its bounds")
     return out

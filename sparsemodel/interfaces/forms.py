@@ -289,6 +289,21 @@ class Box:
         ends = self.chosen
         return np.where(x == 0.0, x, np.clip(x, ends.lower, ends.upper))
 
+    def broken(self, x: FloatArray, tolerance: float) -> tuple[BoolArray, BoolArray, BoolArray]:
+        """Return which entries of ``x`` are too low, too high, and nonzero but too near to zero.
+
+        By more than a share of the bound, that is; of the bound zero by more than that share of
+        the largest entry, which counts up to one.
+        """
+        most = min(float(np.abs(x).max(initial=0.0)), 1.0)
+        low, high = (
+            tolerance * np.where(np.isfinite(b), np.where(b == 0.0, most, np.abs(b)), 0.0)
+            for b in (self.lower, self.upper)
+        )
+        least = 0.0 if self.least is None else self.least * (1.0 - tolerance)
+        near = (x != 0.0) & (np.abs(x) < least)
+        return x < self.lower - low, x > self.upper + high, near
+
 
 class Form(ABC):
     """A canonical problem over coordinates with a cardinality constraint."""

@@ -46,7 +46,9 @@ class Linear:
         return self.relative(over, value, reach, int(support.size))
 
     def relative(self, over: FloatArray, value: FloatArray, reach: FloatArray, terms: int) -> float:
-        r"""Return the largest of ``over``, relative to one plus the sizes of row and bounds.
+        r"""Return the largest of ``over``, relative to the sizes of row, bounds and terms.
+
+        The terms count up to one: where they are large and cancel, the row is what counts.
 
         What rounding explains does not count: a row of ``terms`` products, of sizes that add up to
         ``reach`` :math:`= |C| |x|`, cannot be computed, or met by entries of float64, to better
@@ -55,9 +57,12 @@ class Linear:
         """
         lower = np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0)
         upper = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
-        size = 1.0 + np.abs(value) + np.maximum(lower, upper)
+        size = np.minimum(reach, 1.0) + np.abs(value) + np.maximum(lower, upper)
         rounding = (terms + 1) * _UNIT * np.minimum(reach, np.finfo(np.float64).max)
-        return float(np.max(np.maximum(over - rounding, 0.0) / size, initial=0.0))
+        off = np.maximum(over - rounding, 0.0)
+        return float(
+            np.divide(off, size, out=np.zeros_like(off), where=off != 0.0).max(initial=0.0)
+        )
 
 
 @final
@@ -72,7 +77,7 @@ class Ball:
     """In the shape of ``x[index]``; None for the origin."""
 
     def violation(self, x: FloatArray) -> float:
-        """Return the violation relative to one plus the radius.
+        """Return the violation, see :func:`relative_to_ball`.
 
         What rounding explains does not count: far from zero the points of float64 nearest to the
         sphere lie off it by half a unit in their last place.
@@ -83,7 +88,7 @@ class Ball:
         rounding = _UNIT * (2.0 * _norm(point) + (part.size + 8) * norm)
         if not np.isfinite(rounding):
             return norm
-        return max(norm - self.radius - rounding, 0.0) / (1.0 + self.radius)
+        return relative_to_ball(norm - self.radius - rounding, self.radius, norm)
 
 
 @final
@@ -99,13 +104,22 @@ class ImageBall:
     order: Literal[1, 2] = 2
 
     def violation(self, x: FloatArray) -> float:
-        """Return the violation relative to one plus the radius; what rounding explains is none."""
+        """Return the violation, see :func:`relative_to_ball`; what rounding explains is none."""
         part = self.design.matvec(x) + self.shift
         size = float(np.abs(part).sum()) if self.order == 1 else _norm(part)
         if not np.isfinite(size):
             return size
         whole = float(np.abs(self.shift).sum()) + float(np.abs(part).sum())
-        return max(size - self.radius - _UNIT * (part.size + 8) * whole, 0.0) / (1.0 + self.radius)
+        over = size - self.radius - _UNIT * (part.size + 8) * whole
+        return relative_to_ball(over, self.radius, size)
+
+
+def relative_to_ball(over: float, radius: float, norm: float) -> float:
+    """Return ``over``, the excess over the radius, relative to the radius and the norm.
+
+    The norm counts up to one.
+    """
+    return 0.0 if over <= 0.0 else over / (radius + min(norm, 1.0))
 
 
 def _norm(v: FloatArray) -> float:
@@ -128,9 +142,10 @@ class OneNormBall:
     """In the shape of ``x[index]``; None for the origin."""
 
     def violation(self, x: FloatArray) -> float:
-        """Return the violation relative to one plus the radius."""
+        """Return the violation, see :func:`relative_to_ball`."""
         part = x[self.index] if self.center is None else x[self.index] - self.center
-        return max(float(np.abs(part).sum()) - self.radius, 0.0) / (1.0 + self.radius)
+        size = float(np.abs(part).sum())
+        return relative_to_ball(size - self.radius, self.radius, size)
 
 
 @final

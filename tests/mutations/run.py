@@ -167,6 +167,9 @@ def main() -> int:
     if options.since:
         files = changed(options.since)
         chosen = [m for m in chosen if m.file in files]
+    if not chosen:
+        print("no mutation is meant")
+        return 0
     for mutation in chosen:
         mutation.applied((ROOT / mutation.file).read_text("utf-8"))
     folders: Queue[Path] = Queue()

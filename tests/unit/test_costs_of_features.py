@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain, combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.certificates.dual_bounds.gains import best_selection
+from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.certificates.proving.node import IN, OUT, Minorant, decide
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import (
@@ -170,6 +172,21 @@ def test_a_certificate_rests_on_each_price():
     cheap = sm.Problem(sm.minimize(fit(w) + 0.3 * COSTS.min() * sm.card(w))).solve().value
     found = certify(problem.form, np.asarray(w.value))
     assert cheap + 0.5 * (value - cheap) < found.bound <= value
+
+
+def test_a_price_that_is_not_the_least_one_is_refused(tmp_path, capsys):
+    w = sm.Variable(P)
+    problem = sm.Problem(sm.minimize(fit(w) + 0.1 * (COSTS @ sm.chosen(w))))
+    path = certify(problem.form, np.zeros(P)).save(tmp_path / "c.json")
+    body = json.loads(path.read_text())
+    del body["digest"]
+    body["problem"]["price"] = (1e-3).hex() if isinstance(body["problem"]["price"], str) else 1e-3
+    path.write_text(json.dumps(body | {"digest": digest(body)}))
+    np.savez(tmp_path / "d.npz", A=A, b=B)
+    assert main([str(path), str(tmp_path / "d.npz")]) == 1
+    assert "makes no sense" in capsys.readouterr().out
+    with pytest.raises(CertificateError):
+        verify(path, problem.form)
 
 
 def test_entries_that_are_kept_nonzero_use_up_the_budget():

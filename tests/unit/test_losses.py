@@ -233,6 +233,18 @@ def test_weighted_sums_have_the_stated_infimum() -> None:
     assert poisson.total(u, y, c) == pytest.approx(poisson.infimum(y, c), rel=1e-14)
     gamma, y = GammaLoss(), array(0.1, 1, 4.5)
     assert gamma.total(np.log(y), y, c) == pytest.approx(gamma.infimum(y, c), rel=1e-14)
+    for loss in (TweedieLoss(power=1.2), NegativeBinomialLoss(theta=3.0)):
+        assert loss.total(np.log(y), y, c) == pytest.approx(loss.infimum(y, c), rel=1e-14)
+
+
+def test_stated_sizes_cover_what_cancels_and_what_is_linearised() -> None:
+    loss, a = ExpectileLoss(tau=0.8), array(3.0, -3.0)
+    y = -0.25 * a / np.array([0.2, 0.8])
+    size = loss.conjugate_magnitude(a, y, loss.conjugate(a, y))
+    np.testing.assert_allclose(loss.conjugate(a, y), 0.0, atol=1e-14)
+    assert np.all(size >= np.abs(a * y))
+    tweedie, far, one = TweedieLoss(power=1.5), array(-1000.0, 1000.0), array(1, 1)
+    assert np.all(np.isinf(tweedie.value_magnitude(far, one, tweedie.value(far, one))))
 
 
 # ---- multinomial

@@ -156,6 +156,11 @@ def test_the_infimum_is_approached(ties: str, seed: int, n: int, times: int, str
     assert loss.total(far, y, c) == pytest.approx(loss.infimum(y, c), rel=1e-9, abs=1e-9)
 
 
+def test_penalties_count_the_events() -> None:
+    target = np.array([[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
+    assert CoxLoss().sample_size(target, np.array([1.0, 5.0, 2.0])) == 3.0
+
+
 def test_a_fold_without_events_is_zero() -> None:
     y, c, u = np.column_stack([np.arange(4.0), np.zeros(4)]), np.ones(4), np.arange(4.0)
     loss = CoxLoss()

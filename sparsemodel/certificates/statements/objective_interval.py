@@ -166,19 +166,13 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
         found.append(f"{nonzero} units are nonzero and k is {form.sparsity.k}")
     found += _over_limits(form.sparsity, x)
     if form.box is not None:
-        low, high = form.box.lower, form.box.upper
-        slack = [FEASIBLE * (1.0 + np.where(np.isfinite(b), np.abs(b), 0.0)) for b in (low, high)]
-        below = np.argwhere(x < low - slack[0])
-        above = np.argwhere(x > high + slack[1])
-        for where, word in ((below, "below its lower"), (above, "above its upper")):
-            if where.size:
-                first = tuple(int(i) for i in where[0])
-                found.append(f"{len(where)} entries lie {word} bound, the first at {first}")
-        if form.box.least is not None:
-            near = (x != 0.0) & (np.abs(x) < form.box.least * (1.0 - FEASIBLE))
-            found += [f"{near.sum()} entries are nearer to zero than they may be"] * bool(
-                near.any()
-            )
+        low, high, near = form.box.broken(x, FEASIBLE)
+        for off, word in ((low, "below its lower"), (high, "above its upper")):
+            if off.any():
+                first = tuple(int(i) for i in np.argwhere(off)[0])
+                found.append(f"{off.sum()} entries lie {word} bound, the first at {first}")
+        if near.any():
+            found.append(f"{near.sum()} entries are nearer to zero than they may be")
     if form.region is not None:
         outside = form.region.violation(x)
         if not outside <= FEASIBLE:

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import Ball, FloatArray, IntArray, OneNormBall
+from sparsemodel.interfaces.region import relative_to_ball
 from sparsemodel.numerics.minimisers.envelopes import ConstraintEnvelope
 
 
@@ -76,11 +77,13 @@ class NormBallEnvelope(ConstraintEnvelope):
         return total
 
     def violation(self) -> float:
-        return max(self._norm(self._part) - self._radius, 0.0) / (1.0 + self._ball.radius)
+        return self._relative(self._norm(self._part) - self._radius)
 
     def residual(self) -> float:
-        moved = float(np.linalg.norm(self._excess - self._y / self._sigma))
-        return moved / (1.0 + self._ball.radius)
+        return self._relative(float(np.linalg.norm(self._excess - self._y / self._sigma)))
+
+    def _relative(self, over: float) -> float:
+        return relative_to_ball(over, self._ball.radius, self._norm(self._part))
 
     def update(self) -> None:
         self._y = self._sigma * self._excess

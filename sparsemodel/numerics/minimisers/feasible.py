@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -27,12 +27,7 @@ _REWEIGHTINGS = 8
 
 def inside(box: Box | None, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
     """Return whether ``x`` is within bounds; always where there are none."""
-    if box is None:
-        return True
-    slack = tolerance * (1.0 + np.abs(x))
-    if box.least is not None and np.any((x != 0.0) & (np.abs(x) < box.least - slack)):
-        return False
-    return not (np.any(x < box.lower - slack) or np.any(x > box.upper + slack))
+    return box is None or not any(part.any() for part in box.broken(x, tolerance))
 
 
 def satisfied(form: Form, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
@@ -107,6 +102,22 @@ def _thinned(objective: Objective, restricted: RestrictedSolver, origin: Point) 
     return [support]
 
 
+def in_one_unit(
+    parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]], lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+    """Return ``C, l, u`` of linear constraints, bounds ``(n, 2)``, and what one stands for in them.
+
+    Linear programs ask for rows and numbers near one: tiny ones are zero to them, large ones none.
+    """
+    matrix, low, high = (np.concatenate(each) for each in zip(*parts, strict=True))
+    size = np.abs(matrix).max(axis=1, initial=0.0)
+    size[size == 0.0] = 1.0
+    bounds = np.column_stack([lower, upper])
+    ends = np.abs(np.concatenate([low / size, high / size, bounds.ravel()]))
+    unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
+    return matrix / size[:, None], low / size / unit, high / size / unit, bounds / unit, unit
+
+
 def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
     """Yield solutions of the linear constraints with few nonzeros, sparser from one to the next.
 
@@ -119,21 +130,20 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
     region = form.region
     if region is None:
         return
-    matrix = np.concatenate([part.design.to_array() for part in region.linear])
-    low = np.concatenate([part.lower for part in region.linear])
-    high = np.concatenate([part.upper for part in region.linear])
+    lower = np.full(size, -np.inf) if form.box is None else form.box.lower
+    upper = np.full(size, np.inf) if form.box is None else form.box.upper
+    parts = [(part.design.to_array(), part.lower, part.upper) for part in region.linear]
+    matrix, low, high, ends, unit = in_one_unit(parts, lower, upper)
     equal = low == high
     both = np.concatenate([matrix[~equal], -matrix[~equal]])
     limits = np.concatenate([high[~equal], -low[~equal]])
     kept = np.isfinite(limits)
     counted: BoolArray = form.sparsity.counted
-    lower = np.full(size, -np.inf) if form.box is None else form.box.lower
-    upper = np.full(size, np.inf) if form.box is None else form.box.upper
     # x = r - s with r, s >= 0; bounds of x are bounds of r and s where they exclude a sign.
     bounds = np.concatenate(
         [
-            np.column_stack([np.maximum(lower, 0.0), np.maximum(upper, 0.0)]),
-            np.column_stack([np.maximum(-upper, 0.0), np.maximum(-lower, 0.0)]),
+            np.maximum(ends, 0.0),
+            np.maximum(-ends[:, ::-1], 0.0),
         ]
     )
     cost = counted.astype(np.float64)
@@ -152,6 +162,6 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
         if program.x is None:
             return
         x = program.x[:size] - program.x[size:]
-        yield x
+        yield unit * x
         scale = float(np.abs(x).max(initial=0.0)) or 1.0
         cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)

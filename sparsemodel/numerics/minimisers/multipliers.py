@@ -40,7 +40,7 @@ from sparsemodel.numerics.minimisers.envelopes import (
     SmoothTerm,
     TermEnvelope,
 )
-from sparsemodel.numerics.minimisers.feasible import satisfied
+from sparsemodel.numerics.minimisers.feasible import in_one_unit, satisfied
 from sparsemodel.numerics.minimisers.newton import farthest
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
@@ -256,9 +256,8 @@ def _can_be_feasible(
     rows = [part for part in constraints if isinstance(part, RowsEnvelope)]
     if not rows or not lower.size:
         return not rows or all(part.violation() <= _FEASIBLE for part in rows)
-    matrix = np.concatenate([part.matrix for part in rows])
-    low = np.concatenate([part.lower for part in rows])
-    high = np.concatenate([part.upper for part in rows])
+    parts = [(part.matrix, part.lower, part.upper) for part in rows]
+    matrix, low, high, bounds, _ = in_one_unit(parts, lower, upper)
     both = np.concatenate([matrix, -matrix])
     limits = np.concatenate([high, -low])
     kept = np.isfinite(limits)
@@ -266,7 +265,7 @@ def _can_be_feasible(
         np.zeros(lower.size),
         A_ub=both[kept],
         b_ub=limits[kept],
-        bounds=np.column_stack([lower, upper]),
+        bounds=bounds,
         method="highs",
     )
     return bool(found.status != 2)  # 2: infeasible

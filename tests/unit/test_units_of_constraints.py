@@ -1,0 +1,67 @@
+"""Constraints hold in whatever units coefficients are: small numbers are no rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import Claim, verify
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Ball, Box, Linear, OneNormBall
+
+N, P = 15, 4
+CONSTRAINTS = {
+    "equation": lambda w, u: [w.sum() == 0.5 * u],
+    "inequality": lambda w, u: [w.sum() <= -0.9 * u],
+    "order": lambda w, u: [w[0] <= w[1], w[1] <= w[2]],
+    "pinched": lambda w, u: [w[0] + w[1] == 0.0, w[0] == w[1]],
+    "ball": lambda w, u: [sm.norm(w, 2) <= 0.4 * u],
+    "1-norm": lambda w, u: [sm.norm(w, 1) <= 0.4 * u],
+    "bounds": lambda w, u: [w >= 0.1 * u],
+}
+UNITS = [(1.0, 1e-12), (1e8, 1e-60), (1.0, 1e60)]
+
+
+def _solved(loss, kind, column, target):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((N, P))
+    y = A @ [0.5, -1.0, 0.0, 0.3] + 0.3 * rng.standard_normal(N)
+    w = sm.Variable(P)
+    goal = sm.minimize(loss((column * A) @ w, target * y))
+    limits = CONSTRAINTS[kind](w, target / column)
+    problem = sm.Problem(goal, sm.card(w) <= (P if kind == "bounds" else P - 1), *limits)
+    value = problem.solve().value
+    if column > 1.0 and kind in ("equation", "bounds"):
+        certificate = problem.certify()
+        verify(certificate, problem.form)
+        assert certificate.claim is not Claim.NONE
+    return value / (target if loss is sm.absolute_loss else target**2)
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.absolute_loss])
+@pytest.mark.parametrize("kind", CONSTRAINTS)
+def test_the_minimum_is_the_same_in_all_units(kind, loss):
+    plain = _solved(loss, kind, 1.0, 1.0)
+    for column, target in UNITS:
+        assert _solved(loss, kind, column, target) == pytest.approx(plain, rel=1e-8), column
+
+
+def test_what_is_broken_is_seen_in_any_units():
+    row, one = DenseDesign(np.array([[1.0, -1.0]])), np.ones(1)
+    both = np.arange(2)
+    for unit in (1e-100, 1e-10, 1.0, 1e10):
+        nothing, off = np.zeros(2), np.array([unit, 0.9 * unit])
+        assert Linear(row, 0.1 * unit * one, np.inf * one).violation(nothing) > 0.5
+        assert Linear(row, 0.0 * one, 0.0 * one).violation(off) > 1e-2
+        assert Linear(row, 0.1 * unit * one, 0.1 * unit * one).violation(off) < 1e-15
+        assert Ball(both, unit).violation(2.0 * off) > 0.1
+        assert Ball(both, 0.0, off).violation(off) == 0.0
+        assert OneNormBall(both, unit).violation(off) > 0.1
+        box = Box(np.array([unit, 0.0]), np.full(2, np.inf), np.array([0.0, unit]))
+        assert [part.tolist() for part in box.broken(0.5 * np.array([unit, -unit]), 1e-9)] == [
+            [True, True],
+            [False, False],
+            [False, True],
+        ]
+        assert not np.any(box.broken(np.array([unit, 1.0]) * (1.0 - 1e-12), 1e-9)[0])
