@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +12,8 @@ import scipy.sparse as sp
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.checker.__main__ import main
+from sparsemodel.checker.arithmetic import Ball, number
+from sparsemodel.checker.bound import predictions
 from sparsemodel.compiler.reductions.near import shifted, shifts
 from sparsemodel.designs import as_design
 
@@ -69,6 +74,17 @@ def test_values_and_bounds_are_those_of_columns_near_zero(kind, ridge, loss, som
         np.savez(tmp_path / "data.npz", A=far, b=y, weights=weights / N)
         here.save(tmp_path / "c.json")
         assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 0
+
+
+def test_the_checker_encloses_exact_predictions():
+    rng, far, _ = _columns(6, 1e7)
+    A, x = np.column_stack([far, np.ones(N)]), rng.standard_normal(P + 1)
+    posed = SimpleNamespace(exact=False, number=Ball)
+    u = predictions(posed, SimpleNamespace(matrix=A, A=Ball(A), o=Ball(np.zeros(N))), x)
+    exact = number(A, True) @ number(x, True)
+    off = np.array([abs(float(e - Fraction(m))) for e, m in zip(exact, u.mid, strict=True)])
+    assert np.all(off <= u.rad)
+    assert np.all(u.rad <= 1e-7)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mapped"])
