@@ -42,9 +42,9 @@ def violations(problem: Problem, x: Any) -> list[str]:
             out.append("a linear constraint does not hold")
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
-    most = min(float(np.abs(x).max(initial=0.0)), 1.0)
+    largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
     for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
-        size = np.where(ends == 0.0, most, np.where(np.isfinite(ends), np.abs(ends), 0.0))
+        size = np.where(ends == 0.0, largest, np.where(np.isfinite(ends), np.abs(ends), 0.0))
         slack = FEASIBLE * size
         if np.any(side * (x - ends) < -slack):
             out.append("a coordinate is outside of its bounds")
