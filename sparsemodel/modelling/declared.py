@@ -15,6 +15,7 @@ from sparsemodel.modelling.expressions.comparisons import Constraint, Semicontin
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
 from sparsemodel.modelling.expressions.objective_terms import (
     Budget,
+    LossLimit,
     LossTerm,
     Objective,
     Price,
@@ -25,6 +26,7 @@ from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.from_cvxpy.choices import choices_of
 from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.regression.fewest import Fewest, fewest_of
 from sparsemodel.modelling.regression.stand_ins import (
     StandIns,
     value_of_stand_in,
@@ -56,6 +58,8 @@ class Reading:
     """Parameters inside CVXPY's goal and constraints, whose present values were read."""
     stand_ins: StandIns = ()
     """Variables in whose place an expression of others is written."""
+    fewest: Fewest | None = None
+    """How the number of nonzeros is minimised, where that is the objective."""
     choices: tuple[tuple[Any, Variable], ...] = ()
     """Boolean variables of CVXPY's, each with the variable whose nonzeros it marks."""
 
@@ -123,13 +127,15 @@ class Declared:
         choices = choices_of(goal.objective, self._given)
         flat = flatten(choices.constraints)
         every = flat + attributes_of(collect_variables(choices.objective, flat))
-        found = without_stand_ins(choices.objective, every)
-        if choices.marked or found.stand_ins:
-            goal = Minimize(found.objective)
-        variables = collect_variables(found.objective, found.constraints)
-        return Reading(
-            goal, found.constraints, variables, self._outer, found.stand_ins, choices.marked
-        )
+        fewest = fewest_of(choices.objective, every)
+        whole = (choices.objective, every) if fewest is None else fewest.declaration
+        found = without_stand_ins(*whole)
+        variables, outer = collect_variables(found.objective, found.constraints), self._outer
+        if fewest is None:
+            goal, every = Minimize(found.objective), found.constraints
+        else:
+            goal, outer = Minimize(choices.objective), (*outer, fewest.k)
+        return Reading(goal, every, variables, outer, found.stand_ins, fewest, choices.marked)
 
     def __repr__(self) -> str:
         if self.missing:
@@ -218,6 +224,8 @@ def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) ->
         if isinstance(expression, Affine):
             yield expression
     for constraint in constraints:
+        if isinstance(constraint, LossLimit):
+            yield from expressions_of(constraint.loss, ())
         if not isinstance(constraint, Semicontinuous):  # its expression follows
             yield from (part.expression for part in counted_in(constraint))
         expression = getattr(constraint, "expression", None)
@@ -242,6 +250,8 @@ def quantities(
         else:
             yield "ridge", term.weight
     for constraint in constraints:
+        if isinstance(constraint, LossLimit):
+            yield from quantities(constraint.loss, ())
         if isinstance(constraint, Budget):
             yield from (("structure", term.gamma) for term in constraint.terms)
         for name, place in _DECIDES.items():

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from sparsemodel.compiler import Effort, Plan, make_plan
 from sparsemodel.documents import as_text
 from sparsemodel.driver import Outcome, RunOptions
-from sparsemodel.interfaces import (
-    Backend,
-    Callback,
-    NotSolvedError,
-)
+from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.declaration import Declaration
-from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.fitted import Use
-from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.packaged import solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
 from sparsemodel.modelling.results.predicting import Kind
@@ -85,8 +81,6 @@ class Problem(Declaration):
         if not any(parameter.missing for parameter in self.parameters):
             self._compiled()  # says at once what is wrong with the declaration
 
-    # ---- planning ----------------------------------------------------------------------------
-
     @small_work()
     def plan(
         self,
@@ -144,8 +138,6 @@ class Problem(Declaration):
         plan = self.plan(backend)
         return as_text(plan.document()) if full else str(plan)
 
-    # ---- solving -----------------------------------------------------------------------------
-
     @answering("Solving")
     def solve(
         self,
@@ -199,8 +191,33 @@ class Problem(Declaration):
         """
         began = time.perf_counter()
         options = run_options(seed, time_limit, max_iter, callback)
-        with within(time_limit):
-            return self._solve(began, backend, start, options, effort, verbose)
+        fewest = self._declared.reading.fewest
+        with within(time_limit) as limit:
+            if fewest is None:
+                return self._solve(began, backend, start, options, effort, verbose)
+
+            def least_loss(each: Problem) -> Solution:
+                here = replace(options, time_limit=limit.limit)
+                return each._solve(began, backend, start, here, effort, verbose)
+
+            return self._take(fewest.solve(fewest.problem(Problem), least_loss))
+
+    def _take(self, solution: Solution) -> Solution:
+        """Make a solution with the fewest nonzeros that of this problem."""
+        self._compiled()
+        self._solution, self._solved_for = solution, self._versions
+        if solution.use is not None:
+            self._declared.reading.fill(self.layout.split(solution.use.x))
+        return solution
+
+    def _fewer(self, fewest: Fewest, ask: Callable[[Problem, float], Certificate]) -> Certificate:
+        """Return the certificate that fewer nonzeros will not do."""
+        self._compiled()
+        if self._solution is None or self._solved_for != self._versions:
+            self.solve()
+        certificate, best = fewest.decide(fewest.problem(Problem), self.solution, ask)
+        self._take(best)
+        return certificate
 
     def _solve(
         self,
@@ -229,8 +246,6 @@ class Problem(Declaration):
         self._solution = with_readings(found, compiled, read)
         self._solved_for = self._versions
         return self._fill(self._outcome, self._solution)
-
-    # ---- along k -----------------------------------------------------------------------------
 
     @answering("Following the path")
     def path(
@@ -289,20 +304,6 @@ class Problem(Declaration):
             factors = None if ridges is None else checked_ridges(ridges)
             return followed(self._declared.reading, compiled, ks, how, factors, parameter)
 
-    def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
-        """Return the problem without the values of ``k`` that it has now, and those to follow."""
-        largest, several = followed_values(k, values, self._declared.reading)
-        with k.assuming(largest):
-            compiled = self._compile(self._kept)
-        ks = checked_ks(values, compiled.form.cardinality)
-        if not several:
-            return compiled, ks
-        limited = {}
-        for value in ks:
-            with k.assuming(float(value)):
-                limited[value] = self._compile(compiled).form.cardinality
-        return compiled.limited(limited), ks
-
     def restricted(self, support: Any) -> Any:
         """Return the problem on a support as a CVXPY problem: no more than the chosen columns.
 
@@ -328,8 +329,6 @@ class Problem(Declaration):
         True
         """
         return self._compiled().restricted(support)
-
-    # ---- results -----------------------------------------------------------------------------
 
     @property
     def solution(self) -> Solution:
@@ -391,6 +390,9 @@ class Problem(Declaration):
         """
         with within(time_limit) as limit:
             loaded()
+            fewest = self._declared.reading.fewest
+            if fewest is not None:
+                return self._fewer(fewest, lambda each, _: each.certify(time_limit=limit.limit))
             outcome, solution = self._solved()
             compiled = self._compiled()
             before = compiled.stored[0]
@@ -440,7 +442,7 @@ class Problem(Declaration):
         Parameters
         ----------
         gap
-            Relative gap to reach, at least 1e-9.
+            Relative gap to reach, at least 1e-9; with the fewest nonzeros as far as they ask for.
         time_limit
             Seconds, with those of a first solve; then the certificate says what gap was reached.
             None for no limit. Compiling, in the first proof after the installation, is not counted.
@@ -464,8 +466,12 @@ class Problem(Declaration):
         CertificateError
             When ``resume`` is of another problem, or holds no search to go on with.
         """
-        with within(time_limit):
+        with within(time_limit) as limit:
             loaded()
+            fewest = self._declared.reading.fewest
+            if fewest is not None:
+                how: Any = {"time_limit": limit.limit, "verbose": verbose, "resume": resume}
+                return self._fewer(fewest, lambda each, enough: each.prove(gap=enough, **how))
             proof, self._outcome, self._solution = prove(
                 self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
             )
@@ -474,8 +480,12 @@ class Problem(Declaration):
 
     def _solved(self) -> tuple[Outcome, Solution]:
         self._compiled()
-        if self._outcome is None or self._solved_for != self._versions:
+        if self._solution is None or self._solved_for != self._versions:
             self.solve()  # for the first time, or again because a parameter has changed
+        fewest = self._declared.reading.fewest
+        if fewest is not None:
+            each: Problem = fewest.problem(Problem)
+            return each._solved()
         if self._outcome is None:
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._outcome, self.solution

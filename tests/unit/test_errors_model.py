@@ -247,8 +247,8 @@ def test_terms_that_are_not_convex(w: sm.Variable) -> None:
         loss + A @ w
     with pytest.raises(sm.ModelError, match="close the loss's parenthesis"):
         A @ w + loss
-    with pytest.raises(sm.ModelError, match="put the loss into"):
-        loss <= 1.0
+    with pytest.raises(sm.ModelError, match="add the loss to it"):
+        sm.Problem(sm.minimize(loss), loss <= 1.0)
     with pytest.raises(sm.ModelError, match="is a loss; a prediction"):
         sm.squared_loss(loss, B)
     with pytest.raises(sm.ModelError, match="prediction comes first"):

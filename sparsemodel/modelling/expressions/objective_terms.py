@@ -111,12 +111,10 @@ class ObjectiveLike(Symbolic, ABC):
     def __le__(self, other: Any) -> Any:
         if all(isinstance(term, Price) for term in self.as_terms().terms):
             return _limit_on(self.as_terms(), other)
-        raise ModelError(
-            f"A bound on {self!r} is not understood; put the loss into sm.minimize(...). For the "
-            "fewest features with a given fit, follow it along k: `path = problem.path(k, "
-            "range(1, 20))`, and take the first k with path.objective low enough; problem.prove() "
-            "at k - 1 proves that no fewer will do if its bound is higher."
-        )
+        most = taken(other)
+        if not isinstance(most, Quantity):
+            most = real_number(most, where=f"The bound on {self!r}")
+        return LossLimit(self.as_terms(), most)
 
     def __ge__(self, other: Any) -> NoReturn:
         raise ModelError(
@@ -288,6 +286,18 @@ class Budget(Constraint):
 
     def __repr__(self) -> str:
         return f"{' + '.join(map(repr, self.terms))} <= {limit_text(self.most, np.max)}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LossLimit(Constraint):
+    """``loss <= most``, for the fewest nonzeros."""
+
+    loss: Objective
+    most: float | Quantity
+
+    def __repr__(self) -> str:
+        return f"{self.loss!r} <= {limit_text(self.most, np.max)}"
 
 
 def counted_in(constraint: Constraint) -> tuple[Counted, ...]:

@@ -14,6 +14,8 @@ from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.goal import Minimize
+from sparsemodel.modelling.results.limits import followed_values
+from sparsemodel.modelling.results.path import checked_ks
 from sparsemodel.modelling.results.shown import problem_document
 
 
@@ -67,7 +69,24 @@ class Declaration:
 
     def _compile(self, last: CompiledProblem | None) -> CompiledProblem:
         declared = self._declared.reading
+        if declared.fewest is not None:
+            inner: CompiledProblem = declared.fewest.problem(type(self))._compiled()
+            return inner
         return formulation_of(declared).compile(declared, last)
+
+    def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
+        """Return the problem without the values of ``k`` that it has now, and those to follow."""
+        largest, several = followed_values(k, values, self._declared.reading)
+        with k.assuming(largest):
+            compiled = self._compile(self._kept)
+        ks = checked_ks(values, compiled.form.cardinality)
+        if not several:
+            return compiled, ks
+        limited = {}
+        for value in ks:
+            with k.assuming(float(value)):
+                limited[value] = self._compile(compiled).form.cardinality
+        return compiled.limited(limited), ks
 
     def __repr__(self) -> str:
         return repr(self._declared)

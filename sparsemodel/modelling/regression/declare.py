@@ -64,9 +64,8 @@ def declare(
         raise ModelError(
             "The objective has no loss. Write, for example, "
             "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
-            "with a given fit, follow the loss along k: `path = problem.path(range(1, 20))`, and "
-            "take the first k with path.objective low enough; problem.prove() at k - 1 proves that "
-            "no fewer will do if its bound is higher."
+            "with a given fit bound the loss: `sm.Problem(sm.minimize(sm.card(w)), "
+            "sm.squared_loss(A @ w, b) <= 0.1)`."
         )
     expressions = list(expressions_of(objective, constraints))
     places = Places(variables, entries=about_entries(expressions, constraints))

@@ -14,7 +14,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
-from sparsemodel.modelling.expressions.objective_terms import Budget
+from sparsemodel.modelling.expressions.objective_terms import Budget, LossLimit
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
@@ -26,7 +26,7 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.objective import count, paid
+from sparsemodel.testing.referee.objective import count, objective_at, paid
 from sparsemodel.testing.referee.textbook_losses import long
 
 BOUNDS = 1e-9
@@ -77,6 +77,10 @@ def _broken(
         limit = present(constraint.k) if k is None else k
         found = count(constraint, values)
         return [f"{constraint!r}: {found} are not zero, {limit:g} may be"] * (found > limit)
+    if isinstance(constraint, LossLimit):
+        worth, most = objective_at(constraint.loss, (), values), present(constraint.most)
+        over = float(worth.value - worth.error) > most + 1e-9 * abs(most)
+        return [f"{constraint!r}: it is {float(worth.value)!r}"] * over
     if isinstance(constraint, Budget):
         most = float(present(constraint.most))
         spent = float(sum(paid(term, values) for term in constraint.terms))

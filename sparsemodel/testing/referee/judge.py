@@ -246,6 +246,8 @@ def _parts(problem: Problem, x: Any) -> Values:
 
 
 def _of_certificate(problem: Problem, c: Certificate, ruling: Ruling) -> Answer:
+    if problem._declared.reading.fewest is not None:
+        raise Unjudged("a certificate that fewer nonzeros will not do: judged where it was made")
     return Answer(
         _parts(problem, c.x),
         c.value,
