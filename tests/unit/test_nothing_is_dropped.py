@@ -18,7 +18,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
-from sparsemodel.modelling.expressions.objective_terms import Budget
+from sparsemodel.modelling.expressions.objective_terms import Budget, LossLimit
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 
@@ -45,6 +45,12 @@ KEPT: dict[type[Constraint], list[tuple[Callable[[Any], Any], Check]]] = {
             lambda W: np.arange(1.0, P + 1.0) @ sm.chosen(W, axis=1) <= 4.5,
             lambda X: np.arange(1.0, P + 1.0) @ np.any(X != 0, axis=1) <= 4.5,
         )
+    ],
+    LossLimit: [
+        (
+            lambda W: sm.squared_loss(A @ W, B) <= 1.0,
+            lambda X: np.mean(np.sum(np.square(A @ X - B), axis=1)) <= 2.0 + 1e-6,
+        ),
     ],
     Semicontinuous: [
         (
@@ -81,6 +87,7 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
     "absolute": lambda W: sm.absolute_loss(A @ W, B),
     "multinomial": lambda W: sm.multinomial_loss(A @ W, CLASSES) + sm.ridge(W, 0.01),
     "gaussian": lambda W: sm.gaussian_nll(W, S),
+    "fewest nonzeros": lambda W: sm.minimize(sm.card(W)).objective,
     "nothing but a ridge": lambda W: sm.ridge(W, 1.0),
 }
 
