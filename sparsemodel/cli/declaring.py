@@ -33,10 +33,10 @@ def option(
     return field(default=default, metadata={"arguments": arguments, "group": group})
 
 
-def flag(text: str, *, group: str | None = None) -> Any:
+def flag(text: str) -> Any:
     """Declare an option without a value: False unless it is given."""
     arguments = {"help": text, "action": "store_true"}
-    return field(default=False, metadata={"arguments": arguments, "group": group})
+    return field(default=False, metadata={"arguments": arguments})
 
 
 def positional(

@@ -25,8 +25,8 @@ def side_by_side(one: float, two: float) -> tuple[str, str]:
     return number(one, digits), number(two, digits)
 
 
-def aligned(values: Sequence[float], digits: int = 4) -> list[str]:
-    """Return numbers with the same number of decimals, ``digits`` significant ones in the smallest.
+def aligned(values: Sequence[float]) -> list[str]:
+    """Return numbers with the same number of decimals, four significant ones in the smallest.
 
     Numbers of very different sizes are written each on its own.
 
@@ -35,8 +35,8 @@ def aligned(values: Sequence[float], digits: int = 4) -> list[str]:
     """
     sizes = [abs(v) for v in values if v != 0.0 and math.isfinite(v)]
     if not sizes or max(sizes) / min(sizes) > 1e4 or not 1e-4 <= min(sizes) <= 1e6:
-        return [f"{v:.{digits}g}" for v in values]
-    decimals = max(0, digits - 1 - math.floor(math.log10(min(sizes))))
+        return [f"{v:.4g}" for v in values]
+    decimals = max(0, 3 - math.floor(math.log10(min(sizes))))
     return [f"{v:.{decimals}f}" for v in values]
 
 

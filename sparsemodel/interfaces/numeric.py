@@ -75,7 +75,6 @@ def whole_number(
     minimum: int | None = None,
     maximum: int | None = 2**63 - 1,
     hint: str = "",
-    error: type[SparseModelError] = ModelError,
 ) -> int:
     """Return ``value`` as an int from ``minimum`` to ``maximum``; ``2.0`` is whole, ``True`` not.
 
@@ -87,12 +86,12 @@ def whole_number(
     except (OverflowError, ValueError):  # infinite, NaN
         number = None
     if number is None or number != value:
-        raise error(f"{where} must be a whole number, not {shown(value)}.{hint}")
+        raise ModelError(f"{where} must be a whole number, not {shown(value)}.{hint}")
     if minimum is not None and number < minimum:
         least = "not be negative" if minimum == 0 else f"be at least {minimum}"
-        raise error(f"{where} must {least}, and it is {shown(number)}.")
+        raise ModelError(f"{where} must {least}, and it is {shown(number)}.")
     if maximum is not None and number > maximum:
-        raise error(f"{where} must be at most {shown(maximum)}, and it is {shown(number)}.")
+        raise ModelError(f"{where} must be at most {shown(maximum)}, and it is {shown(number)}.")
     return number
 
 

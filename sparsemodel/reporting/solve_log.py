@@ -16,7 +16,7 @@ from sparsemodel.progress import clear
 class SolveLog:
     """Writes lines that stay."""
 
-    def __init__(self, stream: TextIO, stages: int = 1) -> None:
+    def __init__(self, stream: TextIO, stages: int) -> None:
         self._stream = stream
         self._stages = stages
 
@@ -41,7 +41,7 @@ def compile_log(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def describe_stage(end: StageEnd, *, of: int = 1) -> str:
+def describe_stage(end: StageEnd, *, of: int) -> str:
     """Return what a stage did in a line; ``of`` so many stages."""
     if end.skipped:
         rest = ", nor what follows" if end.number < of else ""
@@ -56,17 +56,11 @@ def describe_stage(end: StageEnd, *, of: int = 1) -> str:
 
 
 @contextmanager
-def solve_log(
-    verbose: bool, plan: Plan, *, stream: TextIO | None = None
-) -> Iterator[SolveLog | None]:
-    """Write the compile log and give a :class:`SolveLog` where that is wanted, None otherwise.
-
-    ``stream`` None is standard error, as it is at this moment.
-    """
-    stream = sys.stderr if stream is None else stream
-    if not verbose or stream is None:
+def solve_log(verbose: bool, plan: Plan) -> Iterator[SolveLog | None]:
+    """Write the compile log to standard error and give a :class:`SolveLog`; None if not wanted."""
+    if not verbose or sys.stderr is None:
         yield None
         return
-    log = SolveLog(stream, len(plan.stages))
+    log = SolveLog(sys.stderr, len(plan.stages))
     log.write(compile_log(plan))
     yield log

@@ -22,6 +22,9 @@ from sparsemodel.interfaces import FloatArray
 _FIRST = 25
 """Accelerated steps before Newton's method, which wants a sensible start."""
 
+_MOST = 5000
+"""Steps in all."""
+
 _STUCK = 50
 """Steps that change neither the value nor the bound: rounding leaves nothing to gain."""
 
@@ -36,15 +39,13 @@ def minimise(
     start: FloatArray,
     *,
     goal: Callable[[State], bool],
-    lipschitz: float = 0.0,
-    max_iter: int = 5000,
     deadline: float | None = None,
 ) -> State:
     """Return the state at which ``goal`` holds, or at the limits.
 
     One product for the step and one for the gradient an iteration.
     """
-    step_bound = lipschitz if lipschitz > 0.0 else max(smooth.curvature_guess(), 1e-300)
+    step_bound = max(smooth.curvature_guess(), 1e-300)
     image = smooth.image(start)
     first, gradient = smooth.gradient(start, image)
     x, z = regulariser.prox(start - gradient / step_bound, 1.0 / step_bound)
@@ -52,7 +53,7 @@ def minimise(
     state.value = smooth.value(x, state.image) + regulariser.value(x, z)
     offer(state, regulariser, start, first, gradient)
     try:
-        _descend(smooth, regulariser, state, goal=goal, max_iter=max_iter, deadline=deadline)
+        _descend(smooth, regulariser, state, goal=goal, deadline=deadline)
     except KeyboardInterrupt:
         state.interrupted = True  # what was met so far is as good as any bound
     return state
@@ -64,14 +65,13 @@ def _descend(
     state: State,
     *,
     goal: Callable[[State], bool],
-    max_iter: int,
     deadline: float | None,
 ) -> None:
     """Take accelerated steps, and Newton's where they help, until ``goal`` holds."""
     y, image_y, t = state.x, state.image, 1.0
     newton = True
     before, idle, gap = (state.value, state.bound), 0, math.inf
-    while state.iterations < max_iter:
+    while state.iterations < _MOST:
         if goal(state) or (deadline is not None and time.perf_counter() >= deadline):
             break
         idle = idle + 1 if before == (state.value, state.bound) else 0

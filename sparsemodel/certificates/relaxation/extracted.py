@@ -123,7 +123,6 @@ def relax_extracted(
     *,
     report: Report | None = None,
     deadline: float | None = None,
-    sweeps: int = _SWEEPS,
 ) -> Relaxed | None:
     """Return the best relaxation over diagonals, improved by barrier sweeps.
 
@@ -147,7 +146,7 @@ def relax_extracted(
             break
     if best is None:
         return None
-    for _ in range(sweeps):
+    for _ in range(_SWEEPS):
         if best[0].interrupted or _told(report, best[0]) or Budget(deadline).over():
             break
         improved = _sweep(problem, best, report, deadline)

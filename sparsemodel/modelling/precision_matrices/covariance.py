@@ -118,15 +118,13 @@ def dependence(X: FloatArray, names: Sequence[str] | None) -> str:
     )
 
 
-def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> Covariance:
+def covariance_of_data(X: Any, *, where: str = "X") -> Covariance:
     r"""Return :math:`S = \frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top`, ``n`` and the names.
 
     Parameters
     ----------
     X
         Samples in rows, shape ``(n, p)``; a DataFrame names the variables.
-    centered
-        Take the mean to be zero instead of estimating it.
 
     Raises
     ------
@@ -156,8 +154,7 @@ def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> C
             f"{where} has entries up to {largest:.3g}, whose squares overflow. Measure the "
             "variables in larger units."
         )
-    spread = np.ptp(data, axis=0) if not centered else np.abs(data).max(axis=0)
-    constant = np.flatnonzero(spread == 0.0)
+    constant = np.flatnonzero(np.ptp(data, axis=0) == 0.0)
     if constant.size:
         labels = [names[j] if names else str(j) for j in constant[:5]]
         more = f" and {constant.size - 5} more" if constant.size > 5 else ""
@@ -165,7 +162,7 @@ def covariance_of_data(X: Any, *, where: str = "X", centered: bool = False) -> C
             f"{where} has constant columns ({', '.join(labels)}{more}): their variance is zero and "
             "the likelihood is unbounded. Drop them."
         )
-    deviations = data if centered else data - data.mean(axis=0)
+    deviations = data - data.mean(axis=0)
     S = deviations.T @ deviations / n
     return Covariance(0.5 * (S + S.T), n, names, data)
 

@@ -51,6 +51,10 @@ class NewtonResult:
     """Time was up; the matrix is definite and on the support, and not the optimum."""
 
 
+_STEPS = 200
+"""Newton steps at most."""
+
+
 def minimise_newton(
     S: FloatArray,
     pattern: Pattern,
@@ -58,7 +62,6 @@ def minimise_newton(
     *,
     tol: float = FULL_ACCURACY,
     ceiling: float = np.inf,
-    max_iter: int = 200,
 ) -> NewtonResult:
     """Minimise the likelihood over matrices on ``pattern``, from ``start`` (on ``pattern``).
 
@@ -82,7 +85,7 @@ def minimise_newton(
     value = float(np.dot(c * s, x)) - factor.logdet
     decrement = np.inf
     step_cost = inverse_cost(pattern.order) + 2.0 * cholesky_cost(pattern.order)
-    for _ in range(max_iter):
+    for _ in range(_STEPS):
         if not budget().fits(step_cost) or budget().over():
             return NewtonResult(factor, value, decrement, False, False, late=True)
         gradient = c * (s - pattern.gather(factor.inverse))
