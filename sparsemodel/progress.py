@@ -132,7 +132,7 @@ def report(step: Callable[[], str], part: str = "") -> None:
 
 
 def allow(seconds: float) -> None:
-    """Say how long the call may take."""
+    """Set how long the call may take, for the line that is shown."""
     line = _LINE.get()
     if line is not None:
         line.allow(seconds)

@@ -193,7 +193,7 @@ def entries() -> Mapping[str, EntryPoint]:
 
 
 def refresh() -> None:
-    """Forget what was found, for packages installed while the process runs."""
+    """Discard what was discovered, so that packages installed meanwhile are found."""
     _backends.refresh()
     usable_backends.cache_clear()
     _losses.refresh()
@@ -211,7 +211,7 @@ def backend_class(name: str) -> type[Backend]:
 
 
 def available_backends() -> tuple[PluginInfo, ...]:
-    """Return every discovered backend, third parties' included, with what is wrong if anything.
+    """Return every discovered backend, those of other packages included, and why one does not load.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def loss_class(name: str) -> type[DataFit]:
 
 
 def available_losses() -> tuple[PluginInfo, ...]:
-    """Return every loss by name, third parties' included, with what is wrong if anything.
+    """Return every loss by name, those of other packages included, and why one does not load.
 
     Examples
     --------

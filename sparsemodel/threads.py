@@ -98,7 +98,7 @@ class _Pools:
         self._complete = False  # whether SciPy's library is among those found
 
     def enter(self) -> None:
-        """Go down to one thread, unless another run did."""
+        """Switch to one thread, unless another run has done so."""
         with self._lock:
             self._runs += 1
             if not self._found or self.outdated:

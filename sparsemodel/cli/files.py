@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all, and never over another one unasked."""
+"""Writing files: whole or not at all, and over another one only with --overwrite."""
 
 from __future__ import annotations
 

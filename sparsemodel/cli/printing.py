@@ -68,7 +68,7 @@ def as_csv(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def encodable(stream: TextIO | None) -> None:
-    """Let a stream write every character: what its encoding lacks comes as an escape."""
+    """Make a stream accept every character: those its encoding lacks are written as escapes."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

@@ -282,7 +282,7 @@ class DenseColumns(Design):
 
     @property
     def inner(self) -> DenseDesign:
-        """Return the design whose columns they are."""
+        """Return the design whose columns these are."""
         return self._design
 
     @property

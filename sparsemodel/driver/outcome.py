@@ -99,7 +99,7 @@ class RunOptions:
     proof: Callable[[FloatArray], ShortProof | None] | None = None
     """Tries a short proof from a point of the unreduced form; None for no proof."""
     proved_last: bool = False
-    """Whether the proof is also tried where no backend asked for it."""
+    """Whether the proof is also tried where no backend requests it."""
 
     def listener(self) -> Callable[[Iteration], bool] | None:
         """Return what a backend calls after each iteration, None without a callback."""

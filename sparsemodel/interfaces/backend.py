@@ -35,7 +35,7 @@ from sparsemodel.interfaces.self_description import Prior, Role, Theorem
 @final
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can be given, as data; :meth:`objections` derives the rest."""
+    """Which problems a backend can solve, as data; :meth:`objections` derives the rest."""
 
     forms: tuple[type[Form], ...] = (SparseRegression,)
     facets: tuple[type, ...] = ()
@@ -79,7 +79,7 @@ class RestrictedSolver(Protocol):
     ) -> Point:
         """Return the minimiser over ``support`` (sorted), started from ``start``.
 
-        ``tol`` is relative to the gradient at zero; None asks for full accuracy.
+        ``tol`` is relative to the gradient at zero; None means full accuracy.
         """
         ...
 
@@ -121,7 +121,7 @@ class Context:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """What a backend returns: a point, why it ended, and what it learnt on the way."""
+    """What a backend returns: a point, why it ended, and what it found on the way."""
 
     point: Point
     stop: Stop
@@ -130,7 +130,7 @@ class Result:
     dual: tuple[FloatArray, ...] | None = None
     """A dual point per term, when the backend has one (used as a bound after checking)."""
     notes: tuple[str, ...] = ()
-    """Facts worth telling the user, e.g. an estimated constant."""
+    """Facts for the user, e.g. an estimated constant."""
 
 
 class Backend(ABC):
@@ -147,7 +147,7 @@ class Backend(ABC):
     purpose: ClassVar[str] = ""
     """Why it is run: what its steps do for the objective, in a phrase for ``explain()``."""
     roles: ClassVar[frozenset[Role]] = frozenset()
-    """The jobs it is given unasked; without one it is run when asked for."""
+    """The jobs it is given by default; without one it is run only by name."""
     prior: ClassVar[Prior | None] = None
     """What is expected of it, which decides between backends of one role."""
     published: ClassVar[Mapping[str, Any] | None] = None
@@ -243,7 +243,7 @@ class IterativeBackend(Backend, Generic[State]):
         return float("nan")
 
     def notes(self, state: State) -> tuple[str, ...]:
-        """Return facts worth telling the user at the end."""
+        """Return facts for the user at the end."""
         return ()
 
     def dual(self, state: State) -> tuple[FloatArray, ...] | None:

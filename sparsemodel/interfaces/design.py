@@ -38,7 +38,7 @@ class Access(Flag):
 @final
 @dataclass(frozen=True, slots=True)
 class NormBound:
-    """A number in the place of a spectral norm, with how it relates to the true value."""
+    """A number in place of a spectral norm, and how it relates to the true value."""
 
     value: float
     kind: Literal["exact", "upper", "estimate"]
@@ -70,7 +70,7 @@ class Design(ABC):
 
     @property
     def nbytes(self) -> int | None:
-        """Return the bytes its numbers take, in memory or on disk; None where it cannot tell."""
+        """Return the bytes its numbers take, in memory or on disk; None where that is not known."""
         return None
 
     @property
@@ -80,7 +80,7 @@ class Design(ABC):
 
     @property
     def sums(self) -> int:
-        """Return how many observations a column's products add up, for what rounding may do.
+        """Return the number of summands in a column's products, which bounds their rounding errors.
 
         More than there are rows where these stand for others.
         """
@@ -88,7 +88,7 @@ class Design(ABC):
 
     @property
     def stamp(self) -> Hashable | None:
-        """Return what is another value when stored data change, without reading them.
+        """Return a value that differs once the stored data have changed, without reading them.
 
         None where that cannot be known: an array in memory, a file that may be written to.
         """
@@ -203,7 +203,7 @@ class Design(ABC):
         return None
 
     def spectral_norm(self) -> NormBound:
-        """Return ``||A||_2`` or a stand-in that says what it is.
+        """Return ``||A||_2``, a bound on it or an estimate; the result says which.
 
         The default runs a power iteration and labels its result an estimate (from below).
         """
@@ -249,7 +249,7 @@ class RestrictedDesign(Design):
 
     @property
     def inner(self) -> Design:
-        """Return the design whose columns they are."""
+        """Return the design whose columns these are."""
         return self._design
 
     @property
@@ -269,7 +269,7 @@ class RestrictedDesign(Design):
         return np.ascontiguousarray(self._design.rmatvec(r)[self._support])
 
     def spectral_norm(self) -> NormBound:
-        """Return that of the whole design, which is no smaller."""
+        """Return the norm of the whole design, which is no smaller."""
         whole = self._design.spectral_norm()
         return NormBound(whole.value, "estimate" if whole.kind == "estimate" else "upper")
 
@@ -284,7 +284,7 @@ class RestrictedRows(Design):
 
     @property
     def inner(self) -> Design:
-        """Return the design whose rows they are."""
+        """Return the design whose rows these are."""
         return self._design
 
     @property

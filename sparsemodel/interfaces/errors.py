@@ -18,7 +18,7 @@ class DataError(SparseModelError, ValueError):
 
 
 class DataTypeError(SparseModelError, TypeError):
-    """An argument has a type or dtype that cannot be understood as what is needed."""
+    """An argument has a type or dtype that cannot be converted to the one that is needed."""
 
 
 class InfeasibleError(SparseModelError, ValueError):
@@ -34,7 +34,7 @@ class SeparableDataError(UnboundedError):
 
 
 class NotSolvedError(SparseModelError, RuntimeError):
-    """A result was asked of a problem that has not been solved yet."""
+    """A result was requested from a problem that has not been solved yet."""
 
 
 class UnsupportedProblemError(SparseModelError, ValueError):
@@ -46,7 +46,7 @@ class UnsupportedProblemError(SparseModelError, ValueError):
 
 
 class BackendUnavailableError(SparseModelError, LookupError):
-    """No backend of that name, or a plug-in that could not be loaded."""
+    """There is no backend of that name, or its plug-in could not be loaded."""
 
 
 class BackendContractError(SparseModelError, RuntimeError):
@@ -62,4 +62,4 @@ class CertificateError(SparseModelError, ValueError):
 
 
 class MissingDependencyError(SparseModelError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package that the call needs is not installed."""

@@ -55,7 +55,7 @@ class Term:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """Sets of units without a common one, each with a limit of its own."""
+    """Disjoint sets of units, each with a limit of its own."""
 
     sets: IntArray
     """The set ``0 .. S-1`` of each unit, ``-1`` for units in none of them."""
@@ -91,7 +91,7 @@ class Knapsack:
         return math.fsum([self.most, *(-self.costs[taken]).tolist()])
 
     def fitting(self, taken: IntArray) -> BoolArray:
-        """Return which single units have room beside those ``taken``, shape ``(units,)``."""
+        """Return which single units fit the budget beside those ``taken``, shape ``(units,)``."""
         return np.asarray(self.costs <= self.left(taken))
 
     def after(self, taken: IntArray, kept: IntArray) -> Knapsack:
@@ -340,7 +340,7 @@ class Form(ABC):
 
     @property
     def fewer(self) -> bool:
-        """Return whether fewer units than may be chosen may be better: not all that may stay."""
+        """Return whether fewer units than the budget allows may be better."""
         sparsity, box = self.cardinality, self.box
         uneven = sparsity.knapsack is not None or (box is not None and box.least is not None)
         return sparsity.priced or uneven
@@ -365,7 +365,7 @@ class SparseRegression(Form):
     """``lambda_j >= 0``, shape ``(p,)``; the same for all columns of a matrix variable."""
     sparsity: Cardinality
     outputs: int = 1
-    """``m``; ``x`` has shape ``(p,)`` when it is 1 and no term asks for a matrix."""
+    """``m``; ``x`` has shape ``(p,)`` when it is 1 and no term needs a matrix."""
     matrix: bool = False
     """True when ``x`` has shape ``(p, m)``."""
     box: Box | None = None

@@ -33,7 +33,7 @@ class Work:
 @final
 @dataclass(slots=True, eq=False)
 class Memo:
-    """What follows from a point and was computed already."""
+    """What has been computed at a point so far."""
 
     gradient: FloatArray | None = None
 
@@ -58,7 +58,7 @@ class Point:
     """For each term a slope of its loss (weights inside) that proves the point a minimiser on its
     support; given by restricted solvers that find one, as they do for nonsmooth losses."""
     memo: Memo = field(default_factory=Memo, repr=False)
-    """Filled by :meth:`Objective.gradient` the first time it is asked."""
+    """Filled by :meth:`Objective.gradient` when it is first called."""
 
     @property
     def gradient(self) -> FloatArray | None:

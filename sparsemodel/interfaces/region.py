@@ -161,7 +161,7 @@ class Region:
 
     @property
     def every_ball(self) -> tuple[Ball | OneNormBall, ...]:
-        """Return the balls of either norm."""
+        """Return the balls of both norms."""
         return (*self.balls, *self.one_norms)
 
     def violation(self, x: FloatArray) -> float:

@@ -59,7 +59,7 @@ class Guarantee:
     status: str
     """``"holds"``, ``"fails"`` or ``"open"``: the enclosures of the constants do not decide."""
     condition: str
-    """What is asked for, and what it is here."""
+    """What is required, and what holds here."""
     conclusion: str
     """What the theorem promises when the condition holds."""
     numbers: dict[str, float] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Theorem:
         """Return what the theorem says about a problem."""
         if setting.smooth:
             return self.judge(setting)
-        text = "the loss has no second derivative, and every one of these theorems asks for it"
+        text = "the loss has no second derivative, and every one of these theorems requires it"
         return Guarantee(self.source, FAILS, text, "")
 
 

@@ -116,7 +116,7 @@ class Problem(Declaration):
         Parameters
         ----------
         backend
-            What if this one were asked for? As in :meth:`solve`.
+            Explain the plan with this one, named as in :meth:`solve`.
         full
             Add every fact with its source, the reductions, the theorems with their assumptions,
             and why each other backend is not taken.

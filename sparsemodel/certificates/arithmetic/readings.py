@@ -50,7 +50,7 @@ def kept(design: Design, size: int) -> bool:
 
 
 def forget(design: Design) -> None:
-    """Forget what was read: a verification reads for itself."""
+    """Discard what was read: a verification reads the data again."""
     _KEPT.pop(design, None)
     if isinstance(design, StackedDesign):
         for _, block in design.blocks:

@@ -135,7 +135,7 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | Non
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def free_bound(form: SparseRegression, gradients: Iterable[tuple[FloatArray, ...]]) -> Bound:
-    """Return the best bound that gradients met on the way prove (and the losses' infimum).
+    """Return the best bound from the gradients of a run and from the infimum of the losses.
 
     Parameters
     ----------

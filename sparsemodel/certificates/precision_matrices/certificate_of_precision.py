@@ -215,7 +215,7 @@ class PrecisionCertificate(SearchedCertificate):
 
     @property
     def trivial_gap(self) -> float:
-        """Return the gap to the trivial bound, which any method's result has."""
+        """Return the gap to the trivial bound, which needs no certificate."""
         return gap_of(self.upper, self.trivial_bound)
 
     @property
@@ -252,7 +252,7 @@ class PrecisionCertificate(SearchedCertificate):
         return tuple(edge.partial_correlation for edge in self.edges)
 
     def misfit(self) -> str:
-        """Return how the lines of a file do not fit each other; empty where they do."""
+        """Return how the lines of a file contradict each other; empty where they agree."""
         p = self.problem
         if not p.weight > 0.0 or p.order < 1:
             return "line 'problem' describes no precision-matrix problem."

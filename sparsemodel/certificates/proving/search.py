@@ -223,7 +223,7 @@ class Search:
         return True
 
     def _give_up(self, node: Node) -> None:
-        """Leave a node at what its parent proved: that is all that is known."""
+        """Leave a node with the bound of its parent."""
         if node.link is None:  # a later proof goes on from here
             node.link = (self.recorder.begun(), 0)
         self._given_up += 1

@@ -140,7 +140,7 @@ class Certificate(SearchedCertificate):
         return {name: self.x[j].tolist() for j, name in sorted(self.names.items())}
 
     def misfit(self) -> str:
-        """Return how the lines of a file do not fit each other; empty where they do."""
+        """Return how the lines of a file contradict each other; empty where they agree."""
         shape, terms, witness = self.problem.shape, self.problem.terms, self.witness
         if not shape or self.x.shape != shape:
             return f"line 'witness.x' has shape {self.x.shape}, the problem {shape}."

@@ -53,7 +53,7 @@ class Assumption:
 
     @property
     def word(self) -> str:
-        """Return how it was come by."""
+        """Return how it was established."""
         return "taken on trust" if not self.checked else "checked" if self.holds else "FAILS"
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ _PARTS = {
 @final
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was checked: lines of the file with a word on each."""
+    """What was checked: the lines of the file, each with a remark."""
 
     claim: Claim
     lines: tuple[tuple[str, str], ...]

@@ -139,7 +139,7 @@ class CertificateFrame(ABC):
 
     @abstractmethod
     def misfit(self) -> str:
-        """Return how the lines of a file do not fit each other; empty where they do."""
+        """Return how the lines of a file contradict each other; empty where they agree."""
 
     @abstractmethod
     def headline(self) -> str:

@@ -13,7 +13,7 @@ from sparsemodel.interfaces import Context, Iteration, Objective, Result, priced
 
 @final
 class EventRelay:
-    """Evaluates each iterate of an inner run on the objective that was asked for.
+    """Evaluates each iterate of an inner run on the original objective.
 
     Callbacks, progress and pictures then show one objective throughout, price included, whatever
     was smoothed or left out for the backend. Costs a product with the columns of the support for

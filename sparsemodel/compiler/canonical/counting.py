@@ -144,7 +144,7 @@ class _Units:
         return np.zeros(self.number)
 
     def prices(self, card: CardSpec) -> FloatArray:
-        """Return what a cardinality asks for each unit; zero for those that it does not count."""
+        """Return the price of a cardinality on each unit; zero for those that it does not count."""
         total = self.nothing
         for part, given in zip(card.counted, card.prices, strict=False):
             coordinates, labels = self._labelled(part)

@@ -25,7 +25,7 @@ class Choice:
     clear_from: float = np.inf
     """The plan may end where each unit is worth more than so many times what another gains."""
     notes: tuple[str, ...] = ()
-    """What is not run unasked, and how to ask for it."""
+    """What is not run by default, and how to request it."""
 
 
 @final
@@ -59,7 +59,7 @@ class Candidates:
         share: float = 1.0,
         max_iter: int | None = None,
     ) -> Stage:
-        """Return a stage that runs a backend, with the adapters that the form asks for.
+        """Return a stage that runs a backend, with the adapters that the form needs.
 
         ``why`` defaults to what the backend is for; ``share`` is a factor on its patience, and
         ``max_iter`` a limit of its iterations.

@@ -37,7 +37,7 @@ INCOHERENT, EXPLAINED = 0.5, 0.25
 support leaves no more of the loss."""
 
 TOO_LONG = 5.0
-"""Forecast seconds from which the finish is not begun unasked."""
+"""Forecast seconds from which the finish is not begun by default."""
 
 NEAR = 100
 """Steps of a first-order method before a recovery where classes may be nearly separable."""
@@ -62,7 +62,7 @@ def choose(
 ) -> Choice | None:
     """Return the stages for the reduced ``form``; None where no backend can solve it.
 
-    ``gradient`` is its gradient at zero. ``facts`` are asked for what the choice depends on.
+    ``gradient`` is its gradient at zero. ``facts`` hold what the choice depends on.
     """
     return candidates.fallback()
 

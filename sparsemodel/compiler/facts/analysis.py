@@ -1,4 +1,4 @@
-"""Facts about a canonical problem, computed when a decision asks for them, and where from."""
+"""Facts about a canonical problem, computed when a decision needs them, with their sources."""
 
 from __future__ import annotations
 

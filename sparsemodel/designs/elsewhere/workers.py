@@ -94,7 +94,7 @@ def summed(tasks: Tasks, forget: Callable[[], None]) -> Any:
 
 
 def _watch(handles: Sequence[Any]) -> None:
-    """Say how many results of a computation on a cluster are there."""
+    """Report how many results of a computation on a cluster have arrived."""
     if client() is not None:
         many = len(handles)
         report(lambda: f"{sum(h.done() for h in handles)} of {many} groups of rows", "workers")

@@ -33,7 +33,7 @@ class LossTraits:
     """What is known of a loss, or of every loss of a sum.
 
     Derived by :meth:`of` from the facets that the loss inherits and from its curvature bounds;
-    nobody else asks which class a loss is of, or what it is called. ``form.traits`` holds what
+    no other module looks at the class or the name of a loss. ``form.traits`` holds what
     all terms have in common.
     """
 

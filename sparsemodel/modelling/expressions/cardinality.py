@@ -209,7 +209,7 @@ class chosen(Symbolic):
         return self._counted.chosen
 
     def sum(self) -> card:
-        """Return how many are chosen: ``sm.card`` of the same."""
+        """Return the number of chosen entries, the same as ``sm.card``."""
         return self._card
 
     def __getitem__(self, key: Any) -> chosen:

@@ -229,7 +229,7 @@ class Parameter(Quantity):
         return f"{self.label}, {' x '.join(map(str, self._shape))} numbers"
 
     def derived(self, key: Any, make: Callable[[], T]) -> T:
-        """Return what ``make`` makes of the present value; made once per value."""
+        """Return ``make()`` for the present value, computed once per value."""
         if key not in self._derived:
             self._derived[key] = make()
         found: T = self._derived[key]

@@ -82,7 +82,7 @@ class Variable(AffineLike):
 
     @property
     def entries(self) -> Variable:
-        """Return the entries of a matrix, row by row, as a vector; a vector is its own."""
+        """Return the entries of a matrix, row by row, as a vector; a vector as it is."""
         if len(self._shape) != 2:
             return self
         if self._entries is None:

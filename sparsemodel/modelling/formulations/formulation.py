@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class CompiledProblem(ABC):
-    """What a declaration was compiled to, and the answers to all that is asked of a problem.
+    """What a declaration was compiled to, and what a problem returns from it.
 
     A form needs ``form`` and ``layout``; everything else has an answer that holds for any form, or
     says that there is none.

@@ -70,7 +70,7 @@ def available_formulations() -> tuple[PluginInfo, ...]:
 
 
 def refresh() -> None:
-    """Look for entry points again, for packages installed while the process runs."""
+    """Read the entry points again, so that packages installed meanwhile are found."""
     global _discovered
     _plugins.refresh()
     _discovered = False

@@ -67,7 +67,7 @@ def loaded() -> None:
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:
-    """Return proved bounds on an optimum from both sides: what a solver asks, which is seldom."""
+    """Return proved bounds on an optimum from both sides; solvers need them seldom."""
     from sparsemodel.certificates import enclosure as enclose
 
     return enclose(*problem)

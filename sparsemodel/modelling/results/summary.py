@@ -32,7 +32,7 @@ class Estimate(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    r"""Measures of a fit on its own observations; new ones are predicted worse.
+    r"""Measures of fit on the fitted observations; new ones are predicted less well.
 
     With observations :math:`y_i` of weights :math:`c_i` that sum to one, predictions :math:`u_i`
     of mean :math:`\mu_i`, the mean loss :math:`F`, its value :math:`F_0` at the best constant,

@@ -250,7 +250,7 @@ def _bounds(form: SparseRegression, support: IntArray) -> tuple[FloatArray, Floa
 def _can_be_feasible(
     constraints: Sequence[ConstraintEnvelope], lower: FloatArray, upper: FloatArray
 ) -> bool:
-    """Ask a linear program whether the linear constraints and the bounds meet."""
+    """Return whether the linear constraints and the bounds are compatible, by a linear program."""
     from scipy.optimize import linprog
 
     rows = [part for part in constraints if isinstance(part, RowsEnvelope)]
