@@ -148,14 +148,18 @@ def _suffices(seen: Survey, root: Root, target: float) -> bool:
     )
 
 
-def with_multipliers(seen: Survey, x: FloatArray, stiffness: float = MILD) -> Survey:
+def with_multipliers(
+    seen: Survey, x: FloatArray, stiffness: float = MILD, *, own: bool = False
+) -> Survey:
     """Return a survey with the linear constraints in the objective that bounds are sought for.
 
-    Not where bounds rest on sums of products, nor for a point that is not feasible.
+    Not where bounds rest on sums of products, nor for a point that is not feasible. With ``own``
+    the parts of a search may have slopes of their own, and need no stiffness.
     """
     if seen.condensed or seen.at_point.violations:
         return seen
-    return priced(seen, multipliers_at(seen.form, x, stiffness))
+    held = multipliers_at(seen.form, x, 0.0 if own else stiffness)
+    return priced(seen, None if held is None else replace(held, own=own))
 
 
 def check_value(at_point: Primal) -> None:

@@ -102,8 +102,9 @@ def _bound(
 ) -> tuple[Any, Any]:
     """Return the best bound that the numbers of the file prove, and the curvature taken out."""
     witness, proof = body["witness"], body["proof"]
-    if witness.get("multipliers") is not None:
-        problem = _without_rows(problem, witness["multipliers"])
+    whole, held = problem, witness.get("multipliers")
+    if held is not None:
+        problem = _without_rows(whole, held, array(held["slopes"]))
         report.line("multipliers of the constraints", "fit", "fit")
     if witness["bounds"] is not None:
         problem = _within(problem, witness["bounds"], upper, feasible)
@@ -133,7 +134,10 @@ def _bound(
         found = max(found, bound(problem, dual(problem, fitting(problem, points))))
     if proof is not None and proof["tree"] is not None:
         try:
-            found = max(found, RegressionTree(problem, proof["tree"]).bound())
+            tree = RegressionTree(problem, proof["tree"])
+            if held is not None:  # parts may have other slopes, in the same box
+                tree.terms = lambda y: _without_rows(whole, held, y).terms
+            found = max(found, tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Refuted(f"the tree is malformed: {error!r}.") from None
     elif proof is not None and real(body["bound"]) > found:
@@ -141,7 +145,7 @@ def _bound(
     return found, taken
 
 
-def _without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
+def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
     r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
     its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from.
 
@@ -149,7 +153,7 @@ def _without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
     """
     if problem.rows is None or len(problem.shape) > 1:
         raise Refuted("multipliers without linear constraints.")
-    (matrix, low, high), y, stiff = problem.rows, array(held["slopes"]), array(held["stiffness"])
+    (matrix, low, high), stiff = problem.rows, array(held["stiffness"])
     ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
     fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
     if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
@@ -160,7 +164,8 @@ def _without_rows(problem: Problem, held: dict[str, Any]) -> Problem:
         ("squared_loss", aims, stiff, zero),
     ):
         loss = loss_of(name, {}, aim)
-        if np.any(y if name == "linear_term" else stiff) and not isinstance(loss, str):
+        there = np.any(y) or held.get("own") is True if name == "linear_term" else np.any(stiff)
+        if there and not isinstance(loss, str):
             A, weights, offset = (problem.number(values) for values in (matrix, c, o))
             terms.append(Term(matrix, A, loss, aim, weights, offset))
     lower, upper = problem.lower.copy(), problem.upper.copy()

@@ -1,7 +1,8 @@
 """Branch-and-bound trees: every part's bound again, and that the parts cover all supports.
 
 A record is about the supports with some units in for good and some out. It may hold a point or dual
-points (and coordinates ``balanced`` whose slopes vanish nearby), from which a bound follows; units
+points (and coordinates ``balanced`` whose slopes vanish nearby; ``slopes`` of linear constraints in
+place of those of the whole problem), from which a bound follows; units
 that this bound decides (``out``: whoever uses one is above the cut; ``in``: whoever does without);
 and what came next: another record for what is left, or two, one with a unit in and one with it out.
 -1 is a part that was not examined: it has the bound known so far.
@@ -9,13 +10,15 @@ and what came next: another record for what is left, or two, one with a unit in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.checker.bound import dual, region_bound
 from sparsemodel.checker.files import NotChecked, Refuted, index, real
-from sparsemodel.checker.problem import Problem
+from sparsemodel.checker.problem import Problem, Term
 from sparsemodel.checker.quadratic import has_curvature, hessian, least_of_all
 
 _MOST = 3_000_000
@@ -115,6 +118,8 @@ class RegressionTree(Tree):
     def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
         super().__init__(tree["nodes"], problem.units, problem.budget, not problem.plain)
         self.problem = problem
+        self.terms: Callable[[Any], list[Term]] | None = None
+        """The terms with other slopes of linear constraints, where these are in the objective."""
         if tree.get("kind") != "parts":
             raise NotChecked(f"a proof of the kind {tree.get('kind')!r}")
         self.stages = []
@@ -155,6 +160,11 @@ class RegressionTree(Tree):
             at[~alive] = 0.0
             if not np.all(np.isfinite(at)):
                 raise Refuted("a point of the tree is not finite.")
+            if "slopes" in record:
+                if self.terms is None:
+                    raise Refuted("a part has slopes without linear constraints.")
+                slopes = np.array([real(v) for v in record["slopes"]])
+                problem = replace(problem, terms=self.terms(slopes))
             return dual(problem, None, at, taken), -np.inf
         if "duals" not in record:
             return None, -np.inf

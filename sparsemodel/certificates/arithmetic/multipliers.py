@@ -12,7 +12,8 @@ up to one are at most one); those that no declared bound gives are kept as a box
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 
@@ -30,6 +31,27 @@ relaxation is solved soon with the first, a search closes with the second."""
 
 _ACTIVE = 1e-7
 """Distance to a bound of a row, relative to its size, from which on a multiplier may be sought."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RowPrices(LinearLoss):
+    """Slopes of linear constraints, which parts of a search may have others of."""
+
+    rows: Rows
+
+    def term(self, y: FloatArray) -> Term:
+        """Return ``y' (C x - b)``, not above zero where the constraints hold.
+
+        Raises
+        ------
+        ValueError
+            When a slope pushes away from an end that is not there, or there are not as many.
+        """
+        ends = np.where(y > 0.0, self.rows.upper, np.where(y < 0.0, self.rows.lower, 0.0))
+        if y.shape != self.rows.lower.shape or not np.all(np.isfinite(y + ends)):
+            raise ValueError("slopes do not fit the linear constraints")
+        return Term(self.rows.design, self, y, np.ones(y.size), -ends)
 
 
 def priced(seen: Survey, held: Multipliers | None) -> Survey:
@@ -50,18 +72,19 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     rows = rows_of(form)
     if rows is None or form.region is None:
         raise CertificateError("line 'witness.multipliers' is there without linear constraints.")
-    y, stiff, equal = held.slopes, held.stiffness, rows.lower == rows.upper
-    sides = np.where(y > 0.0, rows.upper, np.where(y < 0.0, rows.lower, 0.0))
-    fits = y.shape == stiff.shape == rows.lower.shape and np.all(np.isfinite(y + stiff + sides))
-    if not fits or np.any(stiff < 0.0) or np.any(stiff[~equal]):
+    stiff, equal, terms = held.stiffness, rows.lower == rows.upper, list(form.terms)
+    fits = stiff.shape == equal.shape and np.all(np.isfinite(stiff)) and np.all(stiff >= 0.0)
+    try:
+        slopes = RowPrices(rows).term(held.slopes)
+    except ValueError:
+        fits = False
+    if not fits or np.any(stiff[~equal]):
         raise CertificateError("line 'witness.multipliers' does not fit the linear constraints.")
-    design = rows.design
-    terms = list(form.terms)
-    if np.any(y):
-        terms.append(Term(design, LinearLoss(), y, np.ones(y.size), -sides))
+    if held.own or np.any(held.slopes):
+        terms.append(slopes)
     if np.any(stiff):
         aims = np.where(equal, rows.lower, 0.0)
-        terms.append(Term(design, SquaredLoss(), aims, stiff))
+        terms.append(Term(rows.design, SquaredLoss(), aims, stiff))
     box = _implied(form, rows)
     return replace(form, terms=tuple(terms), region=None, box=box)
 

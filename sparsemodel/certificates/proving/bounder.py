@@ -39,6 +39,8 @@ class Relaxed:
     duals: tuple[FloatArray, ...] | None = None
     """The dual point of the record; None where it follows from the point and the stage."""
     stage: Stage | None = None
+    slopes: FloatArray | None = None
+    """Of linear constraints in the objective, where they are the node's own."""
     balanced: IntArray | None = None
     """The form's coordinates whose slopes are exactly zero near the dual point."""
     interrupted: bool = False

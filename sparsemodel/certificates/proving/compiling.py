@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import WRAPPER_ASSIGNMENTS, wraps
+from importlib.util import find_spec
 from typing import Any
 
 LOADING = 0.8
@@ -38,6 +39,11 @@ def interruptible(function: Callable[..., Any]) -> Any:
             raise KeyboardInterrupt from error
 
     return called
+
+
+def compilable() -> bool:
+    """Return whether Numba is installed."""
+    return find_spec("numba") is not None
 
 
 def loadable(deadline: float | None) -> bool:

@@ -64,6 +64,8 @@ class Node:
     """The record that this one continues: 0 for what it leaves, 1 and 2 for the two sides of its
     branch; None at the root."""
     depth: int = 0
+    slopes: FloatArray | None = None
+    """Of linear constraints, as for :class:`Relaxed`."""
     sizes: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Size of each unit in the relaxation's point."""
 
@@ -108,7 +110,15 @@ class Node:
         status[unit] = decision
         k = self.k - (decision == IN)
         return Node(
-            self.part, status, k, self.start, self.hint, bound, link=link, depth=self.depth + 1
+            self.part,
+            status,
+            k,
+            self.start,
+            self.hint,
+            bound,
+            link=link,
+            depth=self.depth + 1,
+            slopes=self.slopes,
         )
 
     def moved(self, part: NodeBounder, hint: float = 0.0) -> Node:
@@ -119,9 +129,7 @@ class Node:
         if part is self.part:
             return self
         status = self.status[np.searchsorted(self.part.units, part.units)]
-        return Node(
-            part, status, self.k, self.start, hint, self.bound, link=self.link, depth=self.depth
-        )
+        return replace(self, part=part, status=status, hint=hint, sizes=np.zeros(0))
 
 
 def limits_left(limits: tuple[Layer, ...], status: Any, kept: IntArray) -> tuple[Layer, ...]:

@@ -28,8 +28,8 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Task, attempted
-from sparsemodel.certificates.proving.compiling import loadable
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted
+from sparsemodel.certificates.proving.compiling import compilable, loadable
 from sparsemodel.certificates.proving.dual.world import objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
@@ -131,7 +131,8 @@ def prove(
     tree, deadline = None, None if time_limit is None else began + time_limit
     x, seen = _start(form, x, gap, deadline)
     held = None if resume is None else resume.witness.multipliers
-    seen = with_multipliers(seen, x, STIFF) if resume is None else priced(seen, held)
+    own = compilable() and not gram.objections(replace(form, region=None))
+    seen = with_multipliers(seen, x, STIFF, own=own) if resume is None else priced(seen, held)
     declared, form = form, seen.below
     inner = form
     if resume is not None:
@@ -178,9 +179,22 @@ def prove(
         boxable and bounds is None and resume is None and not seen.condensed,
     )
     found = attempted(task, quick)
+    found, seen = _repriced(found, seen)
     return _Conclusion(*found, began, resume, seen, x).certificate(
         reserve, duals if seen.below is declared else (), names, backend, history
     )
+
+
+def _repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
+    """Return what was found with the slopes of the whole problem's relaxation, where it has own.
+
+    Bounds on the coefficients were made with those that there were.
+    """
+    held, first = seen.multipliers, found.search.first
+    if held is None or first is None or first.slopes is None or found.task.bounds is not None:
+        return found, seen
+    seen = priced(seen, replace(held, slopes=first.slopes))
+    return found._replace(task=replace(found.task, form=seen.below, inner=seen.below)), seen
 
 
 def _start(

@@ -202,6 +202,7 @@ class Search:
         if node.depth == 0:
             self.first = found
         node.start, node.hint, node.sizes = found.x, found.hint, found.sizes
+        node.slopes = found.slopes
         low = found.minorant
         proved = None if low is None else node.decided(low)
         if proved is not None:

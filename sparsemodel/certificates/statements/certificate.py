@@ -43,10 +43,14 @@ _RAISED_BY = (
 class Multipliers:
     """What moves linear constraints into the objective, where they need not hold any more."""
 
+    NEWER: ClassVar[tuple[str, ...]] = ("own",)
+
     slopes: FloatArray
     """``y``, a Lagrange multiplier for every row."""
     stiffness: FloatArray
     """``rho``, the weight of a row's square: zero for rows that are no equations."""
+    own: bool = False
+    """Whether parts of a search may have slopes of their own."""
 
 
 @final

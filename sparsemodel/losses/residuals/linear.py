@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from sparsemodel.interfaces import (
 )
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class LinearLoss(Affine, IntervalConjugable, CvxModelled, Loss):
     r"""The linear function :math:`\ell(u; y) = y u`: the target holds the coefficients.

@@ -29,6 +29,10 @@ _ROUNDS = 200
 _AT_ONCE = 2
 """Units left to choose up to which a node is enumerated without a relaxation first."""
 
+_STEPS, _MANY_STEPS, _LITTLE = 8, 100, 0.05
+"""Steps of the slopes of linear constraints at a node, and at one where nothing is left to decide;
+the share of what is to be proved that another one has to be worth."""
+
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the undecided units (or less) is left."""
 
@@ -131,7 +135,6 @@ class GramPart(NodeBounder):
         always = np.union1d(gram.ridged, inside)
         self._active: IntArray = np.union1d(self._coordinates, always)
         self._places = np.searchsorted(self._active, self._coordinates)
-        self._base: Any = np.full(self._active.size, IN, dtype=np.int8)
         self._stage, self._ready = stage, stage is not None
         self._recorded: Recorded | None = None
 
@@ -185,33 +188,69 @@ class GramPart(NodeBounder):
         stage = self._staged(aim.deadline)
         if stage is None:
             return None
-        solve_node = self._gram.compiled()
+        if stage.slacks is None:
+            w, t = self._solved(stage, node, aim, stage.scaled(node.start), node.hint, stage.linear)
+            return self._at(stage, w, t)
+        slopes = last = self._slopes if node.slopes is None else node.slopes
+        w, t = stage.scaled(node.start), node.hint
+        best, most = self._at(stage, w, t, slopes), -math.inf
+        for step in range(_MANY_STEPS if aim.exact else _STEPS):
+            linear = stage.slacks.linear(stage.linear, slopes)
+            w, t = self._solved(stage, node, aim, w, t, linear)
+            found = self._at(stage, w, t, slopes)
+            proved = None if found.minorant is None else node.decided(found.minorant)
+            bound = -math.inf if proved is None else proved.bound
+            worth = (1e-6 if aim.exact else _LITTLE) * (aim.cutoff - bound)
+            little = step > 0 and not bound > most + worth
+            if bound > most:
+                best, most = found, bound
+            here = stage.slacks.slopes(w, slopes)
+            if bound >= aim.cutoff or not stage.slacks.moved(here, slopes) > worth:
+                break
+            if little and not aim.exact:
+                break
+            slopes, last = here + step / (step + 3.0) * (here - last), here
+        return best
+
+    def _solved(
+        self, stage: Stage, node: Node, aim: Aim, start: FloatArray, hint: float, linear: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Return the point of a node's relaxation, scaled, and the multiplier of its budget."""
         scale = max(abs(aim.cutoff), abs(aim.upper), 1e-300)
-        w, t, _, _, _ = solve_node(
+        w, t, _, _, _ = self._gram.compiled()(
             stage.matrix,
-            stage.linear,
+            linear,
             stage.constant,
             stage.curvature,
             stage.lower,
             stage.upper,
-            stage.scaled(node.start),
-            node.hint,
+            start,
+            hint,
             self._full(node.status),
             node.k,
             math.inf if aim.exact else aim.cutoff + 1e-9 * scale,
             1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale),
             4 if aim.exact else _ROUNDS,
         )
-        return self._at(stage, w, float(t))
+        return w, float(t)
 
-    def _at(self, stage: Stage, w: FloatArray, hint: float) -> Relaxed:
+    @property
+    def _slopes(self) -> FloatArray:
+        """Return the slopes of linear constraints to begin with."""
+        prices = self._gram.q.prices
+        return np.zeros(0) if prices is None else prices.target
+
+    def _at(
+        self, stage: Stage, w: FloatArray, hint: float, slopes: FloatArray | None = None
+    ) -> Relaxed:
         """Return a scaled point with what it proves in exact arithmetic."""
-        gram = self._gram
+        gram, q, own = self._gram, self._gram.q, None
         at = stage.point(w)
+        if stage.slacks is not None:
+            own = stage.slacks.slopes(w, self._slopes if slopes is None else slopes)
+            q = q.at(own)
         # Taken with CAUTION, so that a check of it proves no less.
-        low = minorant(
-            gram.q, stage.active, stage.balanced, at, stage.delta, gram.box, caution=CAUTION
-        )
+        low = minorant(q, stage.active, stage.balanced, at, stage.delta, gram.box, caution=CAUTION)
         x = np.zeros(gram.form.shape)
         x[stage.active] = at[: stage.active.size]
         x[stage.balanced] = at[stage.active.size :]
@@ -225,11 +264,12 @@ class GramPart(NodeBounder):
         sizes = np.abs(w[self._places])
         if self._recorded is None:
             self._recorded = Recorded(stage.active, stage.delta)
-        return Relaxed(x, hint, sizes, low, stage=self._recorded)
+        return Relaxed(x, hint, sizes, low, stage=self._recorded, slopes=own)
 
     def _full(self, status: Any) -> Any:
-        """Return the status of all active coordinates."""
-        full = self._base.copy()
+        """Return the status of all active coordinates, and of slacks."""
+        slacks = None if self._stage is None else self._stage.slacks
+        full = np.full(self._active.size + (0 if slacks is None else slacks.root.size), IN, np.int8)
         full[self._places] = status
         return full
 

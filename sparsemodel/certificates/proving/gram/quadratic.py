@@ -12,11 +12,12 @@ A linear term takes its slopes from ``g``; its errors are counted by a larger ``
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.multipliers import RowPrices
 from sparsemodel.certificates.arithmetic.products import adjoint_product, column_norms, spread
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
 from sparsemodel.certificates.dual_bounds.diagonal_shift import squares_hold, weighted_gram
@@ -52,6 +53,10 @@ class Quadratic:
     """Whether ``H`` may give curvature away: no square of a column underflowed."""
     near: Near | None = None
     """What was shifted; points of the form itself have another intercept."""
+    prices: Term | None = None
+    """Slopes of linear constraints, where there may be others."""
+    bare: Quadratic | None = None
+    """The same without them."""
 
     @classmethod
     def of(cls, form: SparseRegression) -> Quadratic:
@@ -79,14 +84,45 @@ class Quadratic:
         norms = np.sqrt(np.diag(h)) * (1.0 + unit) + 1e-150 * math.sqrt(rows)
         aim_up = math.sqrt(energy) * (1.0 + 32.0 * U) + 1e-150 * math.sqrt(rows)
         error = np.zeros(p)
+        prices = None
         for term in form.terms:
-            if not term.traits.square:
+            if isinstance(term.loss, RowPrices):
+                prices = term
+            elif not term.traits.square:
                 lowest += _add_linear(term, g, error, len(form.terms))
                 lowest -= 2.0 * U * abs(lowest)
         if error.any():
             norms, aim_up = _absorbed(error / unit, norms, aim_up)
         sound = squares_hold(form)
-        return cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, sound, near)
+        found = cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, sound, near)
+        return found if prices is None else found._priced(prices)
+
+    def at(self, slopes: FloatArray) -> Quadratic:
+        """Return the quadratic at other slopes of the linear constraints.
+
+        Raises
+        ------
+        ValueError
+            When they do not fit, or there are no slopes to choose.
+        """
+        if self.prices is None or self.bare is None or not isinstance(self.prices.loss, RowPrices):
+            raise ValueError("slopes without linear constraints")
+        return self.bare._priced(self.prices.loss.term(slopes))
+
+    def _priced(self, prices: Term) -> Quadratic:
+        g, error = self.linear.copy(), np.zeros(self.linear.size)
+        lowest = self.lowest_constant + _add_linear(prices, g, error, 8)
+        lowest -= 2.0 * U * abs(lowest)
+        norms, aim = _absorbed(error / self.unit, self.norms, self.aim)
+        return replace(
+            self,
+            linear=g,
+            lowest_constant=lowest,
+            norms=norms,
+            aim=aim,
+            prices=prices,
+            bare=self,
+        )
 
 
 def _add_linear(term: Term, g: FloatArray, error: FloatArray, terms: int) -> float:

@@ -10,13 +10,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from sparsemodel.certificates.arithmetic.multipliers import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.gram.slacks import Slacks
+from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.interfaces import BoolArray, Box, FloatArray, IntArray
 from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
-
-_FILL = 0.97
-"""Share of the rows that the columns may be before nothing is expected from the extraction."""
 
 _WORTH = 0.01
 """Curvature in units of the ridge that is worth a Cholesky factorisation."""
@@ -51,14 +51,18 @@ class Stage:
     """Bounds on ``w``."""
     solve_h: FloatArray = field(repr=False)
     solve_g: FloatArray = field(repr=False)
+    slacks: Slacks | None = None
+    """Linear constraints, whose slacks are the last coordinates of all but ``linear``."""
 
     def scaled(self, x: FloatArray) -> FloatArray:
         """Return the scaled values of a point in the form's coordinates."""
-        return np.asarray(np.clip(self.root * x[self.active], self.lower, self.upper))
+        size = self.active.size
+        w = np.clip(self.root * x[self.active], self.lower[:size], self.upper[:size])
+        return w if self.slacks is None else self.slacks.start(w)
 
     def point(self, w: FloatArray) -> FloatArray:
         """Return unscaled values of ``active`` then ``balanced`` for scaled ``w``."""
-        x = w / self.root
+        x = w[: self.active.size] / self.root
         if not self.balanced.size:
             return x
         on = np.flatnonzero(x)
@@ -66,17 +70,19 @@ class Stage:
 
     def on(self, keep: BoolArray) -> Stage:
         """Return the stage on some of its active coordinates."""
+        every = np.append(keep, np.ones(self.lower.size - keep.size, dtype=bool))
         return replace(
             self,
             active=self.active[keep],
             delta=self.delta[keep],
-            matrix=np.ascontiguousarray(self.matrix[np.ix_(keep, keep)]),
+            matrix=np.ascontiguousarray(self.matrix[np.ix_(every, every)]),
             linear=self.linear[keep],
             root=self.root[keep],
-            curvature=self.curvature[keep],
-            lower=self.lower[keep],
-            upper=self.upper[keep],
+            curvature=self.curvature[every],
+            lower=self.lower[every],
+            upper=self.upper[every],
             solve_h=self.solve_h[:, keep],
+            slacks=None if self.slacks is None else self.slacks.on(keep),
         )
 
 
@@ -88,7 +94,7 @@ def extraction(q: Quadratic, active: IntArray, balanced: IntArray) -> FloatArray
     One Cholesky factorisation for the choice, one for the proof.
     """
     size = active.size
-    if not size or size + balanced.size > _FILL * q.rows or not q.sound:
+    if not size or size + balanced.size > q.rows or not q.sound:
         return None
     index = np.concatenate([active, balanced])
     h = q.hessian[np.ix_(index, index)]
@@ -138,6 +144,7 @@ def make_stage(
     q: Quadratic, active: IntArray, balanced: IntArray, delta: FloatArray, box: Box | None = None
 ) -> Stage | None:
     """Return the stage for a proved ``delta``; None where a coordinate has no ridge or bounds."""
+    q = q if q.bare is None else replace(q.bare, prices=q.prices)
     ridge = q.ridge[active] + delta
     lower, upper = np.full(active.size, -np.inf), np.full(active.size, np.inf)
     if box is not None:
@@ -167,6 +174,13 @@ def make_stage(
     matrix[np.diag_indices_from(matrix)] -= delta
     matrix /= root[:, None]
     matrix /= root
+    lower, upper, curvature = lower * root, upper * root, ridge / root / root
+    slacks = None
+    if q.prices is not None and isinstance(q.prices.loss, RowPrices):
+        slacks = _slacks(q, q.prices.loss.rows, (active, balanced), solve_h, solve_g, root)
+        matrix = slacks.extended(matrix)
+        curvature = np.append(curvature, np.zeros(slacks.root.size))
+        lower, upper = np.append(lower, slacks.lower), np.append(upper, slacks.upper)
     return Stage(
         active=active,
         balanced=balanced,
@@ -175,12 +189,29 @@ def make_stage(
         linear=g / root,
         constant=constant,
         root=root,
-        curvature=ridge / root / root,
-        lower=lower * root,
-        upper=upper * root,
+        curvature=curvature,
+        lower=lower,
+        upper=upper,
         solve_h=solve_h,
         solve_g=solve_g,
+        slacks=slacks,
     )
+
+
+def _slacks(
+    q: Quadratic,
+    rows: Rows,
+    index: tuple[IntArray, IntArray],
+    solve_h: FloatArray,
+    solve_g: FloatArray,
+    root: FloatArray,
+) -> Slacks:
+    """Return the slacks of the rows on scaled coordinates, the balanced ones at their best."""
+    active, balanced = index
+    own = replace(rows, matrix=rows.matrix[:, active] - rows.matrix[:, balanced] @ solve_h)
+    sizes = np.square(q.norms[active]) + q.ridge[active]
+    reach = q.aim / np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
+    return Slacks.of(own, rows.matrix[:, balanced] @ solve_g, root, float(sizes.mean()), reach)
 
 
 def best_stage(

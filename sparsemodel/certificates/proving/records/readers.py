@@ -112,8 +112,11 @@ class GramReader(Reader):
         point = x[np.concatenate([live, self._balanced])]
         if not np.all(np.isfinite(point)):
             raise ValueError("a point is not finite")
+        q = self._q
+        if "slopes" in record:
+            q = q.at(np.array(record["slopes"], dtype=np.float64))
         low = minorant(
-            self._q, live, self._balanced, point, delta[live], self._box, caution=self._caution
+            q, live, self._balanced, point, delta[live], self._box, caution=self._caution
         )
         if low is None:
             return None

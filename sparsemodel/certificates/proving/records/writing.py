@@ -1,7 +1,7 @@
 """The tree of a search, written while it grows.
 
 A record is a dual point (and the coordinates ``balanced`` whose slopes vanish near it; or a point
-with curvature taken out around it), what its bound decided
+with curvature taken out around it, and ``slopes`` of linear constraints), what its bound decided
 (units ``out``, units ``in``), and what came after: nothing, another record for what is left
 (``next``), or a branch on a unit with one record for either decision, -1 where there is none. Units
 are numbered as in the form, stages hold the curvature of coordinates.
@@ -55,6 +55,8 @@ class Recorder:
                 on = np.flatnonzero(at)
                 record["stage"] = self._number(found.stage)
                 record |= {"at": on.tolist(), "x": at[on].tolist()}
+                if found.slopes is not None:
+                    record["slopes"] = found.slopes.tolist()
         return self._add(record, link)
 
     def finished(self, found: Finished, link: tuple[int, int] | None) -> int:
@@ -107,5 +109,5 @@ def _dual_point(found: Relaxed | Finished) -> dict[str, Any]:
 
 def _size(record: dict[str, Any]) -> int:
     size = 4 + 2 * len(record.get("at", ()))
-    size += sum(len(record.get(name, ())) for name in ("out", "in", "balanced"))
+    size += sum(len(record.get(name, ())) for name in ("out", "in", "balanced", "slopes"))
     return size + sum(np.size(a) for a in record.get("duals", ()))
