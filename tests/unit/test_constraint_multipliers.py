@@ -14,6 +14,7 @@ from scipy.optimize import minimize as scipy_minimize
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
 from sparsemodel.certificates.files.json_document import signed
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.checker.__main__ import main
 
 N, P, K = 14, 6, 2
@@ -92,13 +93,13 @@ def least(problem: sm.Problem, value: Any) -> float:
 @pytest.mark.parametrize("kind", RULES)
 @pytest.mark.parametrize(("loss", "scale"), [("squared", 1e-3), ("logistic", 3.0)])
 def test_proofs_are_below_the_best_of_all_supports(kind, loss, scale, tmp_path):
-    """Equations of squared losses close; multipliers of inequalities are those of one support."""
+    """Squared losses close, as every part has its own multipliers; others share one support's."""
     problem, data, value = posed(kind, loss, 4, scale)
     proof = problem.prove(gap=1e-6, time_limit=5)
     best = least(problem, value)
     assert proof.bound <= best * (1 + 1e-7)
     assert proof.value == pytest.approx(best, rel=1e-6)
-    if loss == "squared" and kind in ("simplex", "budget", "capped"):
+    if loss == "squared":
         assert proof.relative_gap <= 1e-6
     assert proof.witness.multipliers is not None
     verify(proof, problem.form)
@@ -142,6 +143,29 @@ def test_forged_multipliers_are_refused(forge, tmp_path):
     changed.save(tmp_path / "c.json")
     np.savez(tmp_path / "data.npz", A=data["A"], b=data["b"])
     assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 1
+
+
+def test_slopes_of_a_part_are_checked(tmp_path):
+    """Any slopes of the right signs prove what they prove, which is less than what is stated."""
+    problem, data, _ = posed("one way", "squared", 4)
+    form, x, names = problem.form, data["x"], problem.layout.names()
+    first = prove(form, x, names=names, gap=1e-6, max_nodes=1, time_limit=5)
+    proof = prove(form, x, names=names, gap=1e-6, resume=first, time_limit=5)
+    assert proof.relative_gap <= 1e-6 < first.relative_gap
+    path = proof.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=data["A"], b=data["b"])
+    command = [str(path), str(tmp_path / "data.npz")]
+    verify(path, form)
+    assert main([*command, "--exact"]) == 0
+    text = path.read_text()
+    for forged in ([-1.0, 0.0], [9.0, 9.0], [0.0], ["nan", 0.0]):
+        body = json.loads(text)
+        for record in body["proof"]["tree"]["nodes"]:
+            record["slopes"] = forged
+        path.write_text(json.dumps(signed(body)))
+        with pytest.raises(sm.CertificateError):
+            verify(path, form)
+        assert main(command) == 1
 
 
 def test_other_rows_in_the_file_are_refused(tmp_path):
