@@ -90,7 +90,7 @@ def extraction(q: Quadratic, active: IntArray, balanced: IntArray) -> FloatArray
     r"""Return proved curvature for ``active``, :math:`m\,\mathrm{diag}(1/(S^{-1})_{jj})`.
 
     ``S`` is the Schur complement of the balanced coordinates. None when there is too little to
-    be worth its cost: at the ridge's scale, or where there are hardly more rows than columns.
+    be worth its cost: at the ridge's scale, or where there are fewer rows than columns.
     One Cholesky factorisation for the choice, one for the proof.
     """
     size = active.size
