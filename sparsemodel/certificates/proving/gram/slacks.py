@@ -95,6 +95,3 @@ class Slacks:
     def on(self, keep: BoolArray) -> Slacks:
         """Return the same on some of the coordinates."""
         return replace(self, matrix=self.matrix[:, keep])
-
-
-__all__ = ["Slacks"]
