@@ -1,21 +1,24 @@
-r"""Minimise a quadratic on a support with linear equations: one solve, no rounds of multipliers.
+r"""Minimise a quadratic on a support with linear constraints: few solves, no rounds of multipliers.
 
-With :math:`C v = b` on the support, Hessian ``H`` and gradient ``g`` at a point, and columns ``Z``
-that span the null space of ``C``,
+With active rows :math:`C v = b` on the support, Hessian ``H`` and gradient ``g`` at a point, and
+columns ``Z`` that span the null space of ``C``,
 
 .. math:: v^* = v + s + Z u, \qquad C s = b - C v, \qquad Z^T H Z u = -Z^T (g + H s)
 
-(Nocedal and Wright, *Numerical Optimization*, 2006, section 16.2). Where what comes out satisfies
-the other constraints, too, it is the minimiser with them.
+(Nocedal and Wright, *Numerical Optimization*, 2006, section 16.2). Equations are active; of bounds
+and inequalities the one that is violated most joins them, and those whose multipliers have the
+wrong sign leave, until there are none. Where that satisfies the other constraints, too, it is the
+minimiser with them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray, Linear, Objective, Point
+from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, SparseRegression
 from sparsemodel.numerics.minimisers.feasible import inside
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
@@ -26,16 +29,20 @@ after columns and rows were brought to one size."""
 _EXACT = 1e-12
 """Relative violation that counts as rounding."""
 
+_SMALL = 100
+"""Coordinates up to which active rows are sought."""
+
 
 def minimise_with_equations(objective: Objective, support: IntArray, start: Point) -> Point | None:
     """Return the minimiser on ``support`` within the form's constraints, where this finds it.
 
-    None where losses are not quadratic, rows depend on each other, the Hessian is singular beside
-    them, or a bound or an inequality is active.
+    None where losses are not quadratic, active rows depend on each other, the Hessian is singular
+    beside them, a set of active rows comes again, or a constraint is active that is not linear.
 
     Notes
     -----
-    :math:`O(n q^2 + q^3)` for ``q`` coordinates, and as much again for one refinement.
+    :math:`O(n q^2 + q^3)` for ``q`` coordinates and every change of the active rows; of more than
+    :data:`_SMALL` nothing but the equations is tried.
     """
     if not isinstance(objective, RegressionObjective) or len(objective.shape) > 1:
         return None
@@ -44,28 +51,99 @@ def minimise_with_equations(objective: Objective, support: IntArray, start: Poin
         return None
     if not form.traits.quadratic or not objective.explicit_hessian(support):
         return None
-    rows = [(part, part.lower == part.upper) for part in form.region.linear]
-    entries = [part.design.restrict(support).to_array()[equal] for part, equal in rows]
-    matrix = np.concatenate([np.zeros((0, support.size)), *entries])
-    if len(matrix) > support.size:
-        return None
-    aims = np.concatenate([np.zeros(0), *(part.lower[equal] for part, equal in rows)])
+    rows = _Rows.of(form, support)
     at = objective.point(support, start.x[support])
-    steps = _Steps.of(objective.hessian(at, support), matrix)
-    if steps is None:
+    found = rows.active(
+        objective.hessian(at, support), objective.restricted_gradient(at, support), at.x[support]
+    )
+    if found is None:
         return None
+    steps, side = found
+    matrix, aims = rows.on(side)
     for _ in range(2):
         v = at.x[support]
         slopes = objective.restricted_gradient(at, support)
-        at = objective.point(support, v + steps.step(aims - matrix @ v, slopes))
+        at = objective.point(support, rows.held(v + steps.step(aims - matrix @ v, slopes)))
     if not (inside(form.box, at.x, 0.0) and form.region.violation(at.x) <= _EXACT):
         return None
-    multipliers = steps.multipliers(objective.restricted_gradient(at, support))
-    return replace(
-        at,
-        normal=_normal(rows, multipliers, form.sparsity.size),
-        duals=objective.prediction_gradients(at),
-    )
+    y = np.zeros(side.size)
+    y[side != 0] = steps.multipliers(objective.restricted_gradient(at, support))
+    normal, first = np.zeros(form.sparsity.size), 0
+    for part in form.region.linear:
+        last = first + part.lower.size
+        normal += part.design.rmatvec(y[first:last])
+        first = last
+    return replace(at, normal=normal, duals=objective.prediction_gradients(at))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Linear constraints on a support, then the bounds on its coordinates."""
+
+    matrix: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of(cls, form: SparseRegression, support: IntArray) -> _Rows:
+        parts, q = () if form.region is None else form.region.linear, support.size
+        low, high = np.full(q, -np.inf), np.full(q, np.inf)
+        if form.box is not None:
+            low = np.broadcast_to(form.box.lower, form.shape)[support]
+            high = np.broadcast_to(form.box.upper, form.shape)[support]
+        entries = [part.design.restrict(support).to_array() for part in parts]
+        return cls(
+            np.concatenate([*entries, np.eye(q)]),
+            np.concatenate([*(part.lower for part in parts), low]),
+            np.concatenate([*(part.upper for part in parts), high]),
+        )
+
+    def on(self, side: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the active rows, and the ends that they are at."""
+        active = side != 0
+        return self.matrix[active], np.where(side > 0, self.upper, self.lower)[active]
+
+    def held(self, v: FloatArray) -> FloatArray:
+        """Return values within the bounds, which they may miss by rounding."""
+        return np.asarray(np.clip(v, self.lower[-v.size :], self.upper[-v.size :]))
+
+    def active(
+        self, hessian: FloatArray, slopes: FloatArray, v: FloatArray
+    ) -> tuple[_Steps, IntArray] | None:
+        """Return which rows are active at the minimum, 1 above and -1 below; None for not found.
+
+        ``slopes`` is the gradient at ``v``.
+        """
+        equal = self.lower == self.upper
+        side, seen = equal.astype(np.int8), set[bytes]()
+        units = np.sqrt(np.diag(hessian))
+        ends = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (self.lower, self.upper)]
+        while side.tobytes() not in seen and np.count_nonzero(side) <= v.size:
+            seen.add(side.tobytes())
+            matrix, aims = self.on(side)
+            steps = _Steps.of(hessian, matrix)
+            if steps is None:
+                return None
+            move = steps.step(aims - matrix @ v, slopes)
+            y = np.zeros(side.size)
+            y[side != 0] = steps.multipliers(slopes + hessian @ move)
+            wrong = ~equal & (y * side < 0.0)
+            if wrong.any():
+                side[wrong] = 0
+                continue
+            there = v + move
+            value, reach = self.matrix @ there, np.max(units * np.abs(there)) / units
+            size = np.abs(self.matrix) @ reach + ends[0] + ends[1] + 1e-300
+            over = np.maximum(value - self.upper, self.lower - value) / size
+            over[side != 0] = 0.0
+            worst = int(np.argmax(over))
+            if over[worst] <= _EXACT:
+                return steps, side
+            if v.size > _SMALL:
+                return None
+            side[worst] = 1 if value[worst] > self.upper[worst] else -1
+        return None
 
 
 class _Steps:
@@ -108,16 +186,3 @@ class _Steps:
     def multipliers(self, slopes: FloatArray) -> FloatArray:
         """Return what the rows are to be multiplied by for the slopes to vanish."""
         return np.asarray(-(self._onto.T @ (self._scale * slopes)) / self._rows)
-
-
-def _normal(
-    rows: list[tuple[Linear, FloatArray]], multipliers: FloatArray, size: int
-) -> FloatArray:
-    """Return what the multipliers add to the gradient, for all coordinates."""
-    out, at = np.zeros(size), 0
-    for part, equal in rows:
-        y = np.zeros(equal.size)
-        y[equal] = multipliers[at : at + int(equal.sum())]
-        at += int(equal.sum())
-        out += part.design.rmatvec(y)
-    return out

@@ -32,8 +32,8 @@ def minimise_restricted(
 
     Newton's method where the losses are smooth, projected Newton with bounds, an interior point
     method where they have kinks, or are next to having them, the method of multipliers with
-    constraints beside bounds; one solve where losses are quadratic and no other constraints are
-    active than linear equations. A support that admits no feasible point gives a point of value
+    constraints beside bounds; a few solves where losses are quadratic and nothing is active but
+    linear constraints and bounds. A support that admits no feasible point gives a point of value
     ``inf``.
     """
     form = objective.form
