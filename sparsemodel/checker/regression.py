@@ -135,7 +135,8 @@ def _bound(
     if proof is not None and proof["tree"] is not None:
         try:
             tree = RegressionTree(problem, proof["tree"])
-            if held is not None:  # parts may have other slopes, in the same box
+            # Parts may have other slopes, but bounds on the coefficients hold for one choice.
+            if held is not None and witness["bounds"] is None:
                 tree.terms = lambda y: _without_rows(whole, held, y).terms
             found = max(found, tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:

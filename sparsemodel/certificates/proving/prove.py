@@ -131,8 +131,9 @@ def prove(
     tree, deadline = None, None if time_limit is None else began + time_limit
     x, seen = _start(form, x, gap, deadline)
     held = None if resume is None else resume.witness.multipliers
-    own = compilable() and not gram.objections(replace(form, region=None))
-    seen = with_multipliers(seen, x, STIFF, own=own) if resume is None else priced(seen, held)
+    seen = _priced(seen, x) if resume is None else priced(seen, held)
+    if seen.multipliers is not None and seen.multipliers.own:
+        bounds, boxable = None, False  # they would hold for one choice of the slopes
     declared, form = form, seen.below
     inner = form
     if resume is not None:
@@ -185,13 +186,25 @@ def prove(
     )
 
 
-def _repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
-    """Return what was found with the slopes of the whole problem's relaxation, where it has own.
+def _priced(seen: Survey, x: FloatArray) -> Survey:
+    """Return a survey with linear constraints in the objective, for a search.
 
-    Bounds on the coefficients were made with those that there were.
+    Parts have slopes of their own where compiled code bounds them, unless only bounds on the
+    coefficients that hold for one choice of the slopes can say much.
     """
+    form = seen.form
+    if compilable() and not gram.objections(replace(form, region=None)):
+        other = with_multipliers(seen, x, own=True)
+        rows = sum(term.design.shape[0] for term in form.terms)
+        if other.below.box is not None or rows >= form.sparsity.size:
+            return other
+    return with_multipliers(seen, x, STIFF)
+
+
+def _repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
+    """Return what was found with the slopes of the whole problem's relaxation, where it has own."""
     held, first = seen.multipliers, found.search.first
-    if held is None or first is None or first.slopes is None or found.task.bounds is not None:
+    if held is None or first is None or first.slopes is None:
         return found, seen
     seen = priced(seen, replace(held, slopes=first.slopes))
     return found._replace(task=replace(found.task, form=seen.below, inner=seen.below)), seen

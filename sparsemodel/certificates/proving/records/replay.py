@@ -109,6 +109,8 @@ def checked(
     tree = upgraded(form, tree)
     try:
         inner = within if tree["boxed"] else form
+        if inner is not form and any("slopes" in record for record in tree["nodes"]):
+            raise ValueError("bounds on the coefficients hold for one choice of the slopes")
         reader: Reader
         if tree["gram"] is True:
             reader = GramReader(inner, tree["stages"], caution, quadratic)
