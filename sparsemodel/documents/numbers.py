@@ -49,6 +49,12 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.{3 if share >= 0.01 else 2}g} %"
 
 
+def not_counted(coordinates: int, rows: bool) -> str:
+    """Return how many coefficients (rows, of a matrix) are in the model and not counted."""
+    one = "row" if rows else "coefficient"
+    return f"{coordinates} {one}{'s' * (coordinates > 1)} not counted"
+
+
 def readings_in_words(readings: float, size: int) -> str:
     """Return how often data were read, and how many bytes that was.
 

@@ -16,7 +16,7 @@ from sparsemodel.certificates.statements.fingerprint import (
     same_design,
 )
 from sparsemodel.certificates.statements.numbers import numbers_of
-from sparsemodel.documents.numbers import number
+from sparsemodel.documents.numbers import not_counted, number
 from sparsemodel.interfaces import DataFit, IntArray, SparseRegression
 
 
@@ -96,8 +96,7 @@ class ProblemFacts:
             parts.append(f"their costs within a budget of {number(knapsack['most'], 4)}")
         free = self.free if self.grouped else self.free - forced
         if free:
-            one = "row" if units == "rows" else "coefficient"
-            parts.append(f"{free} {one}{'s' * (free > 1)} not counted")
+            parts.append(not_counted(free, units == "rows"))
         if self.box != "none":
             parts.append("bounds on coefficients")
         if "least" in (self.numbers or {}):

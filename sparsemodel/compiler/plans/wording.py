@@ -6,6 +6,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from sparsemodel.documents.numbers import not_counted
 from sparsemodel.interfaces import Access, Cardinality, Form, SparseRegression
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
@@ -53,7 +54,7 @@ def _(form: SparseRegression) -> str:
     if sparsity.knapsack is not None:
         text += f", their costs at most {sparsity.knapsack.most:g} together"
     text += f" ({forced} of them by their bounds)" if forced else ""
-    text += f", {free} not counted" if free else ""
+    text += f", {not_counted(free, form.matrix)}" if free else ""
     text += ", within bounds" if form.box is not None else ""
     return text + (f", under {form.region.describe()}" if form.region is not None else "")
 

@@ -1,8 +1,7 @@
 """Losses of class labels, as the language spells them; each returns a term.
 
 The two-class losses understand labels -1/1, 0/1, booleans, or two strings (the second in sorted
-order is +1). ``prediction``, ``weights`` and ``reduction`` are those of
-:func:`~sparsemodel.squared_loss`.
+order is +1).
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
-from sparsemodel.modelling.loss_terms.terms import loss_term
+from sparsemodel.modelling.loss_terms.terms import loss_function, loss_term
 
 
-@taking_only_its_own
+@loss_function
 def logistic_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -29,15 +27,8 @@ def logistic_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -57,7 +48,7 @@ def logistic_loss(
     return loss_term(LogisticLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def hinge_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -67,15 +58,8 @@ def hinge_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -95,7 +79,7 @@ def hinge_loss(
     return loss_term(HingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def smoothed_hinge_loss(
     prediction: Any,
     target: Any,
@@ -104,23 +88,17 @@ def smoothed_hinge_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the mean (or sum) of the hinge loss with a parabola of width ``gamma`` for its kink:
-    0 for :math:`y u \ge 1`, :math:`(1 - y u)^2 / (2\gamma)` down to :math:`1 - \gamma`,
+    r"""Return the mean (or sum) of the hinge loss with a parabola for its kink.
+
+    It is 0 for :math:`y u \ge 1`, :math:`(1 - y u)^2 / (2\gamma)` down to :math:`1 - \gamma`, and
     :math:`1 - y u - \gamma/2` below.
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
     gamma
         Width of the parabola.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -141,7 +119,7 @@ def smoothed_hinge_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def squared_hinge_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -149,15 +127,8 @@ def squared_hinge_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         Labels -1/1, 0/1, booleans, or two strings (the second in sorted order is +1).
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -176,7 +147,7 @@ def squared_hinge_loss(
     return loss_term(SquaredHingeLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def multinomial_loss(
     prediction: Any,
     target: Any,
@@ -200,11 +171,6 @@ def multinomial_loss(
         ``m``, where some classes may be absent from ``target``; None counts them.
     weights, reduction
         As for :func:`squared_loss`.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Losses of counts, amounts and survival times, as the language spells them; each returns a term.
 
-Means are exponentials of predictions. ``prediction``, ``weights`` and ``reduction`` are those of
-:func:`~sparsemodel.squared_loss`.
+Means are exponentials of predictions, so that exposures are an offset, ``A @ w + c +
+np.log(exposure)``.
 """
 
 from __future__ import annotations
@@ -16,30 +16,22 @@ from sparsemodel.losses import (
     TweedieLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
-from sparsemodel.modelling.loss_terms.terms import loss_term
+from sparsemodel.modelling.loss_terms.terms import loss_function, loss_term
 
 
-@taking_only_its_own
+@loss_function
 def poisson_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
-    r"""Return the mean (or sum) of :math:`e^u - y u`, for counts :math:`y \ge 0` of mean
-    :math:`e^u`.
+    r"""Return the mean (or sum) of the Poisson loss :math:`e^u - y u`.
 
-    Exposures enter as an offset, ``A @ w + c + np.log(exposure)``.
+    For counts :math:`y \ge 0` of mean :math:`e^u`; exposures enter as an offset, ``A @ w + c +
+    np.log(exposure)``.
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: counts, not negative, shape ``(n,)``.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -58,7 +50,7 @@ def poisson_loss(
     return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def negative_binomial_loss(
     prediction: Any,
     target: Any,
@@ -67,26 +59,18 @@ def negative_binomial_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the mean (or sum) of :math:`(y + \theta) \log(1 + e^u/\theta) - y u`, for counts of
-    mean :math:`\mu = e^u` and variance :math:`\mu + \mu^2/\theta`.
+    r"""Return the mean (or sum) of :math:`(y + \theta) \log(1 + e^u/\theta) - y u`.
 
-    Counts that vary more than Poisson's. Exposures enter as an offset,
-    ``A @ w + c + np.log(exposure)``.
+    For counts of mean :math:`\mu = e^u` that vary more than Poisson's, with variance :math:`\mu +
+    \mu^2/\theta`; exposures enter as an offset, ``A @ w + c + np.log(exposure)``.
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: counts, not negative, shape ``(n,)``.
     theta
         Positive and given, not estimated; for large ones the loss is that of Poisson. Its inverse
         is known as the dispersion.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -107,24 +91,18 @@ def negative_binomial_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def gamma_loss(
     prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
-    r"""Return the mean (or sum) of :math:`u + y e^{-u}`, for positive targets of mean
-    :math:`e^u` and a standard deviation proportional to it.
+    r"""Return the mean (or sum) of the gamma loss :math:`u + y e^{-u}`.
+
+    For positive targets of mean :math:`e^u` and a standard deviation proportional to it.
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: positive numbers, shape ``(n,)``.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -143,7 +121,7 @@ def gamma_loss(
     return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def tweedie_loss(
     prediction: Any,
     target: Any,
@@ -152,24 +130,17 @@ def tweedie_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the mean (or sum) of :math:`y e^{-(p - 1) u}/(p - 1) + e^{(2 - p) u}/(2 - p)`, for
-    amounts of mean :math:`\mu = e^u` and a variance proportional to :math:`\mu^p`.
+    r"""Return the mean (or sum) of :math:`y e^{-(p - 1) u}/(p - 1) + e^{(2 - p) u}/(2 - p)`.
 
-    Amounts of which many are zero, and the others spread: rain, insurance claims.
+    For amounts of mean :math:`\mu = e^u` and a variance proportional to :math:`\mu^p`, of which
+    many are zero and the others spread: rain, insurance claims.
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: numbers, not negative, shape ``(n,)``.
     power
         ``p``, strictly between 1 (Poisson) and 2 (gamma).
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -189,7 +160,7 @@ def tweedie_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def cox_loss(
     prediction: Any,
     target: Any,
@@ -198,9 +169,10 @@ def cox_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the negative log partial likelihood of the Cox model:
-    the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by the
-    number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
+    r"""Return the negative log partial likelihood of the Cox model.
+
+    It is the sum over the events of :math:`\log \sum_{j : t_j \ge t_i} e^{u_j} - u_i`, divided by
+    the number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
 
     ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
     for censoring: ``np.column_stack([time, event])``. With a third one, numbers of strata
@@ -209,18 +181,11 @@ def cox_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring; or ``(n, 3)``, with strata.
     ties
         How events at the same time are compared: ``"breslow"`` as above, each with all of them, or
         ``"efron"``, which is closer to the exact likelihood where ties are many.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----

@@ -1,18 +1,4 @@
-"""Losses of numerical targets, as the language spells them; each returns a term.
-
-All of them take
-
-prediction
-    ``u``: an affine expression such as ``A @ w + c``, or a matrix ``A`` alone, which means
-    ``A @ w`` for the problem's one vector variable.
-target
-    ``y``: one entry per observation, shape ``(n,)``. Losses of the size of a residual also take
-    that alone: ``squared_loss(A @ w - b)`` is ``squared_loss(A @ w, b)``.
-weights
-    Nonnegative observation weights; the mean is still taken over ``n``.
-reduction
-    ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
-"""
+"""Losses of numerical targets, as the language spells them; each returns a term."""
 
 from __future__ import annotations
 
@@ -28,11 +14,10 @@ from sparsemodel.losses import (
     SquaredLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
-from sparsemodel.modelling.loss_terms.terms import loss_term, residual_term
+from sparsemodel.modelling.loss_terms.terms import loss_function, loss_term, residual_term
 
 
-@taking_only_its_own
+@loss_function
 def squared_loss(
     prediction: Any, target: Any = None, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -52,11 +37,6 @@ def squared_loss(
     reduction
         ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
 
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
-
     Notes
     -----
     Conjugate :math:`a^2/2 + a y` on the real line; 1-smooth and 1-strongly convex.
@@ -74,7 +54,7 @@ def squared_loss(
     return residual_term(SquaredLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def huber_loss(
     prediction: Any,
     target: Any = None,
@@ -83,25 +63,17 @@ def huber_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the mean (or sum) of the Huber loss of the residual :math:`r = u - y`:
-    :math:`\frac12 r^2` for :math:`|r| \le \delta`, :math:`\delta |r| - \frac12 \delta^2` beyond.
+    r"""Return the mean (or sum) of the Huber loss of the residual :math:`r = u - y`.
 
-    ``delta`` is in the units of the target; residuals above it count by their size only, so that
-    outliers pull with bounded force.
+    It is :math:`\frac12 r^2` for :math:`|r| \le \delta` and :math:`\delta |r| - \frac12 \delta^2`
+    beyond: large residuals count by their size only, so that outliers pull with bounded force.
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
     delta
         Where the parabola ends, in the units of the target.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -120,7 +92,7 @@ def huber_loss(
     return residual_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def absolute_loss(
     prediction: Any, target: Any = None, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> LossTerm:
@@ -128,15 +100,8 @@ def absolute_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -155,7 +120,7 @@ def absolute_loss(
     return residual_term(AbsoluteLoss(), prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def quantile_loss(
     prediction: Any,
     target: Any = None,
@@ -170,17 +135,10 @@ def quantile_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
     tau
         Level of the quantile, strictly between 0 and 1.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -201,7 +159,7 @@ def quantile_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def expectile_loss(
     prediction: Any,
     target: Any = None,
@@ -217,17 +175,10 @@ def expectile_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: numbers, shape ``(n,)``.
     tau
         Level of the expectile, strictly between 0 and 1.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----
@@ -249,7 +200,7 @@ def expectile_loss(
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
-@taking_only_its_own
+@loss_function
 def epsilon_insensitive_loss(
     prediction: Any,
     target: Any = None,
@@ -264,17 +215,10 @@ def epsilon_insensitive_loss(
 
     Parameters
     ----------
-    prediction, weights, reduction
-        As for :func:`squared_loss`.
     target
         ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
     epsilon
         Half the width of what costs nothing, in the units of the target.
-
-    Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
 
     Notes
     -----

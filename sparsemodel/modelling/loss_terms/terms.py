@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -25,8 +26,35 @@ from sparsemodel.modelling.expressions.objective_terms import (
     Ridge,
 )
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
+
+P = ParamSpec("P")
+
+
+_SHARED = """
+    prediction, weights, reduction
+        As for :func:`squared_loss`."""
+_RETURNS = """Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Notes
+    -----"""
+
+
+def loss_function(function: Callable[P, LossTerm]) -> Callable[P, LossTerm]:
+    """Return a loss of the language with what all have in common in its description.
+
+    An argument that it has not is refused with what to write instead.
+    """
+    text = function.__doc__ or ""
+    if "    prediction\n" not in text:
+        text = text.replace("Parameters\n    ----------", "Parameters\n    ----------" + _SHARED, 1)
+    function.__doc__ = text.replace("Notes\n    -----", _RETURNS, 1)
+    return taking_only_its_own(function)
 
 
 def loss_term(
