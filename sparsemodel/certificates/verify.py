@@ -143,7 +143,7 @@ def _verify(
         forget(term.design)
     # Dual points that are in the file are points of the rows: those are read.
     if all(a is None for a in c.witness.duals):
-        seen = survey(form, c.x, afresh=True)
+        seen = survey(form, c.x)
         try:
             return _derived(c, seen, names, cross_check)
         except CertificateError:

@@ -90,7 +90,8 @@ class ChunkedDesign(Design):
             found = os.stat(name)
         except OSError:
             return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        times = found.st_mtime_ns, found.st_ctime_ns  # the second cannot be set back
+        return found.st_dev, found.st_ino, found.st_size, *times
 
     @property
     def bytes_read(self) -> int:

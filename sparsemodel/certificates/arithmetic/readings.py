@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,29 +20,36 @@ _MANY = 8
 """Results that are kept of a design."""
 
 Found = tuple[FloatArray, ...]
+T = TypeVar("T")
 
-_KEPT: WeakKeyDictionary[Design, tuple[Hashable, OrderedDict[Hashable, Found]]] = (
+_KEPT: WeakKeyDictionary[Design, tuple[Hashable, OrderedDict[Hashable, Any]]] = (
     WeakKeyDictionary()
 )
 """Results of readings, with the stamps of the data that they were readings of."""
 
 
-def read_once(design: Design, what: str, at: FloatArray | None, read: Callable[[], Found]) -> Found:
+def remembered(design: Design, key: Hashable, read: Callable[[], T]) -> T:
     """Return ``read()``, or what it returned before for data that cannot have changed since.
 
-    ``what`` is read, and ``at`` is the vector it is multiplied with. Data in memory, and files that
-    other code may write to, are read again every time.
+    Data in memory, and files that other code may write to, are read again every time.
     """
     results = _results(design)
     if results is None:
         return read()
-    key = _key(what, at)
-    found = results.pop(key) if key in results else read()
-    if sum(array.size for array in found) <= _LARGEST:
+    found: T = results.pop(key) if key in results else read()
+    if not isinstance(found, tuple) or sum(array.size for array in found) <= _LARGEST:
         results[key] = found  # in front of those that were not asked for as lately
         while len(results) > _MANY:
             results.popitem(last=False)
-    return tuple(array.copy() for array in found)
+    return found
+
+
+def read_once(design: Design, what: str, at: FloatArray | None, read: Callable[[], Found]) -> Found:
+    """Return copies of arrays that are :func:`remembered`; they belong to the caller.
+
+    ``what`` is read, and ``at`` is the vector it is multiplied with.
+    """
+    return tuple(array.copy() for array in remembered(design, _key(what, at), read))
 
 
 def kept(design: Design, size: int) -> bool:
@@ -57,9 +65,9 @@ def forget(design: Design) -> None:
             forget(block)
 
 
-def _results(design: Design) -> OrderedDict[Hashable, Found] | None:
+def _results(design: Design) -> OrderedDict[Hashable, Any] | None:
     """Return what is kept of the data as they are now; None where that cannot be known."""
-    stamp = design.stamp if design.streamed else None
+    stamp = design.stamp
     if stamp is None:
         return None
     kept = _KEPT.get(design)

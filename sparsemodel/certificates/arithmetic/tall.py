@@ -11,14 +11,13 @@ data, and whatever bounds the one bounds the other. :math:`N` is made a little s
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predicted
+from sparsemodel.certificates.arithmetic.readings import remembered
 from sparsemodel.certificates.arithmetic.rounding import U, gamma
 from sparsemodel.certificates.statements.certificate import Multipliers, Witness
 from sparsemodel.certificates.statements.fingerprint import Digest, array_hash
@@ -47,9 +46,6 @@ _FAINT = 1e-140
 
 _ROWS = 2**12
 """Rows that are read at a time where nothing but predictions is asked for."""
-
-_KEPT: WeakKeyDictionary[Design, tuple[Hashable, dict[Hashable, Any]]] = WeakKeyDictionary()
-"""What readings of a design found, with the stamps of the data that they were readings of."""
 
 Fingerprints = list[list[tuple[IntArray, str]]]
 
@@ -130,22 +126,16 @@ def plain_survey(form: SparseRegression, x: FloatArray) -> Survey:
     return Survey(form, primal(form, x), form, form)
 
 
-def survey(form: SparseRegression, x: FloatArray, *, afresh: bool = False) -> Survey:
+def survey(form: SparseRegression, x: FloatArray) -> Survey:
     """Return what certificates about ``x`` need to know of the data; one reading, or none.
 
-    What an earlier reading found is used again where the data cannot have changed since, unless
-    ``afresh`` asks for another one. Where sums of products are no help or cannot be trusted, the
-    forms are all ``form`` itself.
+    Where sums of products are no help or cannot be trusted, the forms are all ``form`` itself.
     """
     if not _applies(form):
         return plain_survey(form, x)
-    stamps, known = _known(form, x)
-    if afresh:
-        known.clear()
+    known = _known(form)
     if x.tobytes() not in known:
         known |= _read(form, x, known)
-        if stamps is not None:
-            _KEPT[form.terms[0].design] = stamps, known
     at_point = primal(form, x, known[x.tobytes()])
     if "forms" not in known:
         known["forms"] = _forms(known["moments"], _sums(form.terms))
@@ -171,20 +161,18 @@ def _applies(form: SparseRegression) -> bool:
     return plain and tall and stored and budget().allows(cost)
 
 
-def _known(form: SparseRegression, x: FloatArray) -> tuple[Hashable | None, dict[Hashable, Any]]:
-    """Return the stamps of the data, and what readings with the same stamps have found."""
-    stamps: list[Hashable] = [term.design.stamp for term in form.terms]
+def _known(form: SparseRegression) -> dict[Any, Any]:
+    """Return what readings of the same data have found: nothing where that cannot be told."""
+    stamps = [term.design.stamp for term in form.terms]
     if None in stamps:
-        return None, {}
-    for term in form.terms:
-        centre, weights = term.squares()
-        stamps += [array_hash(centre), array_hash(weights), array_hash(term.offset)]
-    found = _KEPT.get(form.terms[0].design)
-    same = found is not None and found[0] == tuple(stamps)
-    return tuple(stamps), found[1] if found is not None and same else {}
+        return {}
+    arrays = [a for term in form.terms for a in (*term.squares(), term.offset)]
+    key = (*stamps, *map(array_hash, arrays))
+    found: dict[Any, Any] = remembered(form.terms[0].design, key, dict)
+    return found
 
 
-def _read(form: SparseRegression, x: FloatArray, known: dict[Hashable, Any]) -> dict[Any, Any]:
+def _read(form: SparseRegression, x: FloatArray, known: dict[Any, Any]) -> dict[Any, Any]:
     """Return what is not known yet from one reading: the value at ``x``, and all else at first."""
     support = np.flatnonzero(x)
     values = [TermValue(term) for term in form.terms]

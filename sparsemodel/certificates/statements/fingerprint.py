@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.readings import remembered
 from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 
@@ -95,9 +97,12 @@ class Digest:
 
 def block_fingerprints(design: Design) -> list[tuple[IntArray, str]]:
     """Return the columns and the fingerprint of every matrix that a design is put together of."""
-    if not isinstance(design, StackedDesign):
-        return [(np.arange(design.shape[1]), design_fingerprint(design))]
-    return [(index, design_fingerprint(block)) for index, block in design.blocks]
+    whole = ((np.arange(design.shape[1]), design),)
+    parts = design.blocks if isinstance(design, StackedDesign) else whole
+    return [
+        (index, remembered(block, "fingerprint", partial(design_fingerprint, block)))
+        for index, block in parts
+    ]
 
 
 def combined(design: Design, blocks: list[tuple[IntArray, str]]) -> str:
