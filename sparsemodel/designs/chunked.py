@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Hashable, Iterator
 from typing import Any, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ BLOCK_BYTES = 2**26
 """Bytes of the file that are looked at together (64 MB): large against a seek, small in memory."""
 
 COLUMN_BYTES = 2**29
-"""Columns of a support are kept in memory as float64 up to this size (512 MB)."""
+"""Columns of supports and of proofs are kept in memory as float64 up to this size (512 MB)."""
 
 
 @final
@@ -62,6 +63,9 @@ class ChunkedDesign(Design):
         self._native = array.dtype in (np.float64, np.float32) and array.dtype.isnative
         self._pages = _Pages(array)
         self._read = 0
+        self._gathered_columns: WeakValueDictionary[tuple[Hashable, bytes], DenseDesign] = (
+            WeakValueDictionary()
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -139,14 +143,24 @@ class ChunkedDesign(Design):
     # ---- parts -------------------------------------------------------------------------------
 
     def restrict(self, support: IntArray) -> Design:
-        if 8 * self.shape[0] * support.size > self._column_bytes:
-            return RestrictedDesign(self, support)
-        return DenseDesign(self._read_columns(support).T)
+        return self.restrict_again(support, support[:0], self)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        """Return the columns, from ``restricted`` or others still in use where these have them."""
         if 8 * self.shape[0] * support.size > self._column_bytes:
             return RestrictedDesign(self, support)
-        return columns_again(self._read_columns, support, last, restricted)
+        stamp = self.stamp
+        for (then, columns), held in list(self._gathered_columns.items()):
+            if then == stamp and np.isin(support, known := np.frombuffer(columns, np.intp)).all():
+                last, restricted = known, held
+        found = columns_again(self._read_columns, support, last, restricted)
+        if stamp is not None:
+            self._gathered_columns[stamp, support.astype(np.intp).tobytes()] = found
+        return found
+
+    def forget(self) -> None:
+        """Read columns again, even those that somebody still uses."""
+        self._gathered_columns.clear()
 
     def _read_columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array; one reading of a row-major file."""

@@ -358,8 +358,8 @@ class TransformedDesign(Design):
             yield rows, self._transform(block if self._select is None else block[:, self._select])
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
-        if self._explicit:
-            return super().column_square_norms(h)
+        if self._explicit or (self._means is not None and self.streamed):
+            return super().column_square_norms(h)  # one reading, where sums would be another
         out = self._design.column_square_norms(h)
         weights = np.ones(self.shape[0]) if h is None else h
         sums = None if self._means is None else self._design.rmatvec(weights)

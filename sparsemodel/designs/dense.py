@@ -257,7 +257,7 @@ class DenseDesign(Design):
 
 def columns_again(
     read: Callable[[IntArray], FloatArray], support: IntArray, last: IntArray, restricted: Design
-) -> Design:
+) -> DenseDesign:
     """Return the design of the columns ``support``, those of ``last`` taken from ``restricted``.
 
     ``read`` returns columns as rows of a float64 array; it is asked for those that are new.

@@ -128,7 +128,7 @@ class Design(ABC):
         if Access.ROWS not in self.access:
             return self.rmatvec(r)
         out = np.zeros((self.shape[1], *r.shape[1:]))
-        for rows, block in self.row_blocks(max(1, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))):
+        for rows, block in self.row_blocks(self._rows_at_once):
             out += block.T @ r[rows]
         return out
 
@@ -190,10 +190,15 @@ class Design(ABC):
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         """Return ``sum_i h_i A_ij^2`` for every column ``j`` (``h`` of ones when None)."""
         out = np.zeros(self.shape[1])
-        for rows, block in self.row_blocks(64):
+        for rows, block in self.row_blocks(self._rows_at_once):
             weights = np.ones(rows.stop - rows.start) if h is None else h[rows]
             out += weights @ np.square(block)
         return out
+
+    @property
+    def _rows_at_once(self) -> int:
+        cheap = Access.ROWS in self.access
+        return max(1, _BLOCK_BYTES // (8 * max(self.shape[1], 1))) if cheap else 64
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         """Return every column's mean square, estimated from about ``rows`` rows spread evenly.

@@ -99,6 +99,34 @@ def test_columns_are_read_once_per_change_of_support(tmp_path):
     np.testing.assert_array_equal(again.to_array(), array[:, second])
 
 
+def test_columns_in_use_are_not_read_again(tmp_path):
+    rng = np.random.default_rng(2)
+    array = rng.standard_normal((40, 9))
+    design = ChunkedDesign(mapped(tmp_path, array))
+    some, many = np.array([2, 6]), np.array([0, 2, 5, 6])
+    held = design.restrict(many)
+    assert design.bytes_read == array.nbytes
+    part = design.restrict(some)
+    assert design.bytes_read == array.nbytes
+    np.testing.assert_array_equal(part.to_array(), array[:, some])
+    design.restrict(np.array([1, 2]))
+    assert design.bytes_read == 2 * array.nbytes
+    file = np.memmap(design.array.filename, dtype=float, mode="r+", shape=array.shape)
+    file[3, 6] = 7.0
+    file.flush()
+    assert design.restrict(some).to_array()[3, 1] == 7.0  # the file has changed
+    design.forget()
+    read = design.bytes_read
+    design.restrict(many)
+    assert design.bytes_read == read + array.nbytes
+    del held, part
+    writable = ChunkedDesign(mapped(tmp_path, array, mode="r+"))
+    held = writable.restrict(many)
+    writable.restrict(some)
+    assert writable.bytes_read == 2 * array.nbytes  # it may be written to at any time
+    assert held.shape == (40, 4)
+
+
 def test_columns_that_do_not_fit_are_not_gathered(tmp_path):
     array = np.random.default_rng(4).standard_normal((64, 16))
     design = ChunkedDesign(mapped(tmp_path, array), column_bytes=64 * 8 * 2)

@@ -260,15 +260,27 @@ def test_other_losses_read_the_data_a_few_times(tmp_path):
     A = columns(5)
     z = target(A, 5) - 3.0
     y = np.where(z > 0.0, 1.0, -1.0)
-    values = []
-    for data in (mapped(tmp_path, A), A):
+
+    def posed(data):
         w = sm.Variable(P)
-        posed = sm.Problem(
-            sm.minimize(sm.logistic_loss(data @ w + sm.Variable(), y) + sm.ridge(w, 1e-3)),
-            sm.card(w) <= 6,
-        )
-        read = Readings(posed)
-        values.append(posed.solve().value)
-        if data is not A:
-            assert read() <= 18.0
-    assert values[0] == pytest.approx(values[1], rel=1e-9)
+        loss = sm.logistic_loss(data @ w + sm.Variable(), y)
+        return sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w) <= 5)
+
+    there, here = posed(mapped(tmp_path, A)), posed(A)
+    read = Readings(there)
+    found = there.solve()
+    assert found.value == pytest.approx(here.solve().value, rel=1e-9)
+    assert read() <= 13.2
+    certificate = there.certify()
+    assert read() <= 8.1
+    proof = there.prove()
+    assert read() <= 4.1  # into memory, for all parts of the search
+    assert proof.proof is not None
+    assert proof.problem == certificate.problem
+    verify(proof, here.form)
+    before = os.stat(tmp_path / "A.bin")
+    again = np.memmap(tmp_path / "A.bin", dtype=A.dtype, mode="r+", shape=A.shape)
+    again[17, 4] += 1.0
+    again.flush()
+    os.utime(tmp_path / "A.bin", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert there.certify().problem.terms[0].design != proof.problem.terms[0].design

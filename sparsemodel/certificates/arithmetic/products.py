@@ -100,6 +100,10 @@ def spread(norms: FloatArray, sizes: FloatArray) -> FloatArray:
 def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
     n, values = design.shape[0], x[support]
+    if isinstance(design, StackedDesign) and not any(
+        block.streamed and np.isin(index, support).any() for index, block in design.blocks
+    ):  # nothing of a file, as with an intercept alone
+        design, x, support = design.restrict(support), values, np.arange(support.size)
     if design.streamed:
         u, error = read_once(design, "predictions", x, lambda: _streamed(design, x, support))
         return u, error

@@ -10,21 +10,22 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from sparsemodel.designs import StackedDesign
+from sparsemodel.designs import ChunkedDesign, StackedDesign
 from sparsemodel.interfaces import Design, FloatArray
 
 _LARGEST = 2**22
 """Numbers up to which a result is kept (32 MB)."""
 
-_MANY = 8
+_MOST = 2**25
+"""Numbers that are kept of a design (256 MB)."""
+
+_MANY = 64
 """Results that are kept of a design."""
 
 Found = tuple[FloatArray, ...]
 T = TypeVar("T")
 
-_KEPT: WeakKeyDictionary[Design, tuple[Hashable, OrderedDict[Hashable, Any]]] = (
-    WeakKeyDictionary()
-)
+_KEPT: WeakKeyDictionary[Design, tuple[Hashable, OrderedDict[Hashable, Any]]] = WeakKeyDictionary()
 """Results of readings, with the stamps of the data that they were readings of."""
 
 
@@ -37,9 +38,9 @@ def remembered(design: Design, key: Hashable, read: Callable[[], T]) -> T:
     if results is None:
         return read()
     found: T = results.pop(key) if key in results else read()
-    if not isinstance(found, tuple) or sum(array.size for array in found) <= _LARGEST:
+    if _numbers(found) <= _LARGEST:
         results[key] = found  # in front of those that were not asked for as lately
-        while len(results) > _MANY:
+        while len(results) > _MANY or sum(map(_numbers, results.values())) > _MOST:
             results.popitem(last=False)
     return found
 
@@ -60,6 +61,8 @@ def kept(design: Design, size: int) -> bool:
 def forget(design: Design) -> None:
     """Discard what was read: a verification reads the data again."""
     _KEPT.pop(design, None)
+    if isinstance(design, ChunkedDesign):
+        design.forget()
     if isinstance(design, StackedDesign):
         for _, block in design.blocks:
             forget(block)
@@ -74,6 +77,10 @@ def _results(design: Design) -> OrderedDict[Hashable, Any] | None:
     if kept is None or kept[0] != stamp:
         kept = _KEPT[design] = (stamp, OrderedDict())
     return kept[1]
+
+
+def _numbers(found: Any) -> int:
+    return sum(array.size for array in found) if isinstance(found, tuple) else 0
 
 
 def _key(what: str, at: FloatArray | None) -> Hashable:

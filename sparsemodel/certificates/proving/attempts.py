@@ -25,6 +25,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
 )
 from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.dual.part import DualPart
+from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.dual.world import objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
@@ -102,6 +103,7 @@ class Task:
         if quick:
             root = gram.GramPart.root(inner, points, self.quadratic)
         else:
+            inner, points = in_memory(inner), in_memory(points)
             root = DualPart.root(inner, points)
 
         incumbent = Incumbent(form.sparsity, self.x, lambda x: feasible_upper(points, x))
@@ -112,7 +114,7 @@ class Task:
             size = min(abs(upper), abs(upper - constant))
             return upper if exact else max(0.98 * self.gap * size, root.rounding)
 
-        recorder = Recorder(gram=quick, boxed=inner is not form, earlier=self.tree)
+        recorder = Recorder(gram=quick, boxed=self.inner is not form, earlier=self.tree)
         search = Search(
             root,
             incumbent,

@@ -136,11 +136,13 @@ class _WorkingSet:
         squared = _squared(smoothed)
         # Within a box the nodes of a proof end after a few steps: products would cost more.
         few = _FEW_IN_A_BOX if form.box is not None and squared else _ALL_AT_ONCE
-        columns = all(Access.COLUMNS in t.design.access for t in form.terms)
+        columns = all(Access.COLUMNS in t.design.access or t.design.streamed for t in form.terms)
+        held = [t.design.restrict(rest) for t in form.terms if t.design.streamed]
+        large = rest.size > few or any(Access.COLUMNS not in d.access for d in held)
         self.x = start.copy()
         self.b: FloatArray | None = self.x[self.eliminated] if self.eliminated.size else None
         self.work = rest
-        if rest.size > few and columns:
+        if large and columns:
             self.work = _first_set(smoothed, form, self.x, rest, self.whole)
         self.value, self.bound, self.iterations = math.inf, -math.inf, 0
         self.witness: Witness | None = None
@@ -162,7 +164,7 @@ class _WorkingSet:
         """Solve the relaxation on the set: roughly, until it is complete or ``thorough``."""
         work, floor, tolerance = self.work, self.bound, self.tolerance
         self.regulariser = Regulariser(self.form, work, self.form.ridge)
-        smooth = smooth_part(
+        self.smooth = smooth = smooth_part(
             self.smoothed,
             work,
             self.free,
@@ -193,19 +195,19 @@ class _WorkingSet:
         self.x = np.zeros(form.shape)
         self.x[work] = state.x
         point = state.x if not self.complete or state.bound_point is None else state.bound_point
-        at, gradients = _complete(self.smoothed, point, work, self.free, eliminated)
+        value, at, gradients = _complete(self.smoothed, point, work, self.free, eliminated)
         if eliminated.size:
             # The bound's point may have another mean than the state's, and so another intercept.
             own = at
             if point is not state.x:
-                own, _ = _complete(self.smoothed, state.x, work, self.free, eliminated)
+                _, own, _ = _complete(self.smoothed, state.x, work, self.free, eliminated)
             self.b = own[eliminated]
             self.x[eliminated] = self.b
         v = np.zeros(form.shape)
         for term, g in zip(form.terms, gradients, strict=True):
             v += term.design.rmatvec(g)
         units, free_gain = self.whole.gains(v[self.rest])
-        bound = _dual_value(self.smoothed, at, v) - free_gain
+        bound = value - float(np.vdot(v, at)) - free_gain  # the linear minorant's constant
         bound -= selected(units, form.sparsity.budget, form.sparsity.unit_price)
         if bound > self.bound:
             self.bound, self.gains = bound, units
@@ -228,7 +230,7 @@ def _first_set(
 ) -> IntArray:
     """Return the columns to begin with: those with the largest gains, and the start's own."""
     nonzero = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-    _, gradients = _complete(smoothed, x[rest], rest, (), np.empty(0, dtype=np.intp))
+    *_, gradients = _complete(smoothed, x[rest], rest, (), np.empty(0, dtype=np.intp))
     v = np.zeros(form.shape)
     for term, g in zip(form.terms, gradients, strict=True):
         v += term.design.rmatvec(g)
@@ -279,28 +281,17 @@ def _complete(
     work: IntArray,
     free: tuple[FloatArray, ...],
     eliminated: IntArray,
-) -> tuple[FloatArray, tuple[FloatArray, ...]]:
-    """Return the full point with the eliminated coordinates at their best, and the gradients."""
+) -> tuple[float, FloatArray, tuple[FloatArray, ...]]:
+    """Return the value with the eliminated coordinates at their best, the point, the gradients."""
     nonzero = point != 0.0 if point.ndim == 1 else np.any(point != 0.0, axis=1)
     on = np.flatnonzero(nonzero)
     smooth = LossSmooth(form, work[on], free if eliminated.size else ())
-    smooth.gradient(point[on], smooth.image(point[on]))
+    value = smooth.value(point[on], smooth.image(point[on]))
     at = np.zeros(form.shape)
     at[work] = point
     if eliminated.size:
         at[eliminated] = smooth.best_free(point[on])
-    return at, smooth.gradients
-
-
-def _dual_value(form: SparseRegression, at: FloatArray, v: FloatArray) -> float:
-    """Return ``f(at) - <v, at>``, the constant of the linear minorant there."""
-    nonzero = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
-    total = form.constant
-    for term in form.terms:
-        u = term.design.restrict(nonzero).matvec(at[nonzero])
-        u = u if term.offset is None else u + term.offset
-        total += term.loss.total(u, term.target, term.weights)
-    return total - float(np.vdot(v, at))
+    return value, at, smooth.gradients
 
 
 def _squared(form: SparseRegression) -> bool:

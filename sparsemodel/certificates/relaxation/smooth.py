@@ -221,17 +221,19 @@ class LossSmooth(Smooth):
         return self._b - self._shift @ x
 
     def value(self, x: FloatArray, image: Image) -> float:
-        return self._profile(image)[0]
+        """Return the value, minimised over the unbounded coordinates from the last ones."""
+        found = minimised(self._form.terms, self._free, self._margins(image), self._b)
+        value, self.gradients, self._b = found
+        return value + self._form.constant
 
     def gradient(self, x: FloatArray, image: Image) -> tuple[float, FloatArray]:
-        value, gradients = self._profile(image)
-        self.gradients = gradients
+        value = self.value(x, image)
         out = np.zeros(self.size)
-        for design, g in zip(self._designs, gradients, strict=True):
+        for design, g in zip(self._designs, self.gradients, strict=True):
             out += design.rmatvec(g)
         if self._free:
             out -= self._shift.T @ summed(
-                [f.T @ g for f, g in zip(self._free, gradients, strict=True)]
+                [f.T @ g for f, g in zip(self._free, self.gradients, strict=True)]
             )
         return value, out
 
@@ -280,12 +282,6 @@ class LossSmooth(Smooth):
             u = z if term.offset is None else z + term.offset
             out.append(u + self._free[i] @ self._b if self._free else u)
         return out
-
-    def _profile(self, image: Image) -> tuple[float, tuple[FloatArray, ...]]:
-        """Minimise over the unbounded coordinates, from the last ones."""
-        found = minimised(self._form.terms, self._free, self._margins(image), self._b)
-        value, gradients, self._b = found
-        return value + self._form.constant, gradients
 
 
 def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[FloatArray, ...]:

@@ -142,6 +142,18 @@ class _Gradient(NamedTuple):
         return size > self.noise and not self.gone
 
 
+class _Fit(NamedTuple):
+    """Slopes of the terms once free coordinates are fitted, with bounds on their errors."""
+
+    slopes: list[FloatArray]
+    errors: list[FloatArray]
+    left: float
+    left_reach: float
+    rounded: float
+    """What rounding in the fit may do to the slopes."""
+    gone: bool
+
+
 @final
 class _FreeColumns:
     """The columns of coordinates that fit whatever they can: neither counted, nor held."""
@@ -154,38 +166,50 @@ class _FreeColumns:
         self._columns = [c / self._sizes for c in columns]
         self._roots = [np.sqrt(term.weights) for term in form.terms]
 
-    def gradient(self, x: FloatArray) -> _Gradient:
-        r"""Return the gradient with these coordinates fitted.
+    def gradients(self, *points: FloatArray) -> list[_Gradient]:
+        """Return the gradients with these coordinates fitted; one product with the data for all."""
+        form, fits = self._form, [self._fit(x) for x in points]
+        norms = [column_norms(term.design) for term in form.terms]
+        products = [
+            np.split(adjoint_product(term.design, np.column_stack(slopes)), len(points), axis=1)
+            for term, slopes in zip(
+                form.terms, zip(*(fit.slopes for fit in fits), strict=True), strict=True
+            )
+        ]
+        out = []
+        for place, (x, fit) in enumerate(zip(points, fits, strict=True)):
+            values = np.array(form.ridge * x if x.ndim == 1 else form.ridge[:, None] * x)
+            noise, more = np.zeros((2, *x.shape))
+            for i, (term, norm) in enumerate(zip(form.terms, norms, strict=True)):
+                values += products[i][place].reshape(x.shape)
+                noise += adjoint_error(norm, term.design.sums, fit.slopes[i])
+                more += spread(norm, norm_up(fit.errors[i], axis=0) + fit.rounded)
+            more += noise
+            values[self.index] = noise[self.index] = more[self.index] = 0.0
+            most = float(noise.max(initial=0.0)), float(more.max(initial=0.0))
+            out.append(_Gradient(values, fit.left, *most, fit.left_reach, fit.gone))
+        return out
+
+    def _fit(self, x: FloatArray) -> _Fit:
+        r"""Return what is left of the slopes once these coordinates have taken what they can.
 
         With slopes :math:`r` in the predictions and weights :math:`c` of the observations,
         :math:`r - C F (F^T C F)^+ F^T r` is orthogonal to the columns :math:`F`, so that offsets
         drop out. What is left of :math:`F^T r` itself is relative to
         :math:`\|F_j\| \|r\|`.
         """
-        form, found = self._form, _slopes(self._form, x)
+        found = _slopes(self._form, x)
         slopes, errors = [r for r, _ in found], [error for _, error in found]
-        ridge = form.ridge if x.ndim == 1 else form.ridge[:, None]
-        left, left_reach, gone, fitted = 0.0, 0.0, False, 0.0
-        if self.index.size:
-            total = sum(c.T @ r for c, r in zip(self._columns, slopes, strict=True))
-            size = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
-            left = float(np.abs(total).max(initial=0.0)) / size if size > 0.0 else 0.0
-            off = math.sqrt(sum(float(np.vdot(e, e)) for e in errors))
-            left_reach, fitted = off / size if size > 0.0 else 0.0, 64.0 * U * size
-            slopes = self._orthogonal(slopes)
-            after = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
-            gone = after <= fitted
-        out, noise = np.array(ridge * x), np.zeros(x.shape)
-        more = noise.copy()
-        for term, r, error in zip(form.terms, slopes, errors, strict=True):
-            norms = column_norms(term.design)
-            out += adjoint_product(term.design, r)
-            noise += adjoint_error(norms, term.design.sums, r)
-            more += spread(norms, norm_up(error, axis=0) + fitted)
-        more += noise
-        out[self.index] = noise[self.index] = more[self.index] = 0.0
-        most = float(noise.max(initial=0.0)), float(more.max(initial=0.0))
-        return _Gradient(out, left, *most, left_reach, gone)
+        if not self.index.size:
+            return _Fit(slopes, errors, 0.0, 0.0, 0.0, False)
+        total = sum(c.T @ r for c, r in zip(self._columns, slopes, strict=True))
+        size = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
+        left = float(np.abs(total).max(initial=0.0)) / size if size > 0.0 else 0.0
+        off = math.sqrt(sum(float(np.vdot(e, e)) for e in errors))
+        slopes, rounded = self._orthogonal(slopes), 64.0 * U * size
+        after = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
+        reach = off / size if size > 0.0 else 0.0
+        return _Fit(slopes, errors, left, reach, rounded, after <= rounded)
 
     def _orthogonal(self, slopes: list[FloatArray]) -> list[FloatArray]:
         def shaped(c: FloatArray, r: FloatArray) -> FloatArray:
@@ -238,9 +262,9 @@ def first_order(
     else:
         reference[sparsity.free] = x[sparsity.free]
     fitted = _FreeColumns(form, loose)
-    here, scale = fitted.gradient(x), fitted.gradient(reference)
+    references = [reference] if form.traits.quadratic else [reference, np.zeros(form.shape)]
+    here, *scales = fitted.gradients(x, *references)
     g = here.values
-    scales = [scale] if form.traits.quadratic else [scale, fitted.gradient(np.zeros(form.shape))]
     active = np.zeros(sparsity.units, dtype=bool)
     active[sparsity.active_units(x)] = True
     inside = np.zeros(sparsity.size, dtype=bool)
@@ -251,7 +275,7 @@ def first_order(
     size = min((s for s, at in zip(slopes_at, scales, strict=True) if at.tells(s)), default=0.0)
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
-        size = max(size, float(np.abs(g - scale[0]).max(initial=0.0)))
+        size = max(size, float(np.abs(g - scales[0].values).max(initial=0.0)))
     on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - here.noise)
     # A reference that leaves the range of doubles, or has no slope itself, excuses nothing.
     known = 0.0 < size < math.inf

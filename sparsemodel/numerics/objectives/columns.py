@@ -58,7 +58,7 @@ class SupportColumns:
                 term.design.restrict_again(support, last, before)
                 for term, before in zip(self._terms, self._designs, strict=True)
             )
-        self._designs, self._support = tuple(map(_written_out, found)), support.copy()
+        self._designs, self._support = tuple(map(_written_out, self._terms, found)), support.copy()
         self._key = support.tobytes()
         return self._designs
 
@@ -108,9 +108,12 @@ def _gram_rows(
     return out
 
 
-def _written_out(design: Design) -> Design:
-    """Return the same columns as one array, where they are few and put together from others."""
-    if not isinstance(design, StackedDesign | TransformedDesign):
+def _written_out(term: Term, design: Design) -> Design:
+    """Return the same columns as one array, where they are few and put together from others.
+
+    Not those of a file, which others may ask for: it knows which of its columns are in use.
+    """
+    if not isinstance(design, StackedDesign | TransformedDesign) or term.design.streamed:
         return design
     n, p = design.shape
     if n * p > _SMALL or Access.COLUMNS not in design.access:

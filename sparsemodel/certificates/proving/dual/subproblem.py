@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
@@ -9,6 +11,7 @@ from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import (
+    Access,
     Box,
     Cardinality,
     Design,
@@ -90,6 +93,22 @@ def columns_of(design: Design, columns: IntArray) -> Design:
                     blocks.append((outer, columns_of(block, inner)))
             return StackedDesign(design.shape[0], int(columns.size), tuple(blocks))
     return design.restrict(columns)
+
+
+def in_memory(form: SparseRegression) -> SparseRegression:
+    """Return the same problem with what it reads from files in memory, where that is allowed.
+
+    As large as the columns of a support may be: a proof then reads a file once for all its parts.
+    """
+
+    def held(term: Term) -> Term:
+        design = term.design
+        if not design.streamed:
+            return term
+        columns = design.restrict(np.arange(design.shape[1]))
+        return replace(term, design=columns) if Access.COLUMNS in columns.access else term
+
+    return replace(form, terms=tuple(map(held, form.terms)))
 
 
 def scattered(x: FloatArray, coordinates: IntArray, size: int) -> FloatArray:
