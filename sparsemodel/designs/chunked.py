@@ -159,7 +159,7 @@ class ChunkedDesign(Design):
         return found
 
     def forget(self) -> None:
-        """Read columns again, even those that somebody still uses."""
+        """Read columns again, even those that are still in use."""
         self._gathered_columns.clear()
 
     def _read_columns(self, support: IntArray) -> FloatArray:
