@@ -3,24 +3,36 @@
 The wheels of NumPy and SciPy bring a BLAS each, with a pool of threads each. A pool that has
 finished keeps spinning for some milliseconds, on the cores that the other one asks for next: a
 factorisation of 250 x 250 then takes a hundred times as long as on one thread. So a run takes one
-thread, and the products that are worth more take them all, one at a time.
+thread, and the factorisations that are worth more take them all, one at a time. Products that read
+much are divided here, among threads of Python: these wait without taking any time of a core, and
+one that shares its core with another process takes fewer of the parts.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial, reduce
 from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sparsemodel.interfaces import ModelError
 
 _READ = 2.0**22
 """Numbers that a product reads from which threads are worth waking: some milliseconds."""
 
+_PART, _PARTS = 2.0**20, 16
+"""Numbers that a part of such a product reads at least, and parts at most."""
+
+_THICK = 8
+"""Rows (or columns) of a part at least: sums that are kept for each part take little beside it."""
+
 _DONE = 2.0**28
-"""The same for operations of a matrix product or a factorisation."""
+"""Operations of a matrix product or a factorisation from which threads are worth waking."""
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -158,6 +170,11 @@ class _Pools:
         return not self._complete and "scipy.linalg" in sys.modules
 
     @property
+    def threads(self) -> int:
+        """Return how many threads large work takes."""
+        return config.threads or max(self._before, default=1)
+
+    @property
     def one_thread(self) -> bool:
         """Return whether a run keeps the libraries to one thread."""
         return self._runs > 0
@@ -180,15 +197,47 @@ def small_work() -> Iterator[None]:
         _pools.leave()
 
 
-def large_work(*, reads: float = 0.0, operations: float = 0.0) -> AbstractContextManager[None]:
+def large_work(*, operations: float) -> AbstractContextManager[None]:
     """Return a context in which linear algebra takes all threads, if there is much of it.
 
-    ``reads`` are the numbers that a product with a vector reads, ``operations`` those of products
-    of matrices and factorisations (``sparsemodel.numerics.budget`` counts them). Nothing happens
-    outside :func:`small_work`.
+    ``operations`` are those of products of matrices and factorisations
+    (``sparsemodel.numerics.budget`` counts them). Nothing happens outside :func:`small_work`.
     """
     if not _pools.one_thread:
         return _NOTHING
     if _pools.outdated:
         _pools.refresh()
-    return _pools.wide() if reads >= _READ or operations >= _DONE else _NOTHING
+    return _pools.wide() if operations >= _DONE else _NOTHING
+
+
+def product(a: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+    """Return ``a @ x``, for one vector or a few.
+
+    In :func:`small_work` large arrays are multiplied by parts, along the axis they are stored by.
+    The parts do not depend on the number of threads, nor do the digits of the product.
+    """
+    n, p = a.shape
+    if abs(a.strides[0]) >= abs(a.strides[1]):
+        found = _by_parts(lambda part: a[part] @ x, n, a.size)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+    # Of several vectors the other order of the factors is twice as fast.
+    found = _by_parts(lambda part: (x[part].T @ a[:, part].T).T, p, a.size)
+    return reduce(np.add, found)
+
+
+def _by_parts(one: Callable[[slice], Any], length: int, reads: float) -> list[Any]:
+    """Return ``one`` of every part of a range, of which all together read so many numbers."""
+    if reads < _READ or not _pools.one_thread:
+        return [one(slice(0, length))]
+    step = max(_THICK, -(-length // min(_PARTS, int(reads / _PART))))
+    parts = [slice(start, start + step) for start in range(0, length, step)]
+    if _pools.outdated:
+        _pools.refresh()
+    threads = min(_pools.threads, len(parts))
+    if threads == 1:
+        return [one(part) for part in parts]
+    from concurrent.futures import ThreadPoolExecutor
+
+    alike = partial(np.seterr, **np.geterr())  # what is ignored here is ignored there
+    with ThreadPoolExecutor(threads, initializer=alike) as workers:
+        return list(workers.map(one, parts))

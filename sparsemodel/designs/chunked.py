@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparsemodel.designs.dense import DenseDesign, columns_again
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
-from sparsemodel.threads import large_work
+from sparsemodel.threads import large_work, product
 
 BLOCK_BYTES = 2**26
 """Bytes of the file that are looked at together (64 MB): large against a seek, small in memory."""
@@ -110,35 +110,31 @@ class ChunkedDesign(Design):
     # ---- products ----------------------------------------------------------------------------
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        with large_work(reads=self._a.size):
-            n, p = self.shape
-            v = self._vector(x)
-            out = np.zeros((n, *x.shape[1:]))
-            if self._by_columns:
-                used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
-                if 2 * used.size < p:  # a sparse vector reads the columns it needs
-                    for some, block in self._gathered(used):
-                        out += block @ x[some]
-                    return out
-                for columns, block in self._blocks():
-                    out += block @ v[columns]
+        n, p = self.shape
+        v = self._vector(x)
+        out = np.zeros((n, *x.shape[1:]))
+        if self._by_columns:
+            used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
+            if 2 * used.size < p:  # a sparse vector reads the columns it needs
+                for some, block in self._gathered(used):
+                    out += block @ x[some]
                 return out
-            for rows, block in self._blocks():
-                out[rows] = block @ v
+            for columns, block in self._blocks():
+                out += product(block, v[columns])
             return out
+        for rows, block in self._blocks():
+            out[rows] = product(block, v)
+        return out
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
-        with large_work(reads=self._a.size):
-            v = self._vector(r)
-            out = np.zeros((self.shape[1], *r.shape[1:]))
+        v = self._vector(r)
+        out = np.zeros((self.shape[1], *r.shape[1:]))
+        for part, block in self._blocks():
             if self._by_columns:
-                for columns, block in self._blocks():
-                    out[columns] = block.T @ v
-                return out
-            for rows, block in self._blocks():
-                # The other order of the factors is twice as fast on rows for several vectors.
-                out += (v[rows].T @ block).T if v.ndim == 2 else block.T @ v[rows]
-            return out
+                out[part] = product(block.T, v)
+            else:
+                out += product(block.T, v[part])
+        return out
 
     # ---- parts -------------------------------------------------------------------------------
 

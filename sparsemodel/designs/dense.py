@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.designs.tables.encoding import Encoding
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, NormBound
-from sparsemodel.threads import large_work
+from sparsemodel.threads import large_work, product
 
 _BLOCK_BYTES = 2**22
 """Rows are processed in blocks of about this size, so that a block stays in cache."""
@@ -80,18 +80,14 @@ class DenseDesign(Design):
         return f"dense {self._a.dtype.name} {n} x {p} ({order} order)"
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        with large_work(reads=self._a.size):
-            return np.asarray(self._a @ x.astype(self._a.dtype, copy=False), dtype=np.float64)
+        return np.asarray(product(self._a, x.astype(self._a.dtype, copy=False)), dtype=np.float64)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
         v = r.astype(self._a.dtype, copy=False)
         if v.ndim == 1 and (rows := self._few(v)) is not None:
             return self._sum_of_rows(rows, lambda some, block: v[some] @ block)
         self._whole = True
-        # Several vectors on a row-major array: the other order of the factors is twice as fast.
-        turned = v.ndim == 2 and self._a.flags.c_contiguous
-        with large_work(reads=self._a.size):
-            return np.asarray((v.T @ self._a).T if turned else self._a.T @ v, dtype=np.float64)
+        return np.asarray(product(self._a.T, v), dtype=np.float64)
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         double = self._a.dtype == np.float64

@@ -13,7 +13,7 @@ import scipy.linalg  # noqa: F401 - so that its library is there
 from threadpoolctl import ThreadpoolController
 
 import sparsemodel as sm
-from sparsemodel.threads import config, large_work, small_work
+from sparsemodel.threads import config, large_work, product, small_work
 
 POOLS = ThreadpoolController().select(user_api="blas").lib_controllers
 
@@ -40,9 +40,9 @@ def test_a_run_has_one_thread_and_large_products_have_all():
     @small_work()
     def run():
         inside = counts()
-        with large_work(reads=1e9):
+        with large_work(operations=1e12):
             large = counts()
-        with large_work(reads=10, operations=10):
+        with large_work(operations=10):
             small = counts()
         return inside, large, small, counts()
 
@@ -61,6 +61,37 @@ def test_the_setting_bounds_large_products():
 
     assert run() == [1] * len(POOLS)
     assert counts() == [2] * len(POOLS)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_products_are_the_same_on_any_number_of_threads(order):
+    rng = np.random.default_rng(0)
+    a = np.asarray(rng.standard_normal((2100, 2000)), order=order)
+    assert a.size > 2**22
+    at = []
+
+    @small_work()
+    def products(threads):
+        config.threads = threads
+        at.append(threading.active_count())
+        return [product(a, x), product(a, X), product(a.T, r), product(a.T, R)]
+
+    x, r, X, R = (rng.standard_normal(s) for s in (2000, 2100, (2000, 3), (2100, 3)))
+    one, three, all_of_them = products(1), products(3), products(None)
+    for i, exact in enumerate((a @ x, a @ X, a.T @ r, a.T @ R)):
+        np.testing.assert_allclose(one[i], exact, rtol=0.0, atol=1e-11)
+        np.testing.assert_array_equal(one[i], three[i])
+        np.testing.assert_array_equal(one[i], all_of_them[i])
+    assert len(set(at)) == 1  # none is left waiting
+
+
+@small_work()
+@pytest.mark.filterwarnings("error")
+def test_parts_of_a_product_ignore_what_the_caller_ignores():
+    config.threads = 2
+    a = np.full((2100, 2000), 1e200)
+    with np.errstate(all="ignore"):
+        assert np.all(np.isinf(product(a, np.full(2000, 1e200))))
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", True])
@@ -83,7 +114,7 @@ def test_errors_and_nested_runs_leave_nothing_changed():
 
     assert outer() == [1] * len(POOLS)
     assert counts() == [2] * len(POOLS)
-    with large_work(reads=1e9):  # outside of any run: nothing of ours
+    with large_work(operations=1e12):  # outside of any run: nothing of ours
         assert counts() == [2] * len(POOLS)
 
 
@@ -95,7 +126,7 @@ def test_runs_in_several_threads_end_with_what_was_there():
     def run():
         begun.wait()
         for _ in range(50):
-            with large_work(reads=1e9):
+            with large_work(operations=1e12):
                 pass
         end.wait()
         seen.append(counts())
@@ -135,7 +166,7 @@ assert "scipy.linalg" not in sys.modules
 def run():
     import scipy.linalg
     from threadpoolctl import ThreadpoolController
-    with large_work(reads=1):
+    with large_work(operations=1):
         pools = ThreadpoolController().select(user_api="blas").lib_controllers
         return [pool.get_num_threads() for pool in pools]
 

@@ -22,7 +22,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.numerics.budget import gram_cost, products_cost
-from sparsemodel.threads import large_work
+from sparsemodel.threads import large_work, product
 
 Image = tuple[FloatArray, ...]
 """What is linear in ``x`` and costs a product: predictions, or ``Q x``."""
@@ -82,11 +82,10 @@ class _Matrix(Model):
         self._q = q
 
     def product(self, u: FloatArray) -> FloatArray:
-        with large_work(reads=self._q.size):
-            on = np.flatnonzero(u)
-            if 4 * on.size < u.size:
-                return np.asarray(self._q[:, on] @ u[on])
-            return np.asarray(self._q @ u)
+        on = np.flatnonzero(u)
+        if 4 * on.size < u.size:
+            return np.asarray(self._q[:, on] @ u[on])
+        return np.asarray(product(self._q, u))
 
     def gram(self, active: IntArray) -> FloatArray:
         return np.ascontiguousarray(self._q[np.ix_(active, active)])
@@ -146,12 +145,11 @@ class QuadraticSmooth(Smooth):
         self.quadratic = True
 
     def image(self, x: FloatArray) -> Image:
-        with large_work(reads=self._q.size):
-            zeros = np.count_nonzero(x) if x.ndim == 1 else x.size
-            if 4 * zeros < x.size:
-                on = np.flatnonzero(x)
-                return (self._q[:, on] @ x[on],)
-            return (self._q @ x,)
+        nonzeros = np.count_nonzero(x) if x.ndim == 1 else x.size
+        if 4 * nonzeros < x.size:
+            on = np.flatnonzero(x)
+            return (self._q[:, on] @ x[on],)
+        return (product(self._q, x),)
 
     def value(self, x: FloatArray, image: Image) -> float:
         return float(np.vdot(x, 0.5 * image[0] - self._g)) + self._constant
@@ -163,16 +161,15 @@ class QuadraticSmooth(Smooth):
         return _Matrix(self._q) if x.ndim == 1 else None
 
     def curvature_guess(self) -> float:
-        with large_work(reads=self._q.size):
-            v = np.asarray(np.random.default_rng(0).standard_normal(self._q.shape[0]))
-            largest = 0.0
-            for _ in range(8):
-                norm = float(np.linalg.norm(v))
-                if norm == 0.0:
-                    break
-                v = np.asarray(self._q @ (v / norm))
-                largest = float(np.linalg.norm(v))
-            return 1.05 * largest
+        v = np.asarray(np.random.default_rng(0).standard_normal(self._q.shape[0]))
+        largest = 0.0
+        for _ in range(8):
+            norm = float(np.linalg.norm(v))
+            if norm == 0.0:
+                break
+            v = np.asarray(product(self._q, v / norm))
+            largest = float(np.linalg.norm(v))
+        return 1.05 * largest
 
 
 @final
