@@ -21,10 +21,10 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 
+_SOLVER = "CLARABEL"
 
-def relaxation_value(
-    form: SparseRegression, *, extraction: FloatArray | None = None, solver: str = "CLARABEL"
-) -> float:
+
+def relaxation_value(form: SparseRegression, *, extraction: FloatArray | None = None) -> float:
     """Return the value of the relaxation, which no dual bound exceeds.
 
     Parameters
@@ -33,8 +33,6 @@ def relaxation_value(
         A problem whose losses are CVXPY expressions; its designs are made dense.
     extraction
         Curvature that goes from squared losses into the ridge, for every coordinate.
-    solver
-        A conic solver known to CVXPY.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def relaxation_value(
     if unknown:
         raise UnsupportedProblemError(f"{', '.join(unknown)} has no CVXPY form.")
     if extraction is not None:
-        return _extracted_value(cp, form, extraction, solver)
+        return _extracted_value(cp, form, extraction)
     x = cp.Variable(form.shape)
     total: Any = form.constant
     for term in form.terms:
@@ -58,13 +56,13 @@ def relaxation_value(
             total = total + loss.cvxpy_total(cp, u, term.target, term.weights)
     penalty, constraints = _penalty(cp, form, x)
     problem = cp.Problem(cp.Minimize(total + penalty), constraints)
-    problem.solve(solver=solver)
+    problem.solve(solver=_SOLVER)
     if problem.status not in ("optimal", "optimal_inaccurate"):
-        raise UnsupportedProblemError(f"{solver} ended with the status {problem.status!r}.")
+        raise UnsupportedProblemError(f"{_SOLVER} ended with the status {problem.status!r}.")
     return float(problem.value)
 
 
-def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, solver: str) -> float:
+def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray) -> float:
     r"""Return the value for squared losses less :math:`\frac12 x^T \Delta x`, by a square root.
 
     Linear terms may stand beside them.
@@ -91,9 +89,9 @@ def _extracted_value(cp: Any, form: SparseRegression, extraction: FloatArray, so
     more = replace(form, ridge=form.ridge + extraction)
     penalty, constraints = _penalty(cp, more, x)
     problem = cp.Problem(cp.Minimize(total + penalty), constraints)
-    problem.solve(solver=solver)
+    problem.solve(solver=_SOLVER)
     if problem.status not in ("optimal", "optimal_inaccurate"):
-        raise UnsupportedProblemError(f"{solver} ended with the status {problem.status!r}.")
+        raise UnsupportedProblemError(f"{_SOLVER} ended with the status {problem.status!r}.")
     return float(problem.value)
 
 

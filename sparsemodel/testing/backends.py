@@ -23,7 +23,8 @@ from sparsemodel.testing.backend_checks import contract, equivariance, limits, q
 from sparsemodel.testing.backend_checks import precision_matrices as about_graphs
 from sparsemodel.testing.backend_checks import values as about_values
 from sparsemodel.testing.instances import catalogue
-from sparsemodel.testing.instances.catalogue import BASIC, DEGENERATE, STRUCTURED, WIDE, Maker
+from sparsemodel.testing.instances.catalogue import BASIC, STRUCTURED, WIDE, Maker
+from sparsemodel.testing.instances.degenerate import DEGENERATE
 from sparsemodel.testing.instances.problems import Instance
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import NamedCheck, Report, quietly, run_checks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances import catalogue, degenerate
 from sparsemodel.testing.instances.problems import EXACT_STORAGES, SINGLE_STORAGES
 from sparsemodel.testing.instances.reference import brute_force, minimum_on
 
@@ -73,7 +73,7 @@ def test_storages_hold_the_entries(name):
 
 
 def test_instances_cannot_be_written_to():
-    for maker in (*SMALL, *catalogue.WIDE, *catalogue.DEGENERATE):
+    for maker in (*SMALL, *catalogue.WIDE, *degenerate.DEGENERATE):
         for array in catalogue.instance(maker).arrays().values():
             assert not array.flags.writeable
 

@@ -17,11 +17,11 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses import CoxLoss, MultinomialLoss, SquaredLoss
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances import catalogue, degenerate
 from sparsemodel.testing.instances.problems import EXACT_STORAGES
 from sparsemodel.testing.instances.reference import brute_force
 
-ALL = (*catalogue.BASIC, *catalogue.STRUCTURED, *catalogue.DEGENERATE)
+ALL = (*catalogue.BASIC, *catalogue.STRUCTURED, *degenerate.DEGENERATE)
 
 
 @pytest.mark.parametrize("maker", ALL, ids=lambda maker: maker.__name__)

@@ -14,13 +14,13 @@ from sparsemodel.numerics import RegressionObjective, minimise_on_support
 from sparsemodel.numerics.minimisers import few_columns
 from sparsemodel.numerics.minimisers import newton as module
 from sparsemodel.numerics.minimisers.newton import factored
-from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances import catalogue, degenerate
 from sparsemodel.testing.instances.problems import EXACT_STORAGES
 from sparsemodel.testing.instances.reference import minimum_on
 
 SMOOTH = [
     maker
-    for maker in (*catalogue.BASIC, *catalogue.STRUCTURED, *catalogue.DEGENERATE)
+    for maker in (*catalogue.BASIC, *catalogue.STRUCTURED, *degenerate.DEGENERATE)
     if catalogue.instance(maker).objective().twice_differentiable
     and catalogue.instance(maker).box is None
 ]
@@ -106,7 +106,7 @@ def test_columns_of_very_different_units():
 
 def test_separable_classes_without_ridge_end():
     """There is no minimiser: the loss goes to zero, or an error of the library says so."""
-    instance = catalogue.instance(catalogue.separable)
+    instance = catalogue.instance(degenerate.separable)
     objective = RegressionObjective(replace(instance.form(), ridge=np.zeros(6)))
     point = None
     with contextlib.suppress(SeparableDataError, UnboundedError):

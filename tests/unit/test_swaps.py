@@ -25,7 +25,7 @@ from sparsemodel.numerics import (
     hessian_columns,
     minimise_on_support,
 )
-from sparsemodel.testing.instances.catalogue import planted
+from sparsemodel.testing.instances.generators import planted
 from sparsemodel.testing.instances.problems import EXACT_STORAGES, Data, Instance
 from sparsemodel.testing.instances.reference import brute_force, minimise_in_box
 from sparsemodel_backends.local_search import LocalSearch

@@ -20,19 +20,6 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from sparsemodel.testing.instances.degenerate import (
-    DEGENERATE,
-    collinear_free,
-    duplicate_columns,
-    one_class,
-    one_coordinate,
-    one_observation,
-    rank_deficient,
-    separable,
-    zero_columns,
-    zero_design,
-    zero_target,
-)
 from sparsemodel.testing.instances.generators import generator, planted
 from sparsemodel.testing.instances.problems import Data, Instance
 
@@ -297,25 +284,3 @@ def support_of(made: Instance) -> IntArray:
     if made.planted is None:
         raise ValueError(f"{made.name} has no planted support.")
     return made.planted
-
-
-__all__ = [
-    "BASIC",
-    "DEGENERATE",
-    "STRUCTURED",
-    "WIDE",
-    "Maker",
-    "collinear_free",
-    "duplicate_columns",
-    "instance",
-    "one_class",
-    "one_coordinate",
-    "one_observation",
-    "planted",
-    "rank_deficient",
-    "separable",
-    "support_of",
-    "zero_columns",
-    "zero_design",
-    "zero_target",
-]
