@@ -154,7 +154,7 @@ def _advice(signal: dict[Case, Row]) -> str:
             + (
                 f"most supports are found by {supports} ({best})."
                 if best
-                else "nobody finds a support."
+                else "no method finds a support."
             )
         )
     return "\n".join(lines) + "\n"
