@@ -135,9 +135,8 @@ def _bound(
     if proof is not None and proof["tree"] is not None:
         try:
             tree = RegressionTree(problem, proof["tree"])
-            # Parts may have other slopes, but bounds on the coefficients hold for one choice.
-            if held is not None and witness["bounds"] is None:
-                tree.terms = lambda y: _without_rows(whole, held, y).terms
+            if held is not None:  # bounds on the coefficients hold for one choice of the slopes
+                tree.at = lambda y: _without_rows(whole, held, y)
             found = max(found, tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Refuted(f"the tree is malformed: {error!r}.") from None

@@ -11,14 +11,13 @@ and what came next: another record for what is left, or two, one with a unit in 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.checker.bound import dual, region_bound
 from sparsemodel.checker.files import NotChecked, Refuted, index, real
-from sparsemodel.checker.problem import Problem, Term
+from sparsemodel.checker.problem import Problem
 from sparsemodel.checker.quadratic import has_curvature, hessian, least_of_all
 
 _MOST = 3_000_000
@@ -118,8 +117,8 @@ class RegressionTree(Tree):
     def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
         super().__init__(tree["nodes"], problem.units, problem.budget, not problem.plain)
         self.problem = problem
-        self.terms: Callable[[Any], list[Term]] | None = None
-        """The terms with other slopes of linear constraints, where these are in the objective."""
+        self.at: Callable[[Any], Problem] | None = None
+        """The problem with other slopes of linear constraints, where these are in the objective."""
         if tree.get("kind") != "parts":
             raise NotChecked(f"a proof of the kind {tree.get('kind')!r}")
         self.stages = []
@@ -161,10 +160,9 @@ class RegressionTree(Tree):
             if not np.all(np.isfinite(at)):
                 raise Refuted("a point of the tree is not finite.")
             if "slopes" in record:
-                if self.terms is None:
+                if self.at is None:
                     raise Refuted("a part has slopes without linear constraints.")
-                slopes = np.array([real(v) for v in record["slopes"]])
-                problem = replace(problem, terms=self.terms(slopes))
+                problem = self.at(np.array([real(v) for v in record["slopes"]]))
             return dual(problem, None, at, taken), -np.inf
         if "duals" not in record:
             return None, -np.inf

@@ -80,8 +80,10 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
         fits = False
     if not fits or np.any(stiff[~equal]):
         raise CertificateError("line 'witness.multipliers' does not fit the linear constraints.")
-    if held.own or np.any(held.slopes):
+    if held.own:
         terms.append(slopes)
+    elif np.any(held.slopes):
+        terms.append(replace(slopes, loss=LinearLoss()))
     if np.any(stiff):
         aims = np.where(equal, rows.lower, 0.0)
         terms.append(Term(rows.design, SquaredLoss(), aims, stiff))

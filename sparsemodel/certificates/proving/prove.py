@@ -37,6 +37,7 @@ from sparsemodel.certificates.proving.records.resuming import at_least, better, 
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
+from sparsemodel.certificates.statements.numbers import rows_of
 from sparsemodel.certificates.statements.objective_interval import (
     Primal,
     primal,
@@ -189,14 +190,16 @@ def prove(
 def _priced(seen: Survey, x: FloatArray) -> Survey:
     """Return a survey with linear constraints in the objective, for a search.
 
-    Parts have slopes of their own where compiled code bounds them, unless only bounds on the
-    coefficients that hold for one choice of the slopes can say much.
+    Parts have slopes of their own where compiled code bounds them and no row holds a coordinate
+    that is always in; unless only bounds on the coefficients, which hold for one choice of the
+    slopes, can say much.
     """
     form = seen.form
     if compilable() and not gram.objections(replace(form, region=None)):
-        other = with_multipliers(seen, x, own=True)
-        rows = sum(term.design.shape[0] for term in form.terms)
-        if other.below.box is not None or rows >= form.sparsity.size:
+        other, rows = with_multipliers(seen, x, own=True), rows_of(form)
+        count = sum(term.design.shape[0] for term in form.terms)
+        curved = other.below.box is not None or count >= form.sparsity.size
+        if rows is not None and curved and not rows.matrix[:, form.sparsity.free].any():
             return other
     return with_multipliers(seen, x, STIFF)
 
@@ -258,6 +261,8 @@ class _Conclusion:
             raise contradiction(form, proved, final.upper, SEARCHED)
         witness = seen.portable(self._root_witness())
         at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf
+        if at_root == -math.inf:  # curvature of what fixing left is not that of the whole problem
+            witness = Witness((), bounds=task.bounds)
         at_root, proved = at_root - seen.spare, proved - seen.spare
         value = max(proved, at_root)
         source = f"{SEARCHED}: {search.recorder.count} nodes, {search.open} open"

@@ -45,7 +45,7 @@ _FAR = 1e3
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Slacks:
-    """Rows on scaled coordinates, with a slack each, in units of ``root``."""
+    """Rows on scaled coordinates, no balanced ones, with a slack each, in units of ``root``."""
 
     matrix: FloatArray
     """``C`` times ``root`` by row, divided by the scale of the coordinates by column."""
@@ -59,21 +59,19 @@ class Slacks:
     """Whether there is such an end, without which a slope of its sign proves nothing."""
 
     @classmethod
-    def of(
-        cls, rows: Rows, shift: FloatArray, scale: FloatArray, size: float, reach: FloatArray
-    ) -> Slacks:
-        """Return slacks of ``rows``, which hold for scaled coordinates plus ``shift``.
-
-        ``size`` is the curvature of an average coordinate, ``reach`` what each may be at most.
-        """
-        entries = np.square(rows.matrix)
+    def of(cls, q: Quadratic, rows: Rows, active: IntArray, scale: FloatArray) -> Slacks:
+        """Return slacks of ``rows``, which hold for scaled ``active`` coordinates."""
+        sizes = np.square(q.norms[active]) + q.ridge[active]
+        matrix = rows.matrix[:, active]
+        entries = np.square(matrix)
         mean = entries.sum(axis=1) / np.maximum((entries > 0.0).sum(axis=1), 1)
-        root = np.sqrt(_WEIGHT * size / np.where(mean > 0.0, mean, 1.0))
-        low, high = rows.lower - shift, rows.upper - shift
+        root = np.sqrt(_WEIGHT * float(sizes.mean()) / np.where(mean > 0.0, mean, 1.0))
+        low, high = rows.lower, rows.upper
         ends = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (low, high)]
-        far = _FAR * (np.abs(rows.matrix) @ reach + ends[0] + ends[1])
+        reach = q.aim / np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
+        far = _FAR * (np.abs(matrix) @ reach + ends[0] + ends[1])
         return cls(
-            root[:, None] * rows.matrix / scale,
+            root[:, None] * matrix / scale,
             root,
             root * np.maximum(low, -far),
             root * np.minimum(high, far),
@@ -263,7 +261,7 @@ def make_stage(
     lower, upper, curvature = lower * root, upper * root, ridge / root / root
     slacks = None
     if q.prices is not None and isinstance(q.prices.loss, RowPrices):
-        slacks = _slacks(q, q.prices.loss.rows, (active, balanced), solve_h, solve_g, root)
+        slacks = Slacks.of(q, q.prices.loss.rows, active, root)
         matrix = slacks.extended(matrix)
         curvature = np.append(curvature, np.zeros(slacks.root.size))
         lower, upper = np.append(lower, slacks.lower), np.append(upper, slacks.upper)
@@ -282,22 +280,6 @@ def make_stage(
         solve_g=solve_g,
         slacks=slacks,
     )
-
-
-def _slacks(
-    q: Quadratic,
-    rows: Rows,
-    index: tuple[IntArray, IntArray],
-    solve_h: FloatArray,
-    solve_g: FloatArray,
-    root: FloatArray,
-) -> Slacks:
-    """Return the slacks of the rows on scaled coordinates, the balanced ones at their best."""
-    active, balanced = index
-    own = replace(rows, matrix=rows.matrix[:, active] - rows.matrix[:, balanced] @ solve_h)
-    sizes = np.square(q.norms[active]) + q.ridge[active]
-    reach = q.aim / np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
-    return Slacks.of(own, rows.matrix[:, balanced] @ solve_g, root, float(sizes.mean()), reach)
 
 
 def best_stage(
