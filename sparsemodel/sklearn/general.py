@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataFit, FloatArray, Loss, TargetKind
-from sparsemodel.modelling.regression.measures import deviance_explained
 from sparsemodel.registry import loss_class
 from sparsemodel.sklearn._base import GivenK
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import PARAMETERS, REGRESSOR, cross_validated, filled
-from sparsemodel.sklearn.regression import Regression
+from sparsemodel.sklearn.regression import ExplainedLoss
 
 
 @dataclass(eq=False, repr=False)
-class _Generalized(Regression):
+class _Generalized(ExplainedLoss):
     _: KW_ONLY
     loss: Any = "squared"
 
@@ -37,50 +36,6 @@ class _Generalized(Regression):
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
         return self._loss().check_target(np.asarray(y, dtype=np.float64), "y"), 1
-
-    def predict(self, X: Any) -> FloatArray:
-        """Return the predictions in the units of the target: the loss undoes its link.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The predictions, means where the loss has a link (``exp(X @ coef_ + intercept_)``).
-        """
-        return self._loss().mean(self._linear(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the loss that is explained, D².
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        score : float
-            At most 1; 0 for the best constant prediction.
-
-        Raises
-        ------
-        ValueError
-            For a loss whose least value is not known, which has no conjugate.
-        """
-        u, (target, _) = self._linear(X), self._encode(y)
-        c = np.ones(u.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        share = deviance_explained(self._loss(), u, target, c / c.sum(), np.zeros(u.size))
-        if share is None:
-            raise ValueError(f"{self._loss().name} has no D²: pass a scorer of your own.")
-        return share
 
 
 @filled(parameters=PARAMETERS, attributes=REGRESSOR)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.metrics import d2_tweedie_score
 
 from sparsemodel.interfaces import DataFit, FloatArray
 from sparsemodel.losses import GammaLoss, PoissonLoss
@@ -18,51 +17,12 @@ from sparsemodel.sklearn._docs import (
     cross_validated,
     filled,
 )
-from sparsemodel.sklearn.regression import Regression
+from sparsemodel.sklearn.regression import ExplainedLoss
 
 
 @dataclass(eq=False, repr=False)
-class _LogLink(Regression):
+class _LogLink(ExplainedLoss):
     """A regression of positive means, which are the exponentials of a linear score."""
-
-    _power: ClassVar[int]
-    """Of Tweedie's deviance: 1 for counts, 2 for amounts."""
-
-    def predict(self, X: Any) -> FloatArray:
-        """Return the expected values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The expected values.
-        """
-        return np.exp(self._linear(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the deviance that is explained, D².
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        score : float
-            At most 1; 0 for the model that knows the mean alone.
-        """
-        # A prediction that underflows to zero would have an infinite deviance.
-        u = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
-        return float(d2_tweedie_score(y, u, sample_weight=sample_weight, power=self._power))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -72,8 +32,6 @@ class _LogLink(Regression):
 
 @dataclass(eq=False, repr=False)
 class _Poisson(_LogLink):
-    _power: ClassVar[int] = 1
-
     def _loss(self) -> DataFit:
         return PoissonLoss()
 
@@ -88,8 +46,6 @@ class _Poisson(_LogLink):
 
 @dataclass(eq=False, repr=False)
 class _Gamma(_LogLink):
-    _power: ClassVar[int] = 2
-
     def _loss(self) -> DataFit:
         return GammaLoss()
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import d2_pinball_score
 
-from sparsemodel.interfaces import DataFit, FloatArray
+from sparsemodel.interfaces import Conjugable, FloatArray, Loss
 from sparsemodel.losses import HuberLoss, QuantileLoss, SquaredLoss
+from sparsemodel.modelling.regression.measures import deviance_explained
 from sparsemodel.sklearn._base import GivenK, SparseLinearModel
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
@@ -25,7 +26,7 @@ from sparsemodel.sklearn._docs import (
 
 @dataclass(eq=False, repr=False)
 class Regression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
-    """A regression whose prediction is linear."""
+    """A regression that predicts what its loss makes of a linear score."""
 
     _: KW_ONLY
     fit_intercept: bool = True
@@ -34,7 +35,7 @@ class Regression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
         return np.asarray(y, dtype=np.float64), 1
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the predictions.
+        """Return the predictions in the units of the target: the loss undoes its link.
 
         Parameters
         ----------
@@ -44,16 +45,53 @@ class Regression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            The predictions.
+            The predictions, means where the loss has a link (``exp(X @ coef_ + intercept_)``).
         """
-        return self._linear(X)
+        return self._loss().mean(self._linear(X))
+
+
+@dataclass(eq=False, repr=False)
+class ExplainedLoss(Regression):
+    """A regression that is scored by its own loss."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the loss that is explained, D².
+
+        For likelihoods it is that of the deviance, for quantiles that of the pinball loss.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            At most 1; 0 for the best constant prediction, NaN where no other is better.
+
+        Raises
+        ------
+        ValueError
+            For a loss whose least value is not known, which has no conjugate.
+        """
+        u, loss = self._linear(X), self._loss()
+        if not isinstance(loss, Conjugable):
+            raise ValueError(f"{loss.name} has no D²: pass a scorer of your own.")
+        target = loss.check_target(np.asarray(y, dtype=np.float64), "y")
+        c = np.ones(u.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        share = deviance_explained(loss, u, target, c / c.sum(), np.zeros(u.size))
+        return math.nan if share is None else share
 
 
 @dataclass(eq=False, repr=False)
 class _LeastSquares(Regression):
     _matrix_target: ClassVar[bool] = True
 
-    def _loss(self) -> DataFit:
+    def _loss(self) -> Loss:
         return SquaredLoss()
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
@@ -71,38 +109,17 @@ class _Huber(Regression):
     _: KW_ONLY
     delta: float = 1.35
 
-    def _loss(self) -> DataFit:
+    def _loss(self) -> Loss:
         return HuberLoss(self.delta)
 
 
 @dataclass(eq=False, repr=False)
-class _Quantile(Regression):
+class _Quantile(ExplainedLoss):
     _: KW_ONLY
     quantile: float = 0.5
 
-    def _loss(self) -> DataFit:
+    def _loss(self) -> Loss:
         return QuantileLoss(self.quantile)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the pinball loss that is explained, D².
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        score : float
-            At most 1; 0 for the model that knows the quantile of ``y`` alone.
-        """
-        return float(
-            d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=self.quantile)
-        )
 
 
 # ---- with a given k, and with one that is chosen -------------------------------------------------

@@ -16,6 +16,7 @@ from sparsemodel.testing.designs import EXACT, run_design_suite
 
 da = pytest.importorskip("dask.array")
 
+from sparsemodel.designs.elsewhere import workers  # noqa: E402
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
 from sparsemodel.designs.elsewhere.workers import hands  # noqa: E402
 from sparsemodel.numerics.objectives import distributed  # noqa: E402
@@ -151,6 +152,26 @@ def test_tall_squared_losses_are_compressed_where_the_blocks_are(monkeypatch):
     assert one.value == pytest.approx(two.value, rel=1e-9)
     expected = near.path(range(1, 4)).objective
     np.testing.assert_allclose(far.path(range(1, 4)).objective, expected, rtol=1e-9)
+
+
+@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
+def test_what_workers_told_is_not_asked_for_again(monkeypatch):
+    calls = []
+    original = workers._again
+    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
+    monkeypatch.setattr(DistributedDesign, "stamp", property(lambda self: self.array.name))
+    A = np.random.default_rng(3).standard_normal((60, 12))
+    y = A[:, 1] - A[:, 4] + 0.1 * A[:, 7]
+    w = sm.Variable(12)
+    goal = sm.minimize(sm.huber_loss(da.from_array(A, chunks=(20, 12)) @ w, y) + sm.ridge(w, 0.1))
+    posed = sm.Problem(goal, sm.card(w) <= 2)
+    posed.solve()
+    calls.clear()
+    first = posed.certify()
+    many = len(calls)
+    again = posed.certify()
+    assert len(calls) - many <= many // 2
+    assert again.bound == first.bound
 
 
 def test_blocks_are_grouped_as_there_are_threads():

@@ -99,14 +99,21 @@ def spread(norms: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
+    u, error = read_once(design, "predictions", x, lambda: _predictions(design, x, support))
+    return u, error
+
+
+def _predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     n, values = design.shape[0], x[support]
+    if not support.size and not matrix_free(design):
+        return np.zeros((n, *x.shape[1:])), np.zeros((n, *x.shape[1:]))
     if isinstance(design, StackedDesign) and not any(
-        block.streamed and np.isin(index, support).any() for index, block in design.blocks
-    ):  # nothing of a file, as with an intercept alone
+        Access.COLUMNS not in block.access and np.isin(index, support).any()
+        for index, block in design.blocks
+    ):  # nothing of a file, nor of what is elsewhere, as with an intercept alone
         design, x, support = design.restrict(support), values, np.arange(support.size)
     if design.streamed:
-        u, error = read_once(design, "predictions", x, lambda: _streamed(design, x, support))
-        return u, error
+        return _streamed(design, x, support)
     if matrix_free(design):
         u = np.asarray(design.matvec(x), dtype=np.float64)
         # No entries to read: the assumption about matrix-free products, per observation.
@@ -126,9 +133,8 @@ def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Float
 
 def _streamed(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     u, error = np.zeros((2, design.shape[0], *x.shape[1:]))
-    if support.size:
-        for rows, entries in design.row_blocks(_rows(design)):
-            u[rows], error[rows] = predicted(entries, x, support)
+    for rows, entries in design.row_blocks(_rows(design)):
+        u[rows], error[rows] = predicted(entries, x, support)
     return u, error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import pairwise
 from typing import Any, final
 
@@ -61,6 +61,7 @@ class DistributedDesign(Design):
         self._names = names
         self._groups = _groups(array.chunks[0], hands())
         self._loaded: tuple[Any, ...] | None = None
+        self._losses = 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,9 +116,15 @@ class DistributedDesign(Design):
             self._loaded = tuple(placed(tasks))
         return self._loaded
 
+    @property
+    def stamp(self) -> Hashable | None:
+        """Return what names the blocks that workers hold; None where they are in this process."""
+        return None if client() is None else (self._array.name, self._losses)
+
     def forget(self) -> None:
         """Load the blocks anew when they are next needed: some were lost with a worker."""
         self._loaded = None
+        self._losses += 1
 
     # ---- products ----------------------------------------------------------------------------
 
