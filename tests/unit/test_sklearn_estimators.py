@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import GammaRegressor, QuantileRegressor, Ridge
+from sklearn.metrics import d2_tweedie_score
 
 import sparsemodel as sm
 from sparsemodel.losses import GammaLoss
@@ -122,16 +123,19 @@ def test_any_loss_of_numbers() -> None:
     """The same fits and scores as the estimators of one loss; predictions are means."""
     y = RNG.poisson(np.exp(0.5 * U)) + 1.0
     pairs = (
-        ("poisson", SparsePoissonRegression),
-        (GammaLoss(), SparseGammaRegression),
+        ("poisson", SparsePoissonRegression, 1),
+        (GammaLoss(), SparseGammaRegression, 2),
     )
-    for loss, kind in pairs:
+    for loss, kind, power in pairs:
         one = SparseGeneralizedRegression(k=2, loss=loss).fit(X, y)
         other = kind(k=2).fit(X, y)
         np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-9)
         np.testing.assert_allclose(one.predict(X), other.predict(X))
         weights = np.arange(N) % 3 + 0.5
-        assert one.score(X, y, weights) == pytest.approx(other.score(X, y, weights), rel=1e-9)
+        expected = d2_tweedie_score(y, one.predict(X), sample_weight=weights, power=power)
+        assert one.score(X, y, weights) == pytest.approx(expected, rel=1e-9)
+        assert other.score(X, y, weights) == pytest.approx(expected, rel=1e-9)
+    assert np.isnan(other.score(X, np.ones(N)))  # no prediction is worse than this constant's
     for loss in ("negative-binomial", "tweedie", "expectile"):
         model = SparseGeneralizedRegression(k=2, loss=loss).fit(X, y)
         assert model.get_support(indices=True).tolist() == [1, 4]
