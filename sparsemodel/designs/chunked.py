@@ -193,14 +193,15 @@ class ChunkedDesign(Design):
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         out = np.zeros(self.shape[1])
-        for where, block in self._blocks():
+        sums = "ij,ij->j" if h is None else "ij,ij,i->j"
+        for part, block in self._blocks():
+            rows = h if h is None or self._by_columns else h[part]
+            operands = (block, block) if rows is None else (block, block, rows)
+            squares = np.einsum(sums, *operands, dtype=np.float64)  # without a copy in float64
             if self._by_columns:
-                operands = (block, block) if h is None else (block, block, h)
-                sums = "ij,ij->j" if h is None else "ij,ij,i->j"
-                out[where] = np.einsum(sums, *operands, dtype=np.float64)
+                out[part] = squares
             else:
-                squares = np.square(block, dtype=np.float64)
-                out += squares.sum(axis=0) if h is None else h[where] @ squares
+                out += squares
         return out
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
