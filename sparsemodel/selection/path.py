@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 from sparsemodel.compiler import Effort
-from sparsemodel.interfaces import Backend, Cardinality, FloatArray, Form, ModelError, Stop
+from sparsemodel.interfaces import Backend, Cardinality, FloatArray, Form, Stop
 
 
 @final
@@ -55,21 +55,10 @@ class Followed(NamedTuple):
 def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
     """Return the limits to follow for those in ``ks``: with a price, fewer units may be best."""
     sparsity = form.cardinality
-    refuse_costs(sparsity)
     if sparsity.price == 0.0:
         return ks
     least = min(ks) if form.constrained else min(sparsity.forced_units, min(ks))
     return range(least, max(ks) + 1)
-
-
-def refuse_costs(sparsity: Cardinality) -> None:
-    """Raise an error where units have costs of their own: neighbours on a path differ by one."""
-    if sparsity.prices is not None or sparsity.knapsack is not None:
-        raise ModelError(
-            "A path follows the number of what is chosen, and here each has a cost of its own. "
-            "Make the price or the budget a parameter, `budget = sm.Parameter(value=10.0)` in "
-            "`costs @ sm.chosen(w) <= budget`, and solve for each of its values."
-        )
 
 
 def charged(path: Followed, sparsity: Cardinality, ks: Sequence[int]) -> Followed:

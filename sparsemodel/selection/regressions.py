@@ -75,7 +75,7 @@ class RegressionObservations(Observed):
         if self._store.get("kept", (b"", {}))[0] != key:
             self._store["kept"] = (key, {})
         known = self._store["kept"][1]
-        if self._along is not None or part.sparsity.limits:
+        if self._along is not None or not part.sparsity.plain:
             return limited_path(part, ks, self._along, how, known).uninterrupted()
         facts = Facts(part, known)
         found = solve_path(part, reduce_form(part, facts), facts, with_fewer(ks, part), how)

@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
-from sparsemodel.selection.path import Followed, PathPoint, Search, refuse_costs
+from sparsemodel.selection.path import Followed, PathPoint, Search
 
 F = TypeVar("F", bound=Form)
 Thinning = Callable[[F, FloatArray], FloatArray]
@@ -132,12 +132,10 @@ def limited_path(
         Sorted.
     along
         The constraint at each ``k``; None limits all that is counted to ``k``, beside the limits on
-        parts of it.
+        parts of it and costs.
     known
         What was computed from the data alone.
     """
-
-    refuse_costs(form.sparsity)
 
     def limited(k: int) -> SparseRegression:
         sparsity = _with_total(form.sparsity, k) if along is None else along[k]

@@ -225,8 +225,20 @@ def test_two_variables_share_a_budget_that_is_a_parameter():
     for budget.value in (0.6, 1.3):
         within = [s for s in subsets() if COSTS[list(s)].sum() <= budget.value + 1e-9]
         assert np.isclose(problem.solve().value, min(map(least_squares, within)), rtol=1e-10)
-    with pytest.raises(ModelError, match="solve for each of its values"):
-        problem.path(range(3))
+
+
+@pytest.mark.parametrize("limit", ["a parameter", "values"])
+def test_a_path_keeps_budgets_and_pays_prices(limit):
+    w, k, prices = sm.Variable(P), sm.Parameter(integer=True), 0.02 * COSTS
+    goal = sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, 0.05) + prices @ sm.chosen(w))
+    budget = COSTS @ sm.chosen(w) <= 1.3
+    here = sm.Problem(goal, budget, *([sm.card(w) <= k] if limit == "a parameter" else []))
+    path = here.path(k, range(4)) if limit == "a parameter" else here.path(range(4))
+    within = [s for s in subsets() if COSTS[list(s)].sum() <= 1.3 + 1e-9]
+    for at, value in zip(path.k, path.objective, strict=True):
+        worth = [least_squares(s) + prices[list(s)].sum() for s in within if len(s) <= at]
+        assert np.isclose(value, min(worth), rtol=1e-10)
+    assert COSTS[path.at(3).values["w"] != 0.0].sum() <= 1.3 + 1e-9
 
 
 def test_chosen_is_a_vector_of_zeros_and_ones():

@@ -233,7 +233,7 @@ class Compiled(CompiledProblem):
         return replace(self, form=form, _facts=None, _reduced=None, certified=None)
 
     def path(self, ks: Sequence[int], how: Search) -> Followed:
-        if self.along is not None or self.form.sparsity.limits:
+        if self.along is not None or not self.form.sparsity.plain:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()
         found = solve_path(self.form, reduced, facts, with_fewer(ks, self.form), how)
