@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import cvxpy as cp
@@ -85,6 +86,28 @@ def test_squared_norms_and_products_with_sums_are_understood() -> None:
     problem = sm.Problem(sm.minimize(sm.norm(A @ u - B) ** 2), sm.card(u) <= 1)
     least = min(np.linalg.lstsq(A[:, [j]], B)[1][0] for j in range(4))
     assert np.isclose(problem.solve().value, least)
+
+
+@pytest.mark.parametrize("loss", [cp.sum_squares, cp.norm1, lambda r: 2 * cp.sum(cp.huber(r))])
+def test_a_variable_may_stand_for_residuals(loss: Callable[[Any], Any]) -> None:
+    x, r = cp.Variable(4), cp.Variable(12)
+    named = sm.Problem(cp.Minimize(loss(r)), [A @ x - B == r, r <= 9.0, sm.card(x) <= 1])
+    plain = sm.Problem(cp.Minimize(loss(A @ x - B)), [A @ x - B <= 9.0, sm.card(x) <= 1])
+    assert np.isclose(named.solve().value, plain.solve().value, rtol=1e-6)
+    named.solve()
+    assert np.allclose(r.value, A @ x.value - B)
+
+
+def test_the_largest_residual_is_minimised_by_its_bound() -> None:
+    x, t = cp.Variable(4), cp.Variable()
+    problem = sm.Problem(cp.Minimize(t), [cp.abs(A @ x - B) <= t, sm.card(x) <= 2])
+    best = np.inf
+    for pair in combinations(range(4), 2):
+        y = cp.Variable(2)
+        alone = cp.Problem(cp.Minimize(cp.norm_inf(A[:, list(pair)] @ y - B)))
+        best = min(best, alone.solve(solver="CLARABEL"))
+    assert np.isclose(problem.solve().value, best, rtol=1e-5)
+    assert np.isclose(np.abs(A @ x.value - B).max(), best, rtol=1e-5)
 
 
 def test_a_size_may_be_bounded_by_an_expression() -> None:

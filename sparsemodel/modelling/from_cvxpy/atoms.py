@@ -354,8 +354,8 @@ _HINTS = {
         "variable t = cp.Variable(): write that."
     ),
     "norm_inf": (
-        " For the largest residual, minimise sum_squares under bounds on every residual, "
-        "`A @ w - b <= t` and `A @ w - b >= -t`, for smaller and smaller t."
+        " For the largest residual minimise a variable t, with the constraint "
+        "`cp.abs(A @ w - b) <= t`."
     ),
     "normNuc": " There is no low-rank part; a sparse one beside given factors is `L @ W @ R`.",
 }

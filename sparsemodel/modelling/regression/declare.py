@@ -14,10 +14,12 @@ from sparsemodel.compiler import (
     VariableSpec,
     changed,
 )
+from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss
+from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.declared import expressions_of
-from sparsemodel.modelling.expressions.affine import Piece
+from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
@@ -70,7 +72,7 @@ def declare(
     expressions = list(expressions_of(objective, constraints))
     places = Places(variables, entries=about_entries(expressions, constraints))
     losses, ridges, prices = [], [], []
-    for term in objective.terms:
+    for term in (*objective.terms, *_linked(objective, constraints)):
         if isinstance(term, LossTerm):
             losses.append(_loss(term, variables, places))
         elif isinstance(term, Ridge):
@@ -116,6 +118,25 @@ def declare(
         entries=places.entries,
     )
     return changed(declaration)
+
+
+def _linked(objective: Objective, constraints: tuple[Constraint, ...]) -> list[LossTerm]:
+    """Return losses of zero of the vectors that constraints alone link to those in losses.
+
+    So ``abs(A @ w - b) <= t`` brings ``w`` in where ``t`` is minimised.
+    """
+    inside = {id(p.variable) for e in expressions_of(objective, ()) for p in e.pieces}
+    kinds = (LinearConstraint, NormConstraint)
+    links = [[p.variable for p in c.expression.pieces] for c in constraints if isinstance(c, kinds)]
+    found: list[LossTerm] = []
+    for _ in links:
+        for link in links:
+            for new in link if any(id(v) in inside for v in link) else ():
+                if id(new) not in inside and len(new.shape) == 1:
+                    inside.add(id(new))
+                    nothing = Affine((Piece(new, None, as_design(np.zeros((1, new.size)))),))
+                    found.append(LossTerm(LinearLoss(), nothing, np.zeros(1), None, "sum"))
+    return found
 
 
 _UNDERSTOOD = (

@@ -17,12 +17,14 @@ from sparsemodel.modelling.expressions.comparisons import (
     LinearConstraint,
     compare,
 )
+from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.objective_terms import (
     Budget,
     LossTerm,
     Objective,
     Price,
     Ridge,
+    counted_in,
 )
 from sparsemodel.modelling.expressions.variables import Variable
 
@@ -44,8 +46,8 @@ def without_stand_ins(objective: Objective, constraints: tuple[Constraint, ...])
     """Write expressions in the place of variables that an equality makes them stand for.
 
     A variable stands for an expression where it is alone, whole and a vector on one side of an
-    equality, appears in no loss and no ridge, and is only counted or bounded as a whole otherwise.
-    Everything else stays as it was declared.
+    equality, and only counted or bounded as a whole otherwise; or bounded, and as a whole in losses
+    and ridges, as the residual ``r == A @ w - b``. Everything else stays as it was declared.
     """
     found = Elimination(objective, constraints, ())
     for constraint in constraints:
@@ -66,7 +68,11 @@ def _eliminated(here: Elimination, equality: LinearConstraint, piece: Piece) -> 
     whole = piece.bare and piece.rows is None and len(variable.shape) == 1 and piece.factor
     if not alone or not whole or variable.shape != expression.value_shape():
         return None
-    if variable.owner is not None or any(_mentions(t, variable) for t in here.objective.terms):
+    minimised = any(_mentions(term, variable) for term in here.objective.terms)
+    parts = [t.counted for t in here.objective.terms if isinstance(t, Price)]
+    parts += [part for constraint in here.constraints for part in counted_in(constraint)]
+    counts = any(p.variable is variable for part in parts for p in part.expression.pieces)
+    if variable.owner is not None or (minimised and counts):
         return None
     meaning = Affine(others, expression.offset).times(-1.0 / piece.factor)
     constraints: list[Constraint] = []
@@ -84,6 +90,11 @@ def _eliminated(here: Elimination, equality: LinearConstraint, piece: Piece) -> 
             if counted is None:
                 return None
             term = replace(term, counted=counted)
+        elif _mentions(term, variable):
+            written = _substituted(term, variable, meaning)
+            if written is None:
+                return None
+            term = written
         terms.append(term)
     return Elimination(
         Objective(tuple(terms), here.objective.constant),
@@ -100,6 +111,26 @@ def _mentions(term: Any, variable: Variable) -> bool:
     if not isinstance(expression, Affine):
         return isinstance(term, (LossTerm, Ridge))  # a short form means any variable
     return any(piece.variable is variable for piece in expression.pieces)
+
+
+def _substituted(term: Any, variable: Variable, meaning: Affine) -> LossTerm | None:
+    """Return a loss or a ridge of what the variable stands for; None where it cannot be written."""
+    if isinstance(term, Ridge) and isinstance(term.expression, Affine):
+        (piece,) = term.expression.pieces
+        if piece.rows is not None or not isinstance(term.weight, float):
+            return None
+        ((squares,), weight) = (norm(meaning) ** 2).terms, 0.5 * term.weight * piece.factor**2
+        return squares.scaled(weight) if isinstance(squares, LossTerm) else None
+    if not isinstance(term, LossTerm) or not isinstance(term.prediction, Affine):
+        return None
+    kept = [p for p in term.prediction.pieces if p.variable is not variable]
+    prediction = Affine(tuple(kept), term.prediction.offset)
+    for piece in term.prediction.pieces:
+        if piece.variable is variable:
+            if not piece.bare or piece.rows is not None:
+                return None
+            prediction = prediction.plus(meaning.times(piece.factor))
+    return replace(term, prediction=prediction)
 
 
 def _rewritten(
