@@ -49,6 +49,8 @@ class Facts(FactSheet):
         super().__init__()
         self.form = form
         self.known: dict[Hashable, Any] = {} if known is None else known
+        self.sums: FloatArray | None = None
+        """Weighted sums of the columns of the form, where they came with its gradient at zero."""
         self._screened: Screened | None = None
         self._guess: Guess | None = None
 
@@ -170,7 +172,7 @@ class Facts(FactSheet):
         ``form`` is the problem, or compressed; ``passes`` is the price.
         """
         key = ("gradient", form.terms is self.form.terms)
-        gradient = self.recall(key, passes, partial(_gradient_of_losses, form))
+        gradient, self.sums = self.recall(key, passes, partial(_first_products, form))
         if not np.all(np.isfinite(gradient)):
             self._refuse_nonfinite()
         source = "the gradient at zero, which the solver needs"
@@ -266,9 +268,15 @@ class Facts(FactSheet):
 
 
 @np.errstate(all="ignore")  # what overflows shows in the result
-def _gradient_of_losses(form: SparseRegression) -> FloatArray:
-    objective = RegressionObjective(form)
-    return objective.gradient(objective.origin())
+def _first_products(form: SparseRegression) -> tuple[FloatArray, FloatArray | None]:
+    """Return the gradient at zero; of one file the weighted sums of its columns as well."""
+    objective, term = RegressionObjective(form), form.terms[0]
+    origin = objective.origin()
+    if len(form.terms) > 1 or not term.design.streamed:
+        return objective.gradient(origin), None
+    (slopes,) = objective.prediction_gradients(origin)
+    both = term.design.rmatvec(np.column_stack([slopes, term.weights]))
+    return both[:, :-1].reshape(form.shape), both[:, -1]
 
 
 def _squares(form: SparseRegression) -> FloatArray:

@@ -50,12 +50,14 @@ class Center(Reduction):
         return intercept
 
     @classmethod
-    def from_form(cls, form: SparseRegression, intercept: int) -> Center:
-        """Return the reduction; costs one product ``A.T @ c`` for the means."""
+    def from_form(
+        cls, form: SparseRegression, intercept: int, sums: FloatArray | None = None
+    ) -> Center:
+        """Return the reduction; without the ``sums``, ``A.T @ c``, it costs this product."""
         term = form.terms[0]
         index, design = features(term.design)
-        means = design.rmatvec(term.weights) / term.weights.sum()
-        return cls(intercept, means, index)
+        found = design.rmatvec(term.weights) if sums is None else sums[index]
+        return cls(intercept, found / term.weights.sum(), index)
 
     def apply(self, form: SparseRegression) -> SparseRegression:
         term = form.terms[0]

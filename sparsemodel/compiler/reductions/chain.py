@@ -49,6 +49,7 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
         reductions.append(compressed)
     share = 0.5 if compressed is None else 0.5 * compressed.shrinkage
     gradient: FloatArray | None = facts.gradient_at_zero(form, share)
+    sums = facts.sums
     changes: tuple[Hashable, ...] = (compressed is not None,)
 
     def apply(reduction: Reduction) -> None:
@@ -66,11 +67,13 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
         if copies.size:
             keep = np.setdiff1d(np.arange(form.sparsity.size), copies)
             apply(DropColumns(keep, form.sparsity.size, "columns that copy others"))
+            sums = None if sums is None else sums[keep]
             changes += (keep.tobytes(),)
     intercept = Center.find(form)
     if intercept is not None:
         changes += (("centred", intercept),)
-        apply(facts.recall(changes, share, partial(Center.from_form, form, intercept)))
+        price = share if sums is None else 0.0
+        apply(facts.recall(changes, price, partial(Center.from_form, form, intercept, sums)))
     centred = intercept is not None
     squares = facts.column_squares(form, centred=centred, changes=changes, passes=share)
     if squares is not None:
