@@ -145,6 +145,41 @@ def test_forged_multipliers_are_refused(forge, tmp_path):
     assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 1
 
 
+def portfolio(p: int, seed: int) -> tuple[Any, Any, list[Any]]:
+    """Return shares, their risk, and a budget, sector, least return and bounds."""
+    rng = np.random.default_rng(seed)
+    R = rng.normal(size=(60, p)) * rng.uniform(0.05, 0.3, p) + 0.1 * rng.normal(size=(60, 1))
+    mu, sector = rng.uniform(0.0, 0.3, p), (np.arange(p) % 3 == 0) * 1.0
+    w = sm.Variable(p, name="w")
+    rules = [w.sum() == 1.0, w >= 0.0, w <= 0.4, sector @ w <= 0.2]
+    return w, sm.squared_loss(R @ w, np.zeros(60)), [*rules, mu @ w >= float(np.quantile(mu, 0.7))]
+
+
+def test_portfolios_with_inequalities_close():
+    w, risk, rules = portfolio(30, 1)
+    problem = sm.Problem(sm.minimize(risk), [sm.card(w) <= 6, *rules])
+    proof = problem.prove(time_limit=20)
+    assert proof.relative_gap <= 1e-4
+    slopes = [tuple(r["slopes"]) for r in proof.proof["tree"]["nodes"] if "slopes" in r]
+    assert len(set(slopes)) > 1  # parts have their own
+    verify(proof, problem.form)
+
+
+def test_rows_of_an_intercept_keep_one_choice_of_slopes():
+    """A coordinate that is always in moves with the slopes: there the gap may stay, and is true."""
+    rng = np.random.default_rng(3)
+    A, y = rng.standard_normal((N, P)), rng.standard_normal(N)
+    w, b = sm.Variable(P, name="w"), sm.Variable(name="b")
+    goal = sm.squared_loss(A @ w + b, y)
+    problem = sm.Problem(sm.minimize(goal), [sm.card(w) <= K, w[0] + b <= -0.2, w.sum() == 0.3])
+    proof = problem.prove(time_limit=5)
+    held = proof.witness.multipliers
+    assert held is not None
+    assert not held.own
+    assert proof.bound <= proof.value
+    verify(proof, problem.form)
+
+
 def test_slopes_of_a_part_are_checked(tmp_path):
     """Any slopes of the right signs prove what they prove, which is less than what is stated."""
     problem, data, _ = posed("one way", "squared", 4)
