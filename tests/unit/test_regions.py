@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
 from sparsemodel.cvx import minimise_with_cvxpy
 from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
@@ -170,6 +171,16 @@ def test_one_solve_is_what_multipliers_converge_to(kind, scale):
         ]
         assert np.abs(slopes).max() <= 1e-10 * scale
     assert found == 12
+
+
+def test_few_supports_are_all_tried_for_a_feasible_point():
+    """One asset alone meets every constraint; the sparsest mixtures are of others."""
+    w = sm.Variable(5, name="w")
+    C = np.array([[1.0, 1.0, 1.0, 1.0, 1.0], [0.0, 4.0, 0.0, 4.0, 1.0], [4.0, 0.0, 4.0, 0.0, 1.0]])
+    rules = [C[0] @ w == 1.0, C[1] @ w >= 0.9, C[2] @ w >= 0.9, w >= 0.0]
+    goal = sm.minimize(sm.squared_loss(np.eye(5) @ w, np.zeros(5)))
+    sm.Problem(goal, [sm.card(w) <= 1, *rules]).solve()
+    assert w.value == pytest.approx(np.array([0.0, 0.0, 0.0, 0.0, 1.0]))
 
 
 def test_equations_that_depend_on_each_other_are_left_to_multipliers():

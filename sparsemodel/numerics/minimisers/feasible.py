@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +26,8 @@ from sparsemodel.numerics.support.hard_threshold import select, select_scores
 
 _TOLERANCE = 1e-9
 _REWEIGHTINGS = 8
+_FEW = 500
+"""Supports up to which all are tried."""
 
 
 def inside(box: Box | None, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
@@ -41,7 +46,8 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     """Return a feasible point with at most ``k`` units, or None where zero is one.
 
     Tries the free coordinates alone, then the steepest ``k`` units, then supports of sparse
-    solutions of the linear constraints (linear programs with reweighted absolute values).
+    solutions of the linear constraints (linear programs with reweighted absolute values), then all
+    supports where they are few.
 
     Raises
     ------
@@ -121,6 +127,8 @@ def in_one_unit(
 def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
     """Yield solutions of the linear constraints with few nonzeros, sparser from one to the next.
 
+    Then one for every support that has one, where there are at most :data:`_FEW` supports.
+
     Minimises :math:`\\sum_j c_j |x_j|` over the counted coordinates, with
     :math:`c_j = 1/(|x_j| + \\epsilon)` from the last solution.
     """
@@ -147,8 +155,9 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
         ]
     )
     cost = counted.astype(np.float64)
-    for _ in range(_REWEIGHTINGS):
-        program = linprog(
+
+    def solved(cost: FloatArray, bounds: FloatArray) -> Any:
+        return linprog(
             np.concatenate([cost, cost]),
             A_ub=np.hstack([both[kept], -both[kept]]) if kept.any() else None,
             b_ub=limits[kept] if kept.any() else None,
@@ -157,6 +166,9 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
             bounds=bounds,
             method="highs-ds",
         )
+
+    for _ in range(_REWEIGHTINGS):
+        program = solved(cost, bounds)
         if program.status == 2:
             raise InfeasibleError("No point satisfies the linear constraints and the bounds.")
         if program.x is None:
@@ -165,3 +177,10 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
         yield unit * x
         scale = float(np.abs(x).max(initial=0.0)) or 1.0
         cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
+    units, budget = form.sparsity.units, form.sparsity.budget
+    for chosen in combinations(range(units), budget) if math.comb(units, budget) <= _FEW else ():
+        off = np.ones(size, dtype=bool)
+        off[form.sparsity.coordinates(np.array(chosen, dtype=np.intp))] = False
+        program = solved(cost, np.where(np.tile(off, 2)[:, None], 0.0, bounds))
+        if program.status == 0:
+            yield unit * (program.x[:size] - program.x[size:])
