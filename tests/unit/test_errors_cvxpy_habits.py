@@ -16,6 +16,7 @@ import sparsemodel as sm
 RNG = np.random.default_rng(4)
 A = RNG.standard_normal((12, 4))
 B = A[:, 0] - 0.5 * A[:, 2]
+X = cp.Variable(4)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,11 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: sm.minimize(sm.squared_loss(A @ w, B) + A @ w), "one number"),
         (lambda w: w.T @ w, r"sm\.norm\(F @ w\)\*\*2"),
         (lambda w: (A @ w - B) @ (A @ w - B), r"sm\.norm\(A @ w - b\)\*\*2"),
+        (
+            lambda w: sm.Problem(cp.Minimize(cp.sum_squares(X - 1.0)), [cp.abs(X) >= 0.3]),
+            r"sm\.semicontinuous\(w, m\)",
+        ),
+        (lambda w: sm.Problem(cp.Minimize(cp.norm(A @ X - B))), "same minimisers"),
         (lambda w: sm.norm(w, 0) <= 2, r"sm\.card\(w\) <= k"),
         (lambda w: sm.norm(w, 1) ** 2, "Of powers of norms"),
         (lambda w: np.diff(w), r"sm\.diff\(w\)"),

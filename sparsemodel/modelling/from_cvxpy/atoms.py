@@ -342,7 +342,8 @@ def _concave() -> Any:
 
 _HINTS = {
     "Pnorm": (
-        " For least squares write sum_squares; for total variation of a picture, "
+        " Where it stands alone sum_squares has the same minimisers; for total variation of a "
+        "picture, "
         "`cp.norm1(D @ x)` with differences D along rows and columns."
     ),
     "max": (

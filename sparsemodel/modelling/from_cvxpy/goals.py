@@ -129,6 +129,12 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
         raise ModelError(
             f"The constraint {shown(constraint)} has a boolean variable. {_INSTEAD['boolean']}"
         )
+    if kind_of(constraint.args[-1]) == "abs":
+        raise ModelError(
+            f"{shown(constraint)}: a least size is not convex. For entries that are zero or at "
+            "least m write sm.semicontinuous(w, m), or `m * z <= w` beside `w <= M * z`; for an "
+            "entry of one sign `w[0] >= m`."
+        )
     raise ModelError(
         f"The CVXPY constraint {shown(constraint)} ({kind}) is not recognised; affine relations, "
         "norms of affine expressions and `Omega >> alpha * np.eye(p)` are. Declare the problem "
