@@ -16,8 +16,14 @@ from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.interfaces import Stop
 from sparsemodel.modelling import problem as problem_module
 from sparsemodel.modelling.results import packaged
-from sparsemodel.numerics import RegressionObjective, forward_backward, minimise_on_support
+from sparsemodel.numerics import (
+    RegressionObjective,
+    forward_backward,
+    minimise_on_support,
+    minimise_restricted,
+)
 from sparsemodel.numerics.budget import budget, ending_by
+from sparsemodel.numerics.minimisers.boxed import _OnSupport
 from sparsemodel.selection import precision_matrices
 
 
@@ -247,3 +253,27 @@ def test_what_proofs_need_is_imported_before_a_solve_uses_its_time(
         with pytest.raises(ZeroDivisionError):
             ask(time_limit=1.0)
         assert done == ["loaded", "solved"]
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_minimising_between_bounds_ends_with_the_time(
+    direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not direct:  # what many unknowns are left to
+        monkeypatch.setattr("sparsemodel.numerics.minimisers.boxed.DIRECT_LIMIT", 5)
+    rng = np.random.default_rng(0)
+    w = sm.Variable(8)
+    goal = sm.logistic_loss(rng.standard_normal((40, 8)) @ w, rng.integers(0, 2, 40))
+    form = sm.Problem(sm.minimize(goal + sm.ridge(w, 1e-6)), w >= -0.01, w <= 0.3).form
+    objective, calls = RegressionObjective(form), [0, 0]
+    for limited in (False, True):
+
+        def count(limited: bool = limited) -> None:
+            calls[limited] += 1
+
+        counted = _after(1, _OnSupport.evaluate, count)
+        with monkeypatch.context() as patch, ending_by(time.perf_counter() if limited else None):
+            patch.setattr(_OnSupport, "evaluate", lambda *a, f=counted: f(*a))
+            point = minimise_restricted(objective, np.arange(8), objective.origin())
+        assert np.all((point.x >= -0.01) & (point.x <= 0.3))
+    assert calls[True] < 0.6 * calls[False]

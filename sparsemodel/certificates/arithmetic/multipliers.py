@@ -136,7 +136,7 @@ def _slopes(rows: Rows, x: FloatArray, gradient: FloatArray, inside: FloatArray)
     from scipy.optimize import lsq_linear
 
     y, value = np.zeros(rows.lower.size), rows.matrix @ x
-    size = _ACTIVE * (1.0 + np.abs(value))
+    size = _ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
     at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
     active = at_lower | at_upper
     if not active.any() or not inside.any():

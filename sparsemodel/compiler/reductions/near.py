@@ -25,7 +25,14 @@ from sparsemodel.designs import (
 )
 from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign
-from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import (
+    Access,
+    Design,
+    FloatArray,
+    IntArray,
+    Region,
+    SparseRegression,
+)
 
 _FAR = 0.01
 """Range of a column, as a share of its entries, up to which it is far from zero."""
@@ -43,7 +50,7 @@ class Near(Reduction):
     :math:`A w + b = (A - 1 t^\top) w + (b + t^\top w)`.
 
     What :class:`Center` then subtracts is no larger than what the entries differ by. Applies where
-    that one does.
+    that one does, and beside constraints that say nothing of the intercept.
     """
 
     def __init__(
@@ -55,8 +62,8 @@ class Near(Reduction):
     @classmethod
     def find(cls, form: SparseRegression) -> Near | None:
         """Return the reduction, or None where no column is far from zero or nothing absorbs it."""
-        intercept = Center.find(form)
-        if intercept is None:
+        intercept = Center.find(replace(form, region=None))
+        if intercept is None or _constrains(form.region, intercept):
             return None
         index, design = features(form.terms[0].design)
         found = shifts(design)
@@ -93,6 +100,15 @@ class Near(Reduction):
         if self._digits >= _FEW:
             return said
         return f"{said}; float64 holds {self._digits} digits of how they differ: shift the data"
+
+
+def _constrains(region: Region | None, coordinate: int) -> bool:
+    """Return whether a constraint is about a coordinate."""
+    if region is None:
+        return False
+    at = np.array([coordinate])
+    rows = (part.design.restrict(at).to_array() for part in (*region.linear, *region.images))
+    return any(map(np.any, rows)) or any(coordinate in ball.index for ball in region.every_ball)
 
 
 def shifts(design: Design) -> tuple[FloatArray, int] | None:

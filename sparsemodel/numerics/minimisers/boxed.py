@@ -7,6 +7,7 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
+from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored, farthest
 
 _FULL_ACCURACY = 1e-13
@@ -82,12 +83,19 @@ def _quasi_newton(
 ) -> FloatArray:
     from scipy.optimize import Bounds, minimize
 
+    clock = budget()
+
+    def on_time(_: FloatArray) -> None:
+        if clock.over():
+            raise StopIteration
+
     found = minimize(
         function.evaluate,
         first,
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(lower, upper),
+        callback=on_time,
         options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 0.0, "gtol": goal, "maxcor": 30},
     )
     best: FloatArray = np.clip(found.x, lower, upper)
@@ -131,10 +139,16 @@ def box_newton(
         Stop when the norm of the projected gradient is below it.
     far
         Stop when the norm of the unknowns is above it.
+
+    Notes
+    -----
+    Ends early where the time is over.
     """
-    v = np.clip(start, lower, upper)
+    v, clock = np.clip(start, lower, upper), budget()
     value, g = function.evaluate(v)
     for _ in range(max_iter):
+        if np.isfinite(value) and clock.over():
+            break
         blocked = ((v <= lower) & (g > 0.0)) | ((v >= upper) & (g < 0.0)) | (lower == upper)
         size = float(np.linalg.norm(g[~blocked]))
         if not size > tol:
