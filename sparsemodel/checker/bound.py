@@ -60,9 +60,7 @@ def predictions(problem: Problem, term: Term, x: Any) -> Number:
 
 
 def far(matrix: Any) -> Any:
-    """Return an entry of every column that differs by a hundredth of its entries at most, else 0.
-
-    Entries within a factor of two are subtracted without rounding."""
+    """Return an entry of columns that differ by a hundredth of it at most, else 0: no rounding."""
     low, high = matrix.min(axis=0, initial=np.inf), matrix.max(axis=0, initial=-np.inf)
     small = (high > low) & (high - low <= 0.01 * np.minimum(np.abs(low), np.abs(high)))
     return np.where(small, matrix[0] if len(matrix) else 0.0, 0.0)
@@ -71,14 +69,31 @@ def far(matrix: Any) -> Any:
 def shifted(problem: Problem, zero: Any) -> Problem:
     """Return the problem with columns far from zero shifted, where ``zero`` has an intercept.
 
-    With the slope of the intercept zero, all slopes are as before. The intercept is another.
+    A term has it as a column of ones, or not at all. With the slope of the intercept zero, slopes
+    are as before where all terms that have it are shifted alike. The intercept is another.
     """
-    term, alone = problem.terms[0], len(problem.terms) == len(problem.shape) == 1
-    t, ones = far(term.matrix), np.all(term.matrix[:, zero] == 1.0, axis=0)
-    if problem.exact or not alone or not ones.any() or not t.any():
+    ones = np.array([np.all(t.matrix[:, zero] == 1.0, axis=0) for t in problem.terms])
+    none = np.array([~np.any(t.matrix[:, zero], axis=0) for t in problem.terms])
+    proper = np.flatnonzero(ones.any(axis=0) & (ones | none).all(axis=0))
+    if problem.exact or len(problem.shape) > 1 or not proper.size:
         return problem
-    matrix = term.matrix - t
-    return replace(problem, terms=[replace(term, matrix=matrix, A=problem.number(matrix))])
+    terms, own = list(problem.terms), np.flatnonzero(ones[:, proper[0]])
+    aims = np.array([far(terms[i].matrix) for i in own])
+    alike = (aims != 0.0) & (np.abs(aims - aims[0]) <= 0.01 * np.abs(aims[0]))
+    t = np.where(alike.all(axis=0), aims[0], 0.0)
+    for i in own if t.any() else []:
+        matrix = terms[i].matrix - t
+        terms[i] = replace(terms[i], matrix=matrix, A=problem.number(matrix))
+    return replace(problem, terms=terms) if t.any() else problem
+
+
+def _levelled(problem: Problem, near: Problem, duals: list[Number]) -> list[Number]:
+    """Return gradients of squared losses at the intercept where they add up to nothing."""
+    own = [i for i, t in enumerate(near.terms) if t is not problem.terms[i]]
+    squares = [i for i in own if near.terms[i].loss.name != "linear_term"]
+    weight = sum(middle(near.terms[i].c).sum() for i in squares)
+    level = sum(middle(near.terms[i].c) @ middle(duals[i]) for i in own) / max(weight, 1e-300)
+    return [a - problem.number(level) if i in squares else a for i, a in enumerate(duals)]
 
 
 def weighted(term: Term, values: Number) -> Number:
@@ -127,11 +142,8 @@ def dual(
         ridge, point = ridge + problem.number(taken), problem.number(at)
         rows = problem.number(taken if at.ndim == 1 else taken[:, None])
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
-    near = shifted(problem, zero)
-    if near is not problem and points is None:  # at any intercept the tangent is as good
-        mean = np.average(middle(duals[0]), weights=middle(near.terms[0].c))
-        duals = [duals[0] - problem.number(mean)]
-    problem = near
+    near = shifted(problem, zero)  # at any intercept the tangent is as good
+    duals, problem = _levelled(problem, near, duals) if points is None else duals, near
     if zero.size:
         balanced = None if known else _balanced(problem, duals, zero)
         if balanced is None:

@@ -96,11 +96,11 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
 
     ``S + Lambda`` has rows and columns for all coordinates; those of ``inside`` mean nothing.
     """
-    shift, aims = _shifts(problem, inside), problem.number(np.zeros(problem.shape))
+    (shift, own), aims = _shifts(problem, inside), problem.number(np.zeros(problem.shape))
     p, value = problem.shape[0], problem.constant
     s: Any = problem.number(np.zeros((p, p)))
-    for term in problem.terms:
-        A = term.A if shift is None else term.A - problem.number(shift)
+    for term, has in zip(problem.terms, own, strict=True):
+        A = term.A - problem.number(shift) if has else term.A
         if term.loss.name == "squared_loss":
             y = problem.number(term.y) - term.o
             s = s + A.T @ (term.c[:, None] * A)
@@ -120,19 +120,24 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
     return s, aims, value
 
 
-def _shifts(problem: Problem, inside: Any) -> Any:
-    """Return what to subtract from the columns where one of ``inside`` is an intercept, else None.
+def _shifts(problem: Problem, inside: Any) -> tuple[Any, list[bool]]:
+    """Return what to subtract from the columns where one of ``inside`` is an intercept, and of
+    which terms: those that have it, where the others have not.
 
     That only moves the intercept, and products of columns far from zero lose their digits to it.
     """
-    matrix, c = problem.terms[0].matrix, middle(problem.terms[0].c)
-    plain = np.all(matrix == 1.0, axis=0) & (middle(problem.ridge) == 0.0)
-    ones = [f for f in inside if plain[f]]
-    if problem.exact or not ones or len(problem.terms) > 1:
-        return None
+    ones = np.array([np.all(t.matrix == 1.0, axis=0) for t in problem.terms])
+    none = np.array([np.all(t.matrix == 0.0, axis=0) for t in problem.terms])
+    plain = ones.any(axis=0) & (ones | none).all(axis=0) & (middle(problem.ridge) == 0.0)
+    found = [f for f in inside if plain[f]]
+    if problem.exact or not found:
+        return 0.0, [False] * len(problem.terms)
+    own = [bool(has[found[0]]) for has in ones]
+    terms = [t for t, has in zip(problem.terms, own, strict=True) if has]
+    matrix, c = np.concatenate([t.matrix for t in terms]), np.concatenate([t.c.mid for t in terms])
     out = np.where(np.all(matrix == matrix[:1], axis=0), matrix[0], c @ matrix / c.sum())
-    out[ones[0]] = 0.0
-    return out
+    out[found[0]] = 0.0
+    return out, own
 
 
 def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool) -> None:

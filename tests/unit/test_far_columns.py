@@ -76,6 +76,31 @@ def test_values_and_bounds_are_those_of_columns_near_zero(kind, ridge, loss, som
         assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 0
 
 
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.huber_loss])
+@pytest.mark.parametrize("kind", ["equation", "losses", "losses and rows"])
+def test_constraints_and_further_losses_change_nothing_of_it(kind, loss, tmp_path):
+    rng, far, near = _columns(2, 1e7, [0, 1, 4])
+    y = near[:, 0] - 2.0 * near[:, 1] + 1.5 * near[:, 2] + 2.5 * rng.standard_normal(N)
+    z = y + rng.standard_normal(N)
+    found = []
+    for A, B in ((near, near[::-1]), (far, far[::-1])):
+        w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+        goal = loss(A @ w + c, y)
+        if "losses" in kind:
+            goal = goal + 0.5 * sm.squared_loss(B @ w + c, z)
+        limits = [w.sum() == 0.3] if kind != "losses" else []
+        problem = sm.Problem(sm.minimize(goal), sm.card(w) <= K, *limits)
+        problem.solve()
+        found.append(problem.certify())
+        verify(found[-1], problem.form)
+        found[-1].save(tmp_path / "c.json")
+        np.savez(tmp_path / "data.npz", A=A, b=y, B=B, c=z)
+        assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 0
+    plain, shifted_ = found
+    assert shifted_.upper == pytest.approx(plain.upper, rel=1e-7)
+    assert shifted_.bound == pytest.approx(plain.bound, rel=1e-5)
+
+
 def test_the_checker_encloses_exact_predictions():
     rng, far, _ = _columns(6, 1e7)
     A, x = np.column_stack([far, np.ones(N)]), rng.standard_normal(P + 1)

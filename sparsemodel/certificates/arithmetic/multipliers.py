@@ -22,6 +22,7 @@ from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import Rows, rows_of
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import Box, CertificateError, FloatArray, SparseRegression, Term
 from sparsemodel.losses import LinearLoss, SquaredLoss
 
@@ -111,6 +112,9 @@ def multipliers_at(
     rows = None if form.matrix else rows_of(form)
     if rows is None or not form.traits.conjugable:
         return None
+    near = Near.find(form)
+    if near is not None:
+        form, x = near.apply(form), near.carry(x)
     witness = from_point(form, x)
     gradient, sizes = form.ridge * x, form.ridge.astype(np.float64, copy=True)
     for term, a in zip(form.terms, witness.duals, strict=True):

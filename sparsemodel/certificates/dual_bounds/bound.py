@@ -142,7 +142,8 @@ def dual_bound(
     if extraction is not None:
         if at is None or not form.traits.conjugable:
             return nothing("the extraction of curvature needs a point and squared losses", method)
-        distances = gradient_distance(form, points, at, anywhere=absorbed)
+        having = shifts.having if shifts is not None and absorbed else ()
+        distances = gradient_distance(form, points, at, having=having)
     if balanced is not None:
         index = np.union1d(index, balanced)
     if index.size:

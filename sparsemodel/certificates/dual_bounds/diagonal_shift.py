@@ -8,6 +8,7 @@ gives a valid bound, and where there are more observations than coefficients a f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
 
@@ -156,19 +157,20 @@ def gradient_distance(
     duals: tuple[FloatArray, ...],
     at: FloatArray,
     *,
-    anywhere: bool = False,
+    having: tuple[bool, ...] = (),
 ) -> tuple[FloatArray, ...]:
     """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``.
 
     The gradient of a linear term is its slope, and its conjugate admits no other dual point. With
-    ``anywhere`` from those at the nearest value of an intercept without curvature, where the bound
+    terms ``having`` an intercept without curvature from those at its nearest value, where the bound
     is as good: beside columns far from zero it takes more digits than floats have.
     """
     support = np.flatnonzero(at if at.ndim == 1 else np.any(at != 0.0, axis=1))
-    out = []
+    gradients, errors = [], []
     for term, a in zip(form.terms, duals, strict=True):
         if term.traits.affine:
-            out.append(np.zeros(a.shape))
+            gradients.append(a)
+            errors.append(np.zeros(a.shape))
             continue
         u, error = predictions(term.design, at, support)
         if term.offset is not None:
@@ -180,8 +182,41 @@ def gradient_distance(
         if steep != 1.0:
             residual = steep * residual
             error = steep * error + 2.0 * U * np.abs(residual)
-        if anywhere and term.weights.sum() > 0.0:
-            residual = residual + np.average(a - residual, axis=0, weights=term.weights)
-            error = error + 2.0 * U * np.abs(residual)
-        out.append((np.abs(a - residual) + error) * (1.0 + 8.0 * U) + TINY)
-    return tuple(out)
+        gradients.append(residual)
+        errors.append(error)
+    if any(having):
+        off = [g - a for g, a in zip(gradients, duals, strict=True)]
+        moved = levelled(form, gradients, off, having)
+        for i, (g, m) in enumerate(zip(gradients, moved, strict=True)):
+            errors[i] = errors[i] + 2.0 * U * (np.abs(m) + np.abs(m - g)) * (m is not g)
+        gradients = moved
+    return tuple(
+        np.zeros(a.shape)
+        if term.traits.affine
+        else (np.abs(a - g) + error) * (1.0 + 8.0 * U) + TINY
+        for term, a, g, error in zip(form.terms, duals, gradients, errors, strict=True)
+    )
+
+
+def levelled(
+    form: SparseRegression,
+    gradients: Sequence[FloatArray],
+    off: Sequence[FloatArray],
+    having: tuple[bool, ...],
+) -> list[FloatArray]:
+    """Return the gradients of squared losses at another value of the intercept.
+
+    One number is taken from the predictions of all terms ``having`` it, so that what gradients are
+    ``off`` by adds up to nothing over these.
+    """
+    total, weight = np.zeros(()), 0.0
+    for term, part, has in zip(form.terms, off, having, strict=True):
+        if has:
+            total = np.asarray(total + term.weights @ part)
+            steep = 0.0 if term.traits.affine else cast("SquaredDistance", term.loss).steepness
+            weight += steep * float(term.weights.sum())
+    out = list(gradients)
+    for i, (term, has) in enumerate(zip(form.terms, having, strict=True)):
+        if has and weight > 0.0 and not term.traits.affine:
+            out[i] = out[i] - cast("SquaredDistance", term.loss).steepness * (total / weight)
+    return out

@@ -10,7 +10,12 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound, nothing
-from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
+from sparsemodel.certificates.dual_bounds.diagonal_shift import (
+    Extraction,
+    applies,
+    levelled,
+    verified,
+)
 from sparsemodel.certificates.dual_bounds.steps import steps_bound
 from sparsemodel.certificates.dual_bounds.unpenalised import balanced
 from sparsemodel.certificates.statements.certificate import Witness
@@ -127,9 +132,9 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | Non
         term.loss.derivative(_predicted(term, at), term.target)  # type: ignore[attr-defined]
         for term in form.terms
     ]
-    if Near.find(form) is not None:
-        mean = np.average(duals[0], axis=0, weights=form.terms[0].weights)
-        duals = [duals[0] - mean]
+    near = Near.find(form)
+    if near is not None:
+        duals = levelled(form, duals, duals, near.having)
     return Witness(tuple(duals), at=at, extraction=diagonal)
 
 

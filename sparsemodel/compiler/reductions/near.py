@@ -9,12 +9,11 @@ without any rounding (Sterbenz), others with one rounding of the difference.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast, final
+from typing import Literal, TypeAlias, cast, final
 
 import numpy as np
 
 from sparsemodel.compiler.reductions.base import Reduction
-from sparsemodel.compiler.reductions.center import Center, features
 from sparsemodel.designs import (
     ChunkedDesign,
     DenseDesign,
@@ -30,9 +29,10 @@ from sparsemodel.interfaces import (
     Design,
     FloatArray,
     IntArray,
-    Region,
     SparseRegression,
 )
+
+_Part: TypeAlias = tuple[IntArray, Design]
 
 _FAR = 0.01
 """Range of a column, as a share of its entries, up to which it is far from zero."""
@@ -50,46 +50,68 @@ class Near(Reduction):
     :math:`A w + b = (A - 1 t^\top) w + (b + t^\top w)`.
 
     What :class:`Center` then subtracts is no larger than what the entries differ by. Applies where
-    that one does, and beside constraints that say nothing of the intercept.
+    the intercept has neither ridge nor bounds, no constraint is about it, and every loss has it
+    beside columns that are alike, or not at all.
     """
 
     def __init__(
-        self, intercept: int, index: IntArray, design: Design, t: FloatArray, digits: int
+        self, intercept: int, parts: tuple[_Part | None, ...], t: FloatArray, digits: int
     ) -> None:
-        self._intercept, self._index, self._design = intercept, index, design
+        self._intercept, self._parts = intercept, parts
         self._t, self._digits = t, digits
 
     @classmethod
     def find(cls, form: SparseRegression) -> Near | None:
         """Return the reduction, or None where no column is far from zero or nothing absorbs it."""
-        intercept = Center.find(replace(form, region=None))
-        if intercept is None or _constrains(form.region, intercept):
+        intercept = _absorbing(form)
+        if intercept is None:
             return None
-        index, design = features(form.terms[0].design)
-        found = shifts(design)
-        return None if found is None else cls(intercept, index, design, *found)
+        parts = list[_Part | None]()
+        for term in form.terms:
+            part = _beside(term.design, intercept)
+            if isinstance(part, str):
+                return None
+            parts.append(part)
+        t, digits = np.zeros(form.sparsity.size), 99
+        for number, (index, design) in enumerate(part for part in parts if part is not None):
+            found = shifts(design)
+            if found is None:
+                return None
+            own = np.zeros_like(t)
+            own[index] = found[0]
+            alike = (own != 0.0) & (np.abs(own - t) <= _FAR * np.abs(t))
+            t = np.where(alike, t, 0.0) if number else own
+            digits = min(digits, found[1])
+        return cls(intercept, tuple(parts), t, digits) if t.any() else None
 
     @property
     def intercept(self) -> int:
         """Return the coordinate that absorbs the shifts."""
         return self._intercept
 
+    @property
+    def having(self) -> tuple[bool, ...]:
+        """Return which terms have the intercept."""
+        return tuple(part is not None for part in self._parts)
+
     def apply(self, form: SparseRegression) -> SparseRegression:
-        n = self._design.shape[0]
-        ones = (np.array([self._intercept]), OnesDesign(n))
-        stacked = StackedDesign(
-            n, form.sparsity.size, ((self._index, shifted(self._design, self._t)), ones)
-        )
-        return replace(form, terms=(replace(form.terms[0], design=stacked),))
+        terms = list(form.terms)
+        for i, (term, part) in enumerate(zip(form.terms, self._parts, strict=True)):
+            if part is not None:
+                (index, design), n = part, part[1].shape[0]
+                ones = (np.array([self._intercept]), OnesDesign(n))
+                near = (index, shifted(design, self._t[index]))
+                terms[i] = replace(term, design=StackedDesign(n, self._t.size, (near, ones)))
+        return replace(form, terms=tuple(terms))
 
     def restore(self, x: FloatArray) -> FloatArray:
         out = x.copy()
-        out[self._intercept] -= self._t @ x[self._index]
+        out[self._intercept] -= self._t @ x
         return out
 
     def carry(self, x: FloatArray) -> FloatArray:
         out = x.copy()
-        out[self._intercept] += self._t @ x[self._index]
+        out[self._intercept] += self._t @ x
         return out
 
     def carry_gradient(self, gradient: FloatArray) -> None:
@@ -102,13 +124,35 @@ class Near(Reduction):
         return f"{said}; float64 holds {self._digits} digits of how they differ: shift the data"
 
 
-def _constrains(region: Region | None, coordinate: int) -> bool:
-    """Return whether a constraint is about a coordinate."""
-    if region is None:
-        return False
-    at = np.array([coordinate])
-    rows = (part.design.restrict(at).to_array() for part in (*region.linear, *region.images))
-    return any(map(np.any, rows)) or any(coordinate in ball.index for ball in region.every_ball)
+def _absorbing(form: SparseRegression) -> int | None:
+    """Return the one intercept that is free to move, None if there is none."""
+    blocks = [b for t in form.terms if isinstance(t.design, StackedDesign) for b in t.design.blocks]
+    found = {int(index[0]) for index, block in blocks if isinstance(block, OnesDesign)}
+    c = min(found, default=-1)
+    if len(found) != 1 or c not in form.sparsity.free or form.ridge[c] > 0.0:
+        return None
+    box, region, at = form.box, form.region, np.array([c])
+    if box is not None and np.any(np.isfinite(box.lower[c]) | np.isfinite(box.upper[c])):
+        return None
+    if region is not None:
+        designs = [*(one.design for one in region.linear), *(one.design for one in region.images)]
+        rows = (design.restrict(at).to_array() for design in designs)
+        if any(map(np.any, rows)) or any(c in ball.index for ball in region.every_ball):
+            return None
+    return c
+
+
+def _beside(design: Design, intercept: int) -> _Part | Literal["mixed"] | None:
+    """Return the columns beside an intercept; None where a design has no intercept."""
+    if isinstance(design, DenseDesign) and not np.any(design.to_array()[:, intercept]):
+        return None
+    if not isinstance(design, StackedDesign):
+        return "mixed"
+    others = [b for b in design.blocks if not isinstance(b[1], OnesDesign)]
+    inside = any(intercept in index for index, _ in others)
+    if len(others) == len(design.blocks):
+        return "mixed" if inside else None
+    return "mixed" if inside or len(others) != 1 or len(design.blocks) != 2 else others[0]
 
 
 def shifts(design: Design) -> tuple[FloatArray, int] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
+from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, gram_cost, products_cost
@@ -78,9 +79,13 @@ class World:
         """Choose the scaling."""
         unit = unit_of(form)
         if points.region is not None:
+            near, mine = Near.find(form), Near.find(points)
+            level = near and mine and Scaling(form, np.ones(form.sparsity.size), near)
+            if mine is not None and level is not None:
+                form, points = level.form, mine.apply(points)
             objective = RegressionObjective(points)
             ends = objective if form.region is not None else RegressionObjective(form)
-            return cls(form, None, objective, ends, unit)
+            return cls(form, level, objective, ends, unit)
         other = scaling(form)
         if other is None:
             objective = RegressionObjective(points)
