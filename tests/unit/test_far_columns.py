@@ -14,7 +14,7 @@ from sparsemodel.certificates import verify
 from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.arithmetic import Ball, number
 from sparsemodel.checker.bound import predictions
-from sparsemodel.compiler.reductions.near import shifted, shifts
+from sparsemodel.compiler.reductions.near import Near, shifted, shifts
 from sparsemodel.designs import as_design
 
 N, P, K = 40, 9, 3
@@ -99,6 +99,23 @@ def test_constraints_and_further_losses_change_nothing_of_it(kind, loss, tmp_pat
     plain, shifted_ = found
     assert shifted_.upper == pytest.approx(plain.upper, rel=1e-7)
     assert shifted_.bound == pytest.approx(plain.bound, rel=1e-5)
+
+
+def test_only_columns_that_are_far_in_every_loss_are_shifted():
+    rng, far, _ = _columns(7, 1e7, [0, 1, 4])
+    other = far - 1e7 * np.isin(np.arange(P), [4])
+    w, c = sm.Variable(P), sm.Variable()
+    y = rng.standard_normal(N)
+    goal = sm.squared_loss(far @ w + c, y) + sm.squared_loss(other @ w + c, y)
+    form = sm.Problem(sm.minimize(goal), sm.card(w) <= K).form
+    near = Near.find(form)
+    x = rng.standard_normal(P + 1)
+    for term, moved in zip(form.terms, near.apply(form).terms, strict=True):
+        u, v = term.design.matvec(x), moved.design.matvec(near.carry(x))
+        np.testing.assert_allclose(u, v, rtol=1e-6)
+        assert np.abs(moved.design.to_array()[:, :2]).max() < 10.0
+    assert np.abs(moved.design.to_array()[:, 4]).max() < 10.0
+    assert Near.find(sm.Problem(sm.minimize(goal), w.sum() + c <= 1.0).form) is None
 
 
 def test_the_checker_encloses_exact_predictions():
