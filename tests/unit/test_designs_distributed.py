@@ -174,6 +174,23 @@ def test_what_workers_told_is_not_asked_for_again(monkeypatch):
     assert again.bound == first.bound
 
 
+def test_data_wait_for_a_worker_where_all_were_lost(monkeypatch):
+    class Cluster:
+        there: dict[str, int] = {}  # noqa: RUF012
+
+        def nthreads(self):
+            return self.there
+
+        def wait_for_workers(self, n_workers, timeout):
+            self.there = {"new": 1}
+
+        def scatter(self, value, workers, **_):
+            return workers, value
+
+    monkeypatch.setattr(workers, "client", Cluster)
+    assert workers.sent("rows", 2**21, 3) == (["new"], "rows")
+
+
 def test_blocks_are_grouped_as_there_are_threads():
     array = da.from_array(np.arange(40.0).reshape(20, 2), chunks=((3, 3, 3, 3, 1, 7), 2))
     design = DistributedDesign(array)

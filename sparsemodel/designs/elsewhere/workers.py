@@ -22,6 +22,9 @@ _DATA = 2**20
 _FAN_IN = 8
 """Results that are added in one task, so that no machine receives all of them."""
 
+_PATIENCE = 60
+"""Seconds in which a cluster without workers may start one."""
+
 _ATTEMPTS = 4
 """Runs of a computation that loses its workers."""
 
@@ -62,6 +65,8 @@ def sent(value: Any, nbytes: int, hand: int) -> Any:
     there = client()
     if there is None or nbytes < _DATA:
         return value
+    if not there.nthreads():  # all were lost; a cluster starts others in their place
+        there.wait_for_workers(1, timeout=_PATIENCE)
     workers = list(there.nthreads())
     return there.scatter(value, workers=[workers[hand % len(workers)]], hash=False)
 
