@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -30,7 +32,133 @@ if TYPE_CHECKING:
 _MAX_EDGES = 100
 
 
-class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
+class _Precision(EmpiricalCovariance):  # type: ignore[misc]
+    """What both estimators do."""
+
+    precision_: FloatArray
+    covariance_: FloatArray
+    location_: FloatArray
+    edges_: IntArray
+    n_iter_: int
+    objective_: float
+    bound_: float
+    certificate_: PrecisionCertificate
+    n_edges_: int
+    candidates_: IntArray
+    scores_: FloatArray
+    best_score_: float
+
+    store_precision = True
+    # EmpiricalCovariance checks its own parameters; the language checks ours, with better words.
+    _parameter_constraints: dict[str, Any] = {}  # noqa: RUF012  (scikit-learn's convention)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : ignored
+            For scikit-learn's conventions.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        problem, omega, k = self._problem(X)
+        solution = self._solve(problem, k, self._choose_edges(X))
+        p = X.shape[1]
+        self.location_ = np.zeros(p) if self.assume_centered else X.mean(axis=0)
+        self._keep(omega.value)
+        self.edges_ = np.argwhere(np.triu(self.precision_, 1) != 0.0)
+        self.n_iter_ = solution.iterations
+        self.objective_ = solution.value
+        self.bound_ = solution.bound
+        if self.certify:
+            self.certificate_ = cast("PrecisionCertificate", problem.certify())
+        elif hasattr(self, "certificate_"):
+            del self.certificate_  # of an earlier fit
+        return self
+
+    def graph(self) -> Any:
+        """Return the dependences as a ``networkx.Graph``, partial correlations as weights."""
+        from sparsemodel.reporting.graphs import precision_graph
+
+        check_is_fitted(self)
+        return precision_graph(self.precision_, getattr(self, "feature_names_in_", None))
+
+    @abstractmethod
+    def _choose_edges(self, X: Any) -> Any:
+        """Return how many edges to take at most."""
+
+    def _problem(self, X: Any) -> tuple[Problem, Variable, Parameter]:
+        """Return the problem, its matrix and the number of edges, for all numbers alike."""
+        p = X.shape[1]
+        omega = Variable((p, p), symmetric=True, name="Omega")
+        k = Parameter(integer=True, nonneg=True, name="edges", value=0)
+        constraints: list[Any] = [card(offdiag(omega)) <= 2 * k]
+        if self.alpha is not None:
+            constraints.append(omega >> self.alpha)
+        if self.beta is not None:
+            constraints.append(omega << self.beta)
+        deviations = X if self.assume_centered else X - X.mean(axis=0)
+        n = X.shape[0]
+        S = deviations.T @ deviations / n
+        likelihood = gaussian_nll(omega, S, samples=n, shrinkage=self.shrinkage)
+        return Problem(minimize(likelihood), constraints), omega, k
+
+    def _solve(
+        self, problem: Problem, k: Parameter, edges: Any, *, warm: bool = False, quick: bool = False
+    ) -> Any:
+        """Solve with at most so many edges, from the last solution if warm.
+
+        If quick, one search replaces the several that the compiler would run.
+        """
+        p = self.n_features_in_
+        k.value = min(cardinality_bound(edges), p * (p - 1) // 2)
+        return problem.solve(
+            backend_for(Role.COMPARISON, problem.form)
+            if quick and self.backend is None
+            else self.backend,
+            start="value" if warm else None,
+            seed=self._seed(),
+            effort=checked_effort(self.effort),
+            time_limit=self.time_limit,
+            verbose=bool(self.verbose),
+        )
+
+    def _seed(self) -> int:
+        """Return a seed from ``random_state``; None is a fixed one."""
+        return seed_of(self.random_state)
+
+    def _keep(self, omega: FloatArray) -> None:
+        self.precision_ = np.array(omega)
+        inverse = np.linalg.inv(self.precision_)
+        self.covariance_ = (inverse + inverse.T) / 2.0
+
+
+@dataclass(eq=False, repr=False)
+class _Options(_Precision):
+    """The parameters that both have."""
+
+    _: KW_ONLY
+    alpha: float | None = None
+    beta: float | None = None
+    shrinkage: float = 0.0
+    assume_centered: bool = False
+    backend: Any = None
+    effort: str = "medium"
+    time_limit: float | None = None
+    certify: bool = False
+    random_state: Any = None
+    verbose: bool = False
+
+
+@dataclass(eq=False, repr=False)
+class SparsePrecision(_Options):
     r"""Gaussian with at most ``edges`` conditional dependences between its variables.
 
     Minimises :math:`-\log\det\Omega + \mathrm{tr}(S\Omega)`, with ``S`` the covariance of the
@@ -89,133 +217,14 @@ class SparsePrecision(EmpiricalCovariance):  # type: ignore[misc]
     array([[1, 4]])
     """
 
-    def __init__(
-        self,
-        edges: int = 10,
-        *,
-        alpha: float | None = None,
-        beta: float | None = None,
-        shrinkage: float = 0.0,
-        assume_centered: bool = False,
-        backend: Any = None,
-        effort: str = "medium",
-        time_limit: float | None = None,
-        certify: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(store_precision=True, assume_centered=assume_centered)
-        self.edges = edges
-        self.alpha = alpha
-        self.beta = beta
-        self.shrinkage = shrinkage
-        self.backend = backend
-        self.effort = effort
-        self.time_limit = time_limit
-        self.certify = certify
-        self.random_state = random_state
-        self.verbose = verbose
-
-    precision_: FloatArray
-    covariance_: FloatArray
-    location_: FloatArray
-    edges_: IntArray
-    n_iter_: int
-    objective_: float
-    bound_: float
-    certificate_: PrecisionCertificate
-
-    # EmpiricalCovariance checks its own parameters; the language checks ours, with better words.
-    _parameter_constraints: dict[str, Any] = {}  # noqa: RUF012  (scikit-learn's convention)
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the matrix.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        y : ignored
-            For scikit-learn's conventions.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
-        problem, omega, k = self._problem(X)
-        solution = self._solve(problem, k, self._choose_edges(X))
-        p = X.shape[1]
-        self.location_ = np.zeros(p) if self.assume_centered else X.mean(axis=0)
-        self._keep(omega.value)
-        self.edges_ = np.argwhere(np.triu(self.precision_, 1) != 0.0)
-        self.n_iter_ = solution.iterations
-        self.objective_ = solution.value
-        self.bound_ = solution.bound
-        if self.certify:
-            self.certificate_ = cast("PrecisionCertificate", problem.certify())
-        elif hasattr(self, "certificate_"):
-            del self.certificate_  # of an earlier fit
-        return self
-
-    def graph(self) -> Any:
-        """Return the dependences as a ``networkx.Graph``, partial correlations as weights."""
-        from sparsemodel.reporting.graphs import precision_graph
-
-        check_is_fitted(self)
-        return precision_graph(self.precision_, getattr(self, "feature_names_in_", None))
+    edges: int = 10
 
     def _choose_edges(self, X: Any) -> Any:
         return self.edges
 
-    def _problem(self, X: Any) -> tuple[Problem, Variable, Parameter]:
-        """Return the problem, its matrix and the number of edges, for all numbers alike."""
-        p = X.shape[1]
-        omega = Variable((p, p), symmetric=True, name="Omega")
-        k = Parameter(integer=True, nonneg=True, name="edges", value=0)
-        constraints: list[Any] = [card(offdiag(omega)) <= 2 * k]
-        if self.alpha is not None:
-            constraints.append(omega >> self.alpha)
-        if self.beta is not None:
-            constraints.append(omega << self.beta)
-        deviations = X if self.assume_centered else X - X.mean(axis=0)
-        n = X.shape[0]
-        S = deviations.T @ deviations / n
-        likelihood = gaussian_nll(omega, S, samples=n, shrinkage=self.shrinkage)
-        return Problem(minimize(likelihood), constraints), omega, k
 
-    def _solve(
-        self, problem: Problem, k: Parameter, edges: Any, *, warm: bool = False, quick: bool = False
-    ) -> Any:
-        """Solve with at most so many edges, from the last solution if warm.
-
-        If quick, one search replaces the several that the compiler would run.
-        """
-        p = self.n_features_in_
-        k.value = min(cardinality_bound(edges), p * (p - 1) // 2)
-        return problem.solve(
-            backend_for(Role.COMPARISON, problem.form)
-            if quick and self.backend is None
-            else self.backend,
-            start="value" if warm else None,
-            seed=self._seed(),
-            effort=checked_effort(self.effort),
-            time_limit=self.time_limit,
-            verbose=bool(self.verbose),
-        )
-
-    def _seed(self) -> int:
-        """Return a seed from ``random_state``; None is a fixed one."""
-        return seed_of(self.random_state)
-
-    def _keep(self, omega: FloatArray) -> None:
-        self.precision_ = np.array(omega)
-        inverse = np.linalg.inv(self.precision_)
-        self.covariance_ = (inverse + inverse.T) / 2.0
-
-
-class SparsePrecisionCV(SparsePrecision):
+@dataclass(eq=False, repr=False)
+class SparsePrecisionCV(_Options):
     """Gaussian whose number of conditional dependences is cross-validated.
 
     Like :class:`SparsePrecision`; the score is the held-out log-likelihood per sample. Every fold
@@ -255,43 +264,11 @@ class SparsePrecisionCV(SparsePrecision):
     1
     """
 
-    def __init__(
-        self,
-        candidates: Any = None,
-        *,
-        cv: Any = None,
-        one_standard_error: bool = False,
-        n_jobs: Any = None,
-        alpha: float | None = None,
-        beta: float | None = None,
-        shrinkage: float = 0.0,
-        assume_centered: bool = False,
-        backend: Any = None,
-        effort: str = "medium",
-        time_limit: float | None = None,
-        certify: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        EmpiricalCovariance.__init__(self, store_precision=True, assume_centered=assume_centered)
-        self.candidates = candidates
-        self.cv = cv
-        self.one_standard_error = one_standard_error
-        self.n_jobs = n_jobs
-        self.alpha = alpha
-        self.beta = beta
-        self.shrinkage = shrinkage
-        self.backend = backend
-        self.effort = effort
-        self.time_limit = time_limit
-        self.certify = certify
-        self.random_state = random_state
-        self.verbose = verbose
-
-    n_edges_: int
-    candidates_: IntArray
-    scores_: FloatArray
-    best_score_: float
+    candidates: Any = None
+    _: KW_ONLY
+    cv: Any = None
+    one_standard_error: bool = False
+    n_jobs: Any = None
 
     def _choose_edges(self, X: Any) -> Any:
         pairs = X.shape[1] * (X.shape[1] - 1) // 2
