@@ -19,19 +19,39 @@ Method = Callable[[FloatArray, FloatArray], FloatArray]
 """Takes observations to coefficients."""
 
 
+class _Remembering(SparseLinearRegressionCV):
+    """Keeps what candidates score in the folds for another choice among them on the same data.
+
+    A path begins with its smallest ridge, so that fewer ridges score what they do among more.
+    """
+
+    def _scores(self, data: Any, scoring: Any, ks: Any) -> Any:
+        key, ridges = tuple(a.tobytes() for a in (data.X, data.y, ks)), self.ridges_
+        tried, known = _KNOWN.get(key, (ridges[:0], None))
+        if not np.array_equal(tried[: ridges.size], ridges):
+            tried, known = _KNOWN[key] = ridges, super()._scores(data, scoring, ks)
+        scores, squares, shares = known
+        return scores[:, :, : ridges.size], squares[:, :, : ridges.size], shares
+
+
+_KNOWN: dict[tuple[bytes, ...], Any] = {}
+"""Ridges and scores by data and candidates."""
+
+
 def subset_and_ridge(X: FloatArray, y: FloatArray) -> FloatArray:
     """Return what the estimator chooses without arguments."""
-    return SparseLinearRegressionCV().fit(X, y).coef_
+    _KNOWN.clear()
+    return _Remembering().fit(X, y).coef_
 
 
 def subset_alone(X: FloatArray, y: FloatArray) -> FloatArray:
     """Return the same with hardly any ridge."""
-    return SparseLinearRegressionCV(ridges=1e-3).fit(X, y).coef_
+    return _Remembering(ridges=1e-3).fit(X, y).coef_
 
 
 def one_standard_error(X: FloatArray, y: FloatArray) -> FloatArray:
     """Return the smallest model within one standard error."""
-    return SparseLinearRegressionCV(one_standard_error=True).fit(X, y).coef_
+    return _Remembering(one_standard_error=True).fit(X, y).coef_
 
 
 def ebic(X: FloatArray, y: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.selection.__main__ import page
 from benchmarks.selection.draws import NONZEROS, Case, draw
 from benchmarks.selection.methods import METHODS, _mixtures, lasso, pursuit, relaxed_lasso
+from sparsemodel.sklearn import SparseLinearRegressionCV
 
 
 def test_draws_have_the_ratio_and_the_risk_that_they_say() -> None:
@@ -32,6 +33,17 @@ def test_the_relaxed_lasso_lies_between_least_squares_and_the_lasso() -> None:
     np.testing.assert_allclose(grid[0, 5], (grid[0, 0] + grid[0, 10]) / 2.0)
     for method in (lasso, pursuit, relaxed_lasso):
         assert data.risk(method(data.X, data.y)) < 0.6
+
+
+def test_what_is_shared_changes_no_choice() -> None:
+    data = draw(Case(20, 5, 0.0, 1.0), 0)
+    for name, options in (
+        ("subset + ridge", {}),
+        ("subset", {"ridges": 1e-3}),
+        ("one standard error", {"one_standard_error": True}),
+    ):
+        alone = SparseLinearRegressionCV(**options).fit(data.X, data.y).coef_
+        np.testing.assert_array_equal(METHODS[name](data.X, data.y), alone)
 
 
 def test_the_page_shows_every_method_and_says_who_was_best() -> None:
