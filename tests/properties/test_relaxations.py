@@ -97,6 +97,16 @@ def test_kinks_cost_no_accuracy(loss, variant):
     assert bound == pytest.approx(found.bound, abs=1e-9)
 
 
+@pytest.mark.parametrize("loss", [HingeLoss(), AbsoluteLoss()], ids=lambda loss: loss.name)
+def test_rounds_that_close_little_are_left_out(loss):
+    form = make(loss, "plain", np.random.default_rng(3))
+    exact, rough = (relax(form, np.zeros(form.shape), worth=worth) for worth in (0.0, 1e-2))
+    term = form.terms[0]
+    opened = term.loss.total(np.zeros(30), term.target, term.weights) - exact.bound
+    assert rough.iterations < exact.iterations
+    assert exact.bound - 0.03 * opened <= evaluate(form, rough.witness).value <= exact.value
+
+
 def test_labels_on_one_side_leave_no_loss():
     """Labels on one side: the intercept alone separates them, and no loss is left."""
     form = make(HingeLoss(), "intercept", np.random.default_rng(3))

@@ -36,6 +36,9 @@ from sparsemodel.progress import report as tell
 _ROUNDED = 8.0
 """Multiple of the objective's rounding allowance below which no bound is looked for."""
 
+_WORTH = 1e-3
+"""Share of what is open that a round of the relaxation of a loss with kinks is worth."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +163,7 @@ def _search(
     curved = extractable(inner, deadline)
     if curved and _with_curvature(inner, start, offer_found, report, deadline):
         return
-    relaxed = solve_relaxation(inner, start, report=report, deadline=deadline)
+    relaxed = solve_relaxation(inner, start, report=report, deadline=deadline, worth=_WORTH)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
         if relaxed.interrupted:

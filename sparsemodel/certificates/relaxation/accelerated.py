@@ -25,6 +25,11 @@ _FIRST = 25
 _MOST = 5000
 """Steps in all."""
 
+_SMALL, _SYSTEM, _LATEST = 300, 160.0, 600
+"""Newton's systems have as many rows as coordinates are active. More than so many, with a square
+more than so many times the number of all, cost more than steps do: so many are taken first, unless
+Newton's model is exact."""
+
 _STUCK = 50
 """Steps that change neither the value nor the bound: rounding leaves nothing to gain."""
 
@@ -77,8 +82,10 @@ def _descend(
         idle = idle + 1 if before == (state.value, state.bound) else 0
         if idle == _STUCK:
             break
+        stalled = False
         if state.iterations % _ROUND == _ROUND - 1:
-            if state.gap >= (1.0 - _PROGRESS) * gap:
+            stalled = state.gap >= (1.0 - _PROGRESS) * gap
+            if stalled and not newton:
                 break
             gap = state.gap
         before = (state.value, state.bound)
@@ -105,13 +112,23 @@ def _descend(
         else:
             y, image_y = state.x, state.image
         t = ahead
-        if newton and (state.iterations == _FIRST or found is None):
+        if newton and (stalled or found is None or _time_for_newton(smooth, state)):
             # The model of an exponential loss may be trusted too far: such steps are refused.
             with np.errstate(over="ignore", invalid="ignore"):
                 newton = proximal_newton(smooth, regulariser, state, goal=goal, deadline=deadline)
             if newton:
                 break
             y, image_y, t = state.x, state.image, 1.0
+
+
+def _time_for_newton(smooth: Smooth, state: State) -> bool:
+    """Return whether enough steps were taken for Newton's systems to be small."""
+    if state.iterations % _FIRST:
+        return False
+    if smooth.quadratic or state.iterations >= _LATEST:
+        return True
+    active = np.count_nonzero(state.x)
+    return bool(active <= _SMALL or active**2 <= _SYSTEM * state.x.size)
 
 
 def _step(

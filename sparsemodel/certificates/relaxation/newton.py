@@ -10,6 +10,7 @@ as points ``u`` with residual :math:`A u - y`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -25,6 +26,12 @@ _OUTER, _INNER = 60, 30
 _FIRST, _GROWTH = 10.0, 4.0
 """First sigma in units of 1/L, and its growth; chosen by timing problems of 200 to 1000 columns."""
 
+_FEW = 5
+"""Newton rounds up to which a step with an inexact model was short enough for a longer one."""
+
+_ROUND, _PROGRESS = 10, 0.1
+"""A gap that does not shrink by this share in a round of steps is left as it is."""
+
 
 def proximal_newton(
     smooth: Smooth,
@@ -36,9 +43,14 @@ def proximal_newton(
 ) -> bool:
     """Improve ``state`` until ``goal`` holds; return False when Newton's method does not apply."""
     sigma = state.sigma if state.sigma > 0.0 else _FIRST / state.lipschitz
-    for _ in range(_OUTER):
+    gap = math.inf
+    for outer in range(_OUTER):
         if goal(state) or Budget(deadline).over():
             return True
+        if outer % _ROUND == _ROUND - 1:
+            if state.gap >= (1.0 - _PROGRESS) * gap:
+                return True
+            gap = state.gap
         f_x, gradient = smooth.gradient(state.x, state.image)
         offer(state, regulariser, state.x, f_x, gradient)
         model = smooth.model(state.x, state.image)
@@ -51,20 +63,20 @@ def proximal_newton(
         image = smooth.image(x)
         value = smooth.value(x, image) + regulariser.value(x, z)
         value = value if np.isfinite(value) else np.inf
-        before = state.value
+        before, full = state.value, True
         if value < before:
             state.x, state.z, state.image, state.value = x, z, image, value
         elif not smooth.quadratic and _search(smooth, regulariser, state, x):
-            pass
+            full = False
         elif value > before + 1e-13 * abs(before):
             sigma /= _GROWTH**2
             if sigma * state.lipschitz < 1e-3:
                 return False
             continue
-        if rounds < _INNER:
+        if full and rounds <= (_INNER - 1 if smooth.quadratic else _FEW):
             sigma *= _GROWTH
-        elif sigma * state.lipschitz > 1.0:
-            sigma /= 2.0
+        elif (rounds == _INNER or not full) and sigma * state.lipschitz > 1.0:
+            sigma /= 2.0 if smooth.quadratic else _GROWTH
         state.sigma = sigma
         if before - state.value <= 1e-15 * abs(state.value) and rounds <= 1:
             return True

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -56,8 +57,13 @@ def relax(
     report: Report | None = None,
     deadline: float | None = None,
     tolerance: float = TOLERANCE,
+    worth: float = 0.0,
 ) -> Relaxed | str:
-    """Return the relaxation of ``form`` solved from ``start``, or why it cannot be."""
+    """Return the relaxation of ``form`` solved from ``start``, or why it cannot be.
+
+    Where kinks are rounded off, a round that closes less than the share ``worth`` of what is open
+    between the value of ``start`` and the bound is the last one.
+    """
     reason = objection(form, form.ridge)
     if reason:
         return reason
@@ -65,7 +71,7 @@ def relax(
         return working_set(form, form, start, report, deadline, tolerance)
     if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
         return "a loss that is neither smooth nor can be smoothed"
-    return _nonsmooth(form, start, report, deadline, tolerance)
+    return _nonsmooth(form, start, report, deadline, tolerance, worth)
 
 
 def _nonsmooth(
@@ -74,6 +80,7 @@ def _nonsmooth(
     report: Report | None,
     deadline: float | None,
     tolerance: float,
+    worth: float,
 ) -> Relaxed:
     scales = [_scale(form, term, start) for term in form.terms]
     rest = np.setdiff1d(np.arange(form.sparsity.size), unbounded_coordinates(form))
@@ -82,21 +89,21 @@ def _nonsmooth(
     centre: Witness | None = None
     mu, before, stuck = _FIRST, math.inf, 0
     lowest = form.constant + sum(t.loss.infimum(t.target, t.weights) for t in form.terms)
-    points = (start, np.zeros(form.shape))
-    typical = min(_value(form, regulariser, rest, point) for point in points) - lowest
+    top = _value(form, regulariser, rest, start)
+    typical = min(top, _value(form, regulariser, rest, np.zeros(form.shape))) - lowest
     for _ in range(_ROUNDS):
-        smoothed = replace(
-            form,
-            terms=tuple(
-                _around(term, mu * scale, None if centre is None else centre.duals[i])
-                for i, (term, scale) in enumerate(zip(form.terms, scales, strict=True))
-            ),
-        )
+        smoothed = _smoothed(form, mu, scales, centre)
         # The constant of the shift is left out: it is the same for all points.
         gap = best.value - best.bound
         share = 0.1 * mu if not math.isfinite(gap) else 0.03 * gap / max(abs(best.value), 1e-300)
+        near = 0.3 * worth * (top - max(best.bound, lowest))
         found = working_set(
-            form, smoothed, best.x, None, deadline, max(0.1 * tolerance, min(share, 1e-2))
+            form,
+            smoothed,
+            best.x,
+            partial(_within, near),
+            deadline,
+            max(0.1 * tolerance, min(share, 1e-2)),
         )
         value = _value(form, regulariser, rest, found.x)
         bound, gains = -math.inf, best.gains
@@ -105,6 +112,7 @@ def _nonsmooth(
             centre = found.witness
         if value < best.value:
             best = replace(best, x=found.x, value=value)
+        idle = max(bound - best.bound, 0.0) < worth * (top - best.bound)
         if bound > best.bound:
             best = replace(best, bound=bound, gains=gains, witness=found.witness)
         done = best.iterations + found.iterations
@@ -118,10 +126,10 @@ def _nonsmooth(
             deadline is not None and time.perf_counter() >= deadline
         ):
             break
-        if math.isfinite(typical) and best.value - lowest <= _NOTHING * typical:
+        if math.isfinite(typical) and best.value - lowest <= max(_NOTHING, 3.0 * worth) * typical:
             break
         stuck = stuck + 1 if gap > _PROGRESS * before else 0
-        if stuck == _STUCK:
+        if stuck == _STUCK or idle:
             break
         if gap > 0.3 * before:
             if mu <= _LEAST * 1e-2:
@@ -129,6 +137,20 @@ def _nonsmooth(
             mu *= _SHRINK
         before = gap
     return best
+
+
+def _smoothed(
+    form: SparseRegression, mu: float, scales: list[float], centre: Witness | None
+) -> SparseRegression:
+    """Return the form with its kinks rounded off around a dual point."""
+    duals = (None,) * len(scales) if centre is None else centre.duals
+    parts = zip(form.terms, scales, duals, strict=True)
+    return replace(form, terms=tuple(_around(t, mu * scale, a) for t, scale, a in parts))
+
+
+def _within(near: float, value: float, bound: float) -> bool:
+    """Return whether a value and a bound are as near each other as that."""
+    return value - bound <= near
 
 
 def _around(term: Term, mu: float, centre: FloatArray | None) -> Term:
