@@ -60,6 +60,8 @@ class CHTP(IterativeBackend[CHTPState]):
     -----
     One gradient and at most ``halvings`` restricted minimisations an iteration. The objective
     never rises, so the method ends.
+
+    No literal mode: no paper has constraints of this kind.
     """
 
     tol: float = 1e-10

@@ -57,6 +57,8 @@ class Exhaustive(Backend):
     on all supports come from blocks of the Hessian first, thousands at a time, and only supports
     that are as good as the best up to rounding are minimised. The result is optimal up to the
     accuracy of those; the claim is still only made by a certificate.
+
+    No literal mode: enumeration is literal.
     """
 
     max_supports: int = 200_000

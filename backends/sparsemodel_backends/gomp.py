@@ -67,7 +67,7 @@ class GOMP(IterativeBackend[GOMPState]):
     guarantee: ClassVar[str] = (
         "recovers every k-sparse vector from noiseless data when the restricted isometry constant "
         "of order k N is below sqrt(N) / (sqrt(k) + 3 sqrt(N)), N the block (Wang, Kwon and Shim "
-        "2012, Theorem 3.1)"
+        "2012)"
     )
     purpose: ClassVar[str] = "adds several coordinates a pass, so that many are in after few passes"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})

@@ -58,6 +58,8 @@ class GP(IterativeBackend[GPState]):
     -----
     One gradient and one Hessian product on the support an iteration; no linear systems, one
     restricted minimisation at the very end.
+
+    Literal mode compares :math:`|g_i|`.
     """
 
     tol: float = 1e-3

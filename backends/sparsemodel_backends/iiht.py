@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -42,13 +43,15 @@ class IIHT(IterativeBackend[IIHTState]):
     :math:`x^+ = P(x - \alpha_0 \beta^m g)` for the smallest ``m`` with
     :math:`f(x^+) \le f(x) - \frac{\sigma}{2 \alpha_0} \|x^+ - x\|^2`, where ``P`` projects onto
     the sparse points within the bounds (Pan, Zhou, Xiu and Qi 2017, for nonnegative ``x``). The
-    first trial :math:`\alpha_0` is the Barzilai-Borwein step.
+    first trial :math:`\alpha_0` is the Barzilai-Borwein step unless ``step_size`` is given.
 
     Parameters
     ----------
     sigma, beta
-        Armijo constants. ``sigma`` is in units of :math:`1 / \alpha_0` here, so that the method
-        does not depend on the units of ``f``.
+        Armijo constants. ``sigma`` is in units of :math:`1 / \alpha_0`, so that the method does
+        not depend on the units of ``f``; of ``f`` over the square of ``x`` with a ``step_size``.
+    step_size
+        :math:`\alpha_0` of every iteration; None for Barzilai-Borwein steps.
     tol
         Stops when the relative change of ``x`` falls below it.
     max_iter
@@ -57,10 +60,14 @@ class IIHT(IterativeBackend[IIHTState]):
     Notes
     -----
     First order only: one gradient and a few values an iteration, no Hessian.
+
+    Literal mode has :math:`\alpha_0 = 1` and the paper's rule,
+    :math:`f(x^+) \le f(x) - \frac{\sigma}{2} \|x^+ - x\|^2`.
     """
 
     sigma: float = 1e-2
     beta: float = 0.5
+    step_size: float | None = None
     tol: float = 1e-9
     max_iter: int = 5000
 
@@ -75,12 +82,15 @@ class IIHT(IterativeBackend[IIHTState]):
     )
     purpose: ClassVar[str] = "comes near a support with products alone, whatever the classes"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.APPROACH})
+    published: ClassVar[Mapping[str, Any] | None] = {"step_size": 1.0, "sigma": 1e-4, "tol": 0.0}
     capabilities: ClassVar[Capabilities] = Capabilities(box=True, limits=True)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.beta < 1.0:
             raise ModelError(f"beta must be in (0, 1), not {self.beta}.")
-        if not 0.0 < self.sigma < 1.0:
+        if self.step_size is not None and not self.step_size > 0.0:
+            raise ModelError(f"step_size must be positive or None, not {self.step_size}.")
+        if not 0.0 < self.sigma < (1.0 if self.step_size is None else np.inf):
             raise ModelError(f"sigma must be in (0, 1), not {self.sigma}.")
 
     def init(self, objective: Objective, context: Context) -> IIHTState:
@@ -89,12 +99,12 @@ class IIHT(IterativeBackend[IIHTState]):
     def step(self, objective: Objective, state: IIHTState, context: Context) -> IIHTState:
         point = state.point
         g = objective.gradient(point)
-        alpha = _trial(objective, state, g)
-        first = alpha
+        alpha = first = self.step_size or _trial(objective, state, g)
+        unit = max(first, 1e-300) if self.step_size is None else 1.0
         for _ in range(80):
             following = objective.point(*project(objective, point.x - alpha * g))
             square = float(np.sum(np.square(following.x - point.x)))
-            enough = 0.5 * self.sigma / max(first, 1e-300) * square
+            enough = 0.5 * self.sigma / unit * square
             if following.value <= point.value - enough + 1e-15 * abs(point.value):
                 size = float(np.linalg.norm(following.x))
                 moved = float(np.sqrt(square))

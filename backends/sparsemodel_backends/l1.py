@@ -74,6 +74,8 @@ class L1(IterativeBackend[L1State]):
     and a restricted minimisation for each. More than ``k`` active units are cut to the ``k``
     largest, fewer are filled up at the end with those of the largest gradient. A start is only
     competed with.
+
+    No literal mode: the papers it draws on solve the penalised problem, not this one.
     """
 
     ratio: float = 0.8

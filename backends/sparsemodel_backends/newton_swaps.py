@@ -78,6 +78,9 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
     About ``k + 1`` passes an exchange, as products of matrices (the time of a few passes), and
     up to ``candidates`` warm-started minimisations on a support. Local search with
     ``removal="all"`` takes ``k`` times as many minimisations.
+
+    No literal mode: the prices are this library's; the paper's algorithm is
+    :class:`~sparsemodel_backends.local_search.LocalSearch`.
     """
 
     candidates: int = 5

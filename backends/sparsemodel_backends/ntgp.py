@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -49,6 +50,8 @@ class NTGP(IterativeBackend[NTGPState]):
     inner_iter, inner_tol
         Iterations of the inner method at most, and the relative change at which it ends; 50 and
         1e-3 in the comparison of Zhou, Xiu and Qi (2021).
+    retries
+        How often the model is trusted less; 0 takes its minimiser even where ``f`` rises.
     tol
         Stops when the relative change of ``x`` falls below it.
     max_iter
@@ -58,10 +61,14 @@ class NTGP(IterativeBackend[NTGPState]):
     -----
     One gradient an outer iteration and one Hessian product (half a pass) an inner iteration. At
     the end ``f`` is minimised over the support.
+
+    Literal mode takes every minimiser of a model. The paper leaves open how it is found; here 50
+    iterations are made, or ``inner_iter``.
     """
 
     inner_iter: int = 50
     inner_tol: float = 1e-3
+    retries: int = 3
     tol: float = 1e-6
     max_iter: int = 200
 
@@ -71,11 +78,14 @@ class NTGP(IterativeBackend[NTGPState]):
         "superlinear local convergence to a sparse minimiser when the Hessian is restricted "
         "Lipschitz and well conditioned (Yuan and Liu 2014, Theorem 1)"
     )
+    published: ClassVar[Mapping[str, Any] | None] = {"inner_tol": 0.0, "retries": 0, "tol": 0.0}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
         if self.inner_iter < 1:
             raise ModelError(f"inner_iter must be at least 1, not {self.inner_iter}.")
+        if self.retries < 0:
+            raise ModelError(f"retries must not be negative, not {self.retries}.")
 
     def init(self, objective: Objective, context: Context) -> NTGPState:
         return NTGPState(context.first_point(objective))
@@ -84,10 +94,10 @@ class NTGP(IterativeBackend[NTGPState]):
         point = state.point
         g = objective.gradient(point)
         level = float(np.linalg.norm(g))
-        for attempt in range(4):
+        for attempt in range(self.retries + 1):
             limit = max(1, self.inner_iter // 10**attempt)
             following, eta = self._model(objective, point, g, limit)
-            if not following.value > point.value:
+            if self.retries == 0 or not following.value > point.value:
                 break
         else:
             following = None

@@ -36,6 +36,8 @@ class Segments(Backend):
     The result is the best one up to rounding, and ``certify()`` proves it by a dynamic programme of
     its own, in which every sum is rounded down; ``verify()`` runs that again on the data.
 
+    No literal mode: the recursion above is the algorithm.
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm

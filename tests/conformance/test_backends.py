@@ -8,6 +8,7 @@ checks that must have been executed.
 from __future__ import annotations
 
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,9 @@ from sparsemodel.testing.backends import backend_checks
 from sparsemodel.testing.report import run_checks
 
 BACKENDS = {cls.name: cls for _, cls in usable_backends()}
+
+LITERAL = Path(__file__).parents[1] / "literal"
+"""Tests that compare literal modes with the papers' pseudo-code."""
 
 FLOOR = 190
 """Executed checks of a backend that takes every smooth regression."""
@@ -49,6 +53,16 @@ def test_all_backends_are_usable():
     broken = [f"{info.name}: {info.problem}" for info in available_backends() if info.problem]
     assert not broken
     assert {"exhaustive", "grahtp", "iht", "nhtp"} <= set(BACKENDS)
+
+
+def test_every_backend_has_a_literal_mode_or_says_why_not():
+    literal = "".join(path.read_text() for path in LITERAL.glob("*.py"))
+    for cls in BACKENDS.values():
+        kind = "Literal mode" if cls.published is not None else "No literal mode:"
+        assert kind in cls.__doc__, cls
+        if cls.published is not None:
+            cls.as_published()
+            assert f"{cls.__name__}.as_published(" in literal, f"{cls} is compared with no paper"
 
 
 def _third(checks, number):

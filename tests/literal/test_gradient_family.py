@@ -176,23 +176,35 @@ def test_the_backtracking_of_iht(problem, run, H, same):
     same([s.point.x for s in run(IHT(), problem)], theirs, least=8)
 
 
-def test_iiht(hard, run, H, same):
-    """Its documented steps: Armijo's rule of Pan et al. (2017), from Barzilai-Borwein steps."""
+@pytest.mark.parametrize("literal", [True, False])
+def test_iiht(hard, run, H, same, literal):
+    """Pan et al. (2017): Armijo's rule from a fixed step; by default from Barzilai-Borwein's."""
     k, sigma, beta, halved = hard.k, 0.3, 0.5, 0
-    states = run(IIHT(sigma=sigma, beta=beta, tol=0.0), hard, 11)
-    x = [np.zeros(hard.A.shape[1]), states[0].point.x]
-    for _ in range(10):
-        g, s = hard.g(x[-1]), x[-1] - x[-2]
-        first = alpha = s @ s / (s @ (g - hard.g(x[-2])))
+    backend = IIHT(sigma=sigma, beta=beta, tol=0.0)
+    if literal:  # as printed, from a first step that is too long for these data
+        sigma, longer = 1e-4, 1.0 if hard.loss == "squared" else 20.0
+        backend = IIHT.as_published(**({} if longer == 1.0 else {"step_size": longer}))
+    states = run(backend, hard, 11)
+    x = [np.zeros(hard.A.shape[1])]
+    if not literal:
+        x.append(states[0].point.x)
+    while len(x) <= 11:
+        g = hard.g(x[-1])
+        if literal:
+            first, unit = longer, 1.0
+        else:
+            s = x[-1] - x[-2]
+            first = unit = s @ s / (s @ (g - hard.g(x[-2])))
+        alpha = first
         while True:
             following = H(x[-1] - alpha * g, k)
             d = following - x[-1]
-            if hard.f(following) <= hard.f(x[-1]) - sigma / (2.0 * first) * (d @ d):
+            if hard.f(following) <= hard.f(x[-1]) - sigma / (2.0 * unit) * (d @ d):
                 break
             alpha, halved = beta * alpha, halved + 1
         x.append(following)
     assert halved
-    same([s.point.x for s in states], x[1:], least=10)
+    same([s.point.x for s in states], x[1:], least=9)
 
 
 @pytest.mark.parametrize("step", ["lipschitz", 0.4])
@@ -212,11 +224,12 @@ def test_pgd(problem, run, H, same, step):
     assert PGD.as_published().relaxation == 9.0
 
 
-@pytest.mark.parametrize("inner", [1, 2, 5, 10])
-def test_ntgp(problem, run, H, inner):
+@pytest.mark.parametrize("inner", [1, 2, 5])
+def test_ntgp(hard, run, H, inner):
     """Yuan and Liu (2014): hard thresholding on the quadratic model, steps exact on the support."""
+    problem, rose, different = hard, 0, set()
     k, x = problem.k, np.zeros(problem.A.shape[1])
-    for state in run(NTGP(inner_iter=inner, inner_tol=0.0), problem, 3):
+    for state in run(NTGP.as_published(inner_iter=inner), problem):
         g, h, y = problem.g(x), problem.hessian(x), x
         slope, S = g, np.flatnonzero(x)
         for _ in range(inner):
@@ -233,15 +246,22 @@ def test_ntgp(problem, run, H, inner):
                     break
                 eta /= 2.0
             y, slope, S = z, g + h @ (z - x), np.flatnonzero(z)  # the gradient of Q at y
-        if problem.f(y) > problem.f(x):
-            break  # here our version trusts the model less
+        if np.linalg.norm(y - x) < 1e-3 * np.linalg.norm(x):
+            break  # rounding decides about halving now
         np.testing.assert_allclose(state.point.x, y, rtol=1e-7, atol=1e-9)
-        x = y
-    assert np.any(x)
+        rose += problem.f(y) > problem.f(x) * (1.0 + 1e-9)
+        x = state.point.x  # each from the one before
+        different.add(np.round(x, 6).tobytes())
+    assert rose == 0, "it may rise; these do not"
+    assert len(different) >= 3
 
 
 def test_what_no_paper_prints_has_no_literal_mode():
     with pytest.raises(ModelError, match="no literal mode"):
         CHTP.as_published()
+    with pytest.raises(ModelError, match="step_size"):
+        IIHT(step_size=0.0)
+    with pytest.raises(ModelError, match="retries"):
+        NTGP(retries=-1)
     with pytest.raises(ModelError, match="lipschitz"):
         PGD(step_size="long")

@@ -65,6 +65,10 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
         Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
     max_iter
         Limit on the number of exchanges tried.
+
+    Notes
+    -----
+    No literal mode: it was made for this library.
     """
 
     first_block: float = 0.05

@@ -73,6 +73,8 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     -----
     One warm-started restricted minimisation and O(p^3) for the scores per exchange. Ends where
     no pair of edges has a positive net score, or the best single pair does not help.
+
+    No literal mode: the paper splices features of a regression, by approximate scores.
     """
 
     shrinkage: float | None = None
