@@ -31,6 +31,9 @@ from sparsemodel.numerics import (
 
 _WORK = 2**24
 """Prices between two looks at the callback, about."""
+_SWINGS = 16
+"""Units from which several are replaced at a time before a search ends. Of 100 x 200 problems with
+5 or 15 units none of 12 gained by it."""
 _DEAR, _DEARER = 1.0 / 2.0, 1.0 / 6.0
 """Effort where the objective judges what a model found, and where every change of a support is a
 minimisation, in units of that for quadratics."""
@@ -91,7 +94,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: every
     exchange costs five times what any other coordinate gains, and no member is correlated with one
     outside by more than 0.9 (2.5 times up to 0.8), in the model where that is not exact.
-    Perturbations read next to no data, and some are searched side by side. With many
+    Perturbations read next to no data, and some are searched side by side. Before a search of 16
+    units or more ends, 2, 4, 8, ... are taken out one after the other and replaced. With many
     columns those that promise most are priced, and all of them before the search ends.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order
@@ -100,6 +104,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing and from one of GraSP, and perturbations from the better of them if it is better.
+
+    No literal mode: it was made for this library.
     """
 
     rounds: int = 500
@@ -225,6 +231,8 @@ def _quadratic(
         return state.point if rough else point, at_rest, search.size
     ends, better = search.perturb(context.rng, over)
     state.rounds.count(ends, better=better)
+    if not better and state.rounds.enough and search.size >= _SWINGS:
+        better = search.swing(over)
     if not better:
         return state.point, True, search.size
     point = _point(objective, search)

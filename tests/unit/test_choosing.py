@@ -74,6 +74,30 @@ def test_a_likely_recovery_is_opened_by_few_products_and_ends_with_them() -> Non
     assert recovery(noise=2.0).plan().outline == "exchange"
 
 
+def test_no_recovery_is_looked_for_beyond_half_the_observations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparsemodel.compiler.choice.openings.EXPLAINED", 1.0)
+    assert recovery(n=200, p=400, k=100).plan().outline == "nhtp > exchange"
+    assert recovery(n=200, p=400, k=101).plan().outline == "exchange", "others may fit as well"
+
+
+def test_near_the_limit_of_recovery_another_search_follows() -> None:
+    """Instances that NHTP recovers and exchanges alone do not (found by a search over seeds)."""
+    rng = np.random.default_rng((0, 64, 30, 39))
+    A = rng.standard_normal((64, 256))
+    A /= np.linalg.norm(A, axis=0)
+    x, w = np.zeros(256), sm.Variable(256)
+    x[rng.choice(256, 30, replace=False)] = rng.standard_normal(30)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= 30)
+    assert problem.plan().outline == "exchange | nhtp"
+    assert problem.solve("exchange").value > 1e-20
+    assert problem.solve().value < 1e-20
+    np.testing.assert_allclose(w.value, x, atol=1e-9)
+    few = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= 21)
+    assert few.plan().outline == "exchange"
+
+
 def test_the_opening_follows_from_access_and_from_the_price() -> None:
     assert operator(40, 60, 5).plan().outline == "nhtp > exchange"
     rng = np.random.default_rng(0)

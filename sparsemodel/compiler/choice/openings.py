@@ -46,6 +46,7 @@ _IMPATIENT = 1 / 16
 
 _ALONE = "it starts as well by itself as from where another ends"
 
+_LIMIT = "near the limit of what can be recovered another search may find what this one misses"
 _WORTH_A_LOOK = 10_000
 """Prices of exchanges at a time (``k p``) from which a quicker opening is worth looking for."""
 _SECONDS_PER_ENTRY, _SECONDS_PER_PRICE, _SECONDS_PER_STEP = 1e-9, 2e-8, 2e-10
@@ -99,8 +100,9 @@ def _(
     role, why, clear = _opening(form, facts, gradient)
     name = None if role is None else candidates.best(role)
     if name is None:
-        why = f"{candidates.purpose(finish)}; {_ALONE}"
-        return Choice((candidates.stage(finish, why, share=share),))
+        alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
+        other = candidates.best(Role.RECOVERY) if _at_the_limit(form) else None
+        return Choice((alone,) if other is None else (alone, candidates.stage(other, _LIMIT)))
     last = candidates.stage(finish, "", "last", share=share)
     return Choice((candidates.stage(name, why), last), clear)
 
@@ -118,7 +120,9 @@ def _opening(
         return Role.RECOVERY, "columns cannot be read, and this takes products alone", np.inf
     if _only_the_dual_is_smooth(form):
         return Role.DUAL, "the loss has kinks, and its dual is smooth", np.inf
-    if gradient is None or not isinstance(facts, Facts) or not _recoverable(form):
+    k = min(form.sparsity.budget, form.sparsity.units)
+    large = k * form.sparsity.units >= _WORTH_A_LOOK
+    if gradient is None or not isinstance(facts, Facts) or not (large and _recoverable(form)):
         return None, "", np.inf
     coherence = facts.screened(form, gradient).coherence
     if coherence > INCOHERENT:
@@ -134,11 +138,22 @@ def _opening(
 
 
 def _recoverable(form: SparseRegression) -> bool:
-    """Return whether to look for a recovery: a squared loss, and enough prices to save."""
+    """Return whether a recovery is possible: a squared loss, and no more than half as many units
+    as observations, beyond which others may fit as well."""
     plain = form.region is None and form.box is None and not form.matrix
-    k = min(form.sparsity.budget, form.sparsity.units)
-    large = k * form.sparsity.units >= _WORTH_A_LOOK
-    return form.traits.quadratic and plain and large and form.sparsity.groups is None
+    n, k = _observations(form), min(form.sparsity.budget, form.sparsity.units)
+    return form.traits.quadratic and plain and form.sparsity.groups is None and 2 * k <= n
+
+
+def _at_the_limit(form: SparseRegression) -> bool:
+    """Return whether a recovery is possible, but of so many units that one search may miss it."""
+    n, p = _observations(form), form.sparsity.units
+    k = min(form.sparsity.budget, p)
+    return _recoverable(form) and n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK
+
+
+def _observations(form: SparseRegression) -> int:
+    return sum(term.target.shape[0] for term in form.terms)
 
 
 def _stored(form: SparseRegression) -> bool:

@@ -322,7 +322,22 @@ class Exchanges:
 
     def remove(self, slot: int) -> None:
         """Take a member out of the only support."""
-        self.reset(np.delete(self.members[0], slot))
+        inside = self.inverse[0, slot]
+        own = float(inside[slot])
+        rest = np.delete(np.arange(self.size), slot)
+        if own * self.guard > 1.0:  # what resembles the others is taken out: nothing is left
+            self.reset(self.members[0, rest])
+            return
+        leaving, w, out = inside @ self.g[0], self.w[0, slot], self.members[0, slot]
+        self.explained -= float(w @ w) / own
+        self.r += w[:, None] * (leaving / own)
+        self.s += leaving * (leaving / own)
+        self.s[0, out] = 1.0 / own
+        b = inside[rest] / own
+        self.w = (self.w[0, rest] - np.outer(b, w))[None]
+        self.inverse = (self.inverse[0][np.ix_(rest, rest)] - np.outer(b, inside[rest]))[None]
+        self.members, self.g = self.members[:, rest], self.g[:, rest]
+        self.updates += 1
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""

@@ -183,6 +183,34 @@ class ExchangeSearch:
         now.exchange(slots, members)
         return True
 
+    def swing(self, over: Callable[[], bool]) -> bool:
+        """Replace several members at a time; True when that leads to a better support.
+
+        The cheapest 2, 4, 8, ... are taken out one by one, and then as many put in that gain most;
+        where that helps the search descends from there, and begins with 2 again.
+        """
+        many, better = 2, False
+        while many < 2 * self.size and not over():
+            trial, out = self._current.tiled(1), min(many, self.size)
+            for _ in range(out):
+                trial.remove(int(np.argmin(trial.removals()[0])))
+                _refresh(trial)
+            for _ in range(out):
+                gains = trial.insertions()[0]
+                into = int(np.argmax(gains))
+                if not gains[into] > self._price:
+                    break
+                if not trial.fetch(np.array([into])):
+                    trial.insert(into)
+                    _refresh(trial)
+            self.exchanges += out
+            trial.reset(trial.members[0])
+            if _worth(trial, self._price) > self.gain + self._threshold(trial):
+                self._current, many, better = trial, 1, True
+                self.descend(10 + 4 * self.size, over)
+            many *= 2
+        return better
+
     def _improve_together(self, over: Callable[[], bool]) -> bool:
         """Add columns that nearly depend on others; False when that is worth nothing.
 
@@ -327,6 +355,12 @@ def _least(search: Exchanges, slots: IntArray) -> FloatArray:
         _NEGLIGIBLE * search.explained, _NOISES * search.rows.noise * leaving
     )
     return least
+
+
+def _refresh(search: Exchanges) -> None:
+    """Compute everything anew, after many updates."""
+    if search.updates >= _REFRESH:
+        search.reset(search.members[0])
 
 
 def _worth(search: Exchanges, price: float) -> float:
