@@ -13,10 +13,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import options, shipped, table
+from common import Trials, for_the_page, options, shipped, table
 
 import sparsemodel as sm
 
@@ -137,55 +138,63 @@ def problems() -> dict[str, tuple[Any, Any, float]]:
     }
 
 
+EDGES, PENALTIES = (0.25, 0.5, 1.0, 2.0), (0.2, 0.3, 0.4, 0.5, 0.7)
+METHODS: dict[str, tuple[Fit, tuple[float, ...]]] = {
+    "default": (l0(None), EDGES),
+    "GraHTP": (l0("precision_grahtp"), EDGES),
+    "GraSP": (l0("precision_grasp"), EDGES),
+    "FBS": (l0("precision_fbs"), EDGES),
+    "FoBa": (l0("precision_foba"), EDGES),
+    "GLasso": (glasso, PENALTIES),
+    "GLasso, refitted": (refitted, PENALTIES),
+    "diagonal": (diagonal, (0.0,)),
+}
+"""A method, and what is chosen from: edges per feature, or penalties."""
+FEW = ("default", "GraHTP", "GLasso", "GLasso, refitted", "diagonal")
+MEASURES = ("specificity", "sensitivity", "MCC", "edges", "s")
+
+
+def trial(name: str, p: int, seed: int, number: int) -> dict[str, float]:
+    """Return the measures of every method for a random split; few methods where p < 100."""
+    X, y, share = problems()[name]
+    data = split(X, y, p, share, np.random.default_rng((seed, number)))
+    S = pooled(data.train, data.labels, class_means(data.train, data.labels))
+    numbers = {}
+    for label in METHODS if p >= 100 else FEW:
+        fit, grid = METHODS[label]
+        choice = [int(share * p) for share in grid] if grid is EDGES else grid
+        rng = np.random.default_rng((seed, number, 1))
+        began = time.process_time()
+        value = tuned(fit, choice, data.train, data.labels, rng)
+        Omega = fit(S, len(data.labels), value)
+        cpu = time.process_time() - began
+        density = float(np.count_nonzero(np.abs(np.triu(Omega, 1)) > 1e-10))
+        found = (*measures(classify(Omega, data), data.truth), density, cpu)
+        numbers |= {f"{label}, {what}": v for what, v in zip(MEASURES, found, strict=True)}
+    return numbers
+
+
 def main() -> None:
     chosen = options(__doc__)
-    p, trials = chosen.pick(40, 113), chosen.repeats(2, 100)
-    edges = chosen.pick((p, 2 * p), (p // 4, p // 2, p, 2 * p))
-    penalties = chosen.pick((0.3, 0.5), (0.2, 0.3, 0.4, 0.5, 0.7))
-    methods: dict[str, tuple[Fit, Any]] = {
-        "default": (l0(None), edges),
-        "GraHTP": (l0("precision_grahtp"), edges),
-        "GraSP": (l0("precision_grasp"), edges),
-        "FBS": (l0("precision_fbs"), edges),
-        "FoBa": (l0("precision_foba"), edges),
-        "GLasso": (glasso, penalties),
-        "GLasso, refitted": (refitted, penalties),
-        "diagonal": (diagonal, (0,)),
-    }
-    if not chosen.full:
-        methods = {m: methods[m] for m in ("default", "GraHTP", "GLasso", "GLasso, refitted")}
+    trials = Trials(chosen, "grahtp_lda", trial)
+    p = chosen.pick(40, 113)
     l0(None)(np.eye(3), 10, 1)  # imports are not part of the times
     rows = []
-    for name, (X, y, share) in problems().items():
-        results: dict[str, list[Any]] = {label: [] for label in methods}
-        for trial in range(trials):
-            data = split(X, y, p, share, np.random.default_rng((chosen.seed, trial)))
-            S = pooled(data.train, data.labels, class_means(data.train, data.labels))
-            for label, (fit, grid) in methods.items():
-                rng = np.random.default_rng((chosen.seed, trial, 1))
-                began = time.process_time()
-                value = tuned(fit, grid, data.train, data.labels, rng)
-                middle = time.process_time()
-                Omega = fit(S, len(data.labels), value)
-                end = time.process_time()
-                density = int(np.count_nonzero(np.abs(np.triu(Omega, 1)) > 1e-10))
-                scores = measures(classify(Omega, data), data.truth)
-                results[label].append((*scores, density, end - middle, end - began))
-        for label, found in results.items():
-            mean, spread = np.mean(found, axis=0).tolist(), np.std(found, axis=0).tolist()
-            cells = [f"{m:.3f} ({s:.3f})" for m, s in zip(mean[:3], spread[:3], strict=True)]
-            rows.append((name, label, *cells, round(mean[3]), *mean[4:]))
-    header = (
-        "data",
-        "method",
-        "specificity",
-        "sensitivity",
-        "MCC",
-        "edges",
-        "CPU s",
-        "with tuning",
-    )
+    splits = range(chosen.repeats(2, 100))
+    for number, name in product(splits, problems()):
+        trials(name, p, chosen.seed, number)
+    for name in problems():
+        done = [d for number in splits if (d := trials(name, p, chosen.seed, number))]
+        for label in METHODS:
+            if not done or f"{label}, s" not in done[0]:
+                continue
+            found = np.array([[d[f"{label}, {what}"] for what in MEASURES] for d in done])
+            mean, spread = found.mean(axis=0).tolist(), found.std(axis=0).tolist()
+            cells = [f"{m:.2f} ({s:.2f})" for m, s in zip(mean[:3], spread[:3], strict=True)]
+            rows.append((name, label, len(done), *cells, round(mean[3]), mean[4]))
+    header = ("data", "precision matrix", "splits", *MEASURES[:-1], "CPU s")
     table(chosen, "grahtp_lda", header, rows)
+    for_the_page(chosen, "grahtp_lda", header, rows, "Means over random splits (deviation).")
 
 
 if __name__ == "__main__":
