@@ -46,6 +46,9 @@ _IMPATIENT = 1 / 16
 
 _ALONE = "it starts as well by itself as from where another ends"
 
+_AMBIGUOUS = (
+    "with so many features for the observations other supports may fit better than a recovery"
+)
 _LIMIT = "near the limit of what can be recovered another search may find what this one misses"
 _WORTH_A_LOOK = 10_000
 """Prices of exchanges at a time (``k p``) from which a quicker opening is worth looking for."""
@@ -104,7 +107,10 @@ def _(
         other = candidates.best(Role.RECOVERY) if _at_the_limit(form) else None
         return Choice((alone,) if other is None else (alone, candidates.stage(other, _LIMIT)))
     last = candidates.stage(finish, "", "last", share=share)
-    return Choice((candidates.stage(name, why), last), clear)
+    stages = candidates.stage(name, why), last
+    if role is Role.RECOVERY and _stored(form) and _ambiguous(form):
+        stages = candidates.stage(finish, _AMBIGUOUS, share=share), *stages
+    return Choice(stages, clear)
 
 
 def _opening(
@@ -138,18 +144,23 @@ def _opening(
 
 
 def _recoverable(form: SparseRegression) -> bool:
-    """Return whether a recovery is possible: a squared loss, and no more than half as many units
-    as observations, beyond which others may fit as well."""
+    """Return whether a recovery may be looked for: a squared loss of single coordinates."""
     plain = form.region is None and form.box is None and not form.matrix
-    n, k = _observations(form), min(form.sparsity.budget, form.sparsity.units)
-    return form.traits.quadratic and plain and form.sparsity.groups is None and 2 * k <= n
+    return form.traits.quadratic and plain and form.sparsity.groups is None
+
+
+def _ambiguous(form: SparseRegression) -> bool:
+    """Return whether more than half as many units as observations may be chosen, so that several
+    supports can fit alike."""
+    return 2 * min(form.sparsity.budget, form.sparsity.units) > _observations(form)
 
 
 def _at_the_limit(form: SparseRegression) -> bool:
     """Return whether a recovery is possible, but of so many units that one search may miss it."""
     n, p = _observations(form), form.sparsity.units
     k = min(form.sparsity.budget, p)
-    return _recoverable(form) and n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK
+    near = n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK
+    return near and _recoverable(form) and not _ambiguous(form)
 
 
 def _observations(form: SparseRegression) -> int:
