@@ -1,11 +1,19 @@
-"""Exchanges that a model prices and the objective judges: nearly separable classes."""
+"""Exchanges that a model prices and the objective judges, and of several units at a time."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import sparsemodel as sm
-from sparsemodel.numerics import ExchangeTrials, RegressionObjective, Rounds, minimise_restricted
+from sparsemodel.numerics import (
+    ExchangeSearch,
+    ExchangeTrials,
+    HessianRows,
+    RegressionObjective,
+    Rounds,
+    minimise_restricted,
+)
 
 
 def separable(n: int = 80, p: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -47,3 +55,28 @@ def test_the_default_is_no_worse_than_grasp_where_classes_are_separable() -> Non
         sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 2e-6 / m)), sm.card(w) <= k
     )
     assert problem.solve().value <= problem.solve("grasp", start=np.zeros(256)).value
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8])
+def test_large_supports_are_replaced_in_part_before_the_search_ends(scale: float) -> None:
+    """Near interpolation no exchange, but several at a time, find much better supports."""
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((40, 80)), scale * rng.standard_normal(40)
+    w = sm.Variable(80)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 32)
+    objective = RegressionObjective(problem.form)
+    origin = objective.origin()
+    rows = HessianRows(objective, origin, places=32)
+    linear = rows.reduced_gradient(-objective.gradient(origin))
+    search = ExchangeSearch(rows, linear, most=32)
+    assert search.descend(10_000, lambda: False)
+    before, all_of_it = search.gain, float(np.mean(y**2))
+    assert not search.swing(lambda: True), "the time is over"
+    assert search.swing(lambda: False)
+    assert all_of_it - search.gain < 0.7 * (all_of_it - before)
+    found = A[:, search.support]
+    left = float(np.mean((y - found @ np.linalg.lstsq(found, y)[0]) ** 2))
+    assert all_of_it - search.gain == pytest.approx(left, rel=1e-6)
+    assert not search.swing(lambda: False)
+    best = min(problem.solve(b).value for b in ("foba", "omp", "nhtp", "exchange:rounds=0"))
+    assert problem.solve().value <= best * (1.0 + 1e-9)

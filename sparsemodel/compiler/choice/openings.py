@@ -107,10 +107,11 @@ def _(
         other = candidates.best(Role.RECOVERY) if _at_the_limit(form) else None
         return Choice((alone,) if other is None else (alone, candidates.stage(other, _LIMIT)))
     last = candidates.stage(finish, "", "last", share=share)
-    stages = candidates.stage(name, why), last
+    first = candidates.stage(name, why)
     if role is Role.RECOVERY and _stored(form) and _ambiguous(form):
-        stages = candidates.stage(finish, _AMBIGUOUS, share=share), *stages
-    return Choice(stages, clear)
+        fresh = candidates.stage(finish, _AMBIGUOUS, share=share)
+        return Choice((fresh, first, last), clear)
+    return Choice((first, last), clear)
 
 
 def _opening(

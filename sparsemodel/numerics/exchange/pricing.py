@@ -75,12 +75,11 @@ class Exchanges:
         self.linear = linear
         self._c = linear if columns is None else np.ascontiguousarray(linear[:, columns])
         self._d = rows.diagonal if columns is None else rows.diagonal[columns]
-        self.members: IntArray = np.empty((1, 0), dtype=np.intp)
         self._clear()
 
     def _clear(self) -> None:
         m, p = self._c.shape
-        self.members = np.empty((1, 0), dtype=np.intp)
+        self.members: IntArray = np.empty((1, 0), dtype=np.intp)
         self.w: FloatArray = np.empty((1, 0, m))
         self.inverse: FloatArray = np.empty((1, 0, 0))
         self.g: FloatArray = np.empty((1, 0, p))
@@ -117,8 +116,7 @@ class Exchanges:
     def removals(self) -> FloatArray:
         """Return what taking each member out costs, ``(R, k)``, in units of ``2 f``."""
         own = np.einsum("rii->ri", self.inverse)
-        costs: FloatArray = np.einsum("rim,rim->ri", self.w, self.w) / own
-        return costs
+        return np.asarray(np.einsum("rim,rim->ri", self.w, self.w) / own)
 
     def insertions(self) -> FloatArray:
         """Return what each coordinate gains if it is added, ``(R, p)``.
@@ -307,11 +305,10 @@ class Exchanges:
         pivot = max(float(v[into]), self.guard)
         step = self.r[0, :, into] / pivot
         self.explained += float(step @ step) * pivot
-        scaled = v / pivot
         self.g = np.concatenate([self.g[0], row[None]])[None]
         self.w = np.concatenate([self.w[0] - np.outer(q, step), step[None]])[None]
         self.r -= step[:, None] * v
-        self.s -= v * scaled
+        self.s -= v * (v / pivot)
         self.s[0, into] = np.inf
         extended = np.append(q, -1.0)
         inverse = np.outer(extended, extended / pivot)
@@ -322,14 +319,13 @@ class Exchanges:
 
     def remove(self, slot: int) -> None:
         """Take a member out of the only support."""
-        inside = self.inverse[0, slot]
+        inside, rest = self.inverse[0, slot], np.delete(np.arange(self.size), slot)
         own = float(inside[slot])
-        rest = np.delete(np.arange(self.size), slot)
         if own * self.guard > 1.0:  # what resembles the others is taken out: nothing is left
             self.reset(self.members[0, rest])
             return
         leaving, w, out = inside @ self.g[0], self.w[0, slot], self.members[0, slot]
-        self.explained -= float(w @ w) / own
+        self.updates, self.explained = self.updates + 1, self.explained - float(w @ w) / own
         self.r += w[:, None] * (leaving / own)
         self.s += leaving * (leaving / own)
         self.s[0, out] = 1.0 / own
@@ -337,7 +333,6 @@ class Exchanges:
         self.w = (self.w[0, rest] - np.outer(b, w))[None]
         self.inverse = (self.inverse[0][np.ix_(rest, rest)] - np.outer(b, inside[rest]))[None]
         self.members, self.g = self.members[:, rest], self.g[:, rest]
-        self.updates += 1
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""

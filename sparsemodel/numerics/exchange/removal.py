@@ -6,6 +6,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, Objective, Point
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
+from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
@@ -24,6 +25,29 @@ def clear_from(likeness: float) -> float:
     other.
     """
     return next((times for most, times in _CLEAR if likeness <= most), np.inf)
+
+
+def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int) -> Exchanges:
+    """Return a copy of the only support without its cheapest members, refilled by what gains most.
+
+    ``many`` leave one by one, and as many enter that gain more than ``price``. After ``refresh``
+    changes everything is computed anew, and at the end.
+    """
+    trial = now.tiled(1)
+    for step in range(2 * many):
+        if step < many:
+            trial.remove(int(np.argmin(trial.removals()[0])))
+        else:
+            gains = trial.insertions()[0]
+            into = int(np.argmax(gains))
+            if not gains[into] > price:
+                break
+            if not trial.fetch(np.array([into])):
+                trial.insert(into)
+        if trial.updates >= refresh:
+            trial.reset(trial.members[0])
+    trial.reset(trial.members[0])
+    return trial
 
 
 def removal_costs(objective: Objective, point: Point) -> FloatArray | None:

@@ -11,7 +11,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.close_columns import proposals
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.pricing import Exchanges
-from sparsemodel.numerics.exchange.removal import clear_from
+from sparsemodel.numerics.exchange.removal import clear_from, with_cheapest_replaced
 from sparsemodel.numerics.support.hard_threshold import top_k
 
 _NEGLIGIBLE = 1e-11
@@ -191,20 +191,8 @@ class ExchangeSearch:
         """
         many, better = 2, False
         while many < 2 * self.size and not over():
-            trial, out = self._current.tiled(1), min(many, self.size)
-            for _ in range(out):
-                trial.remove(int(np.argmin(trial.removals()[0])))
-                _refresh(trial)
-            for _ in range(out):
-                gains = trial.insertions()[0]
-                into = int(np.argmax(gains))
-                if not gains[into] > self._price:
-                    break
-                if not trial.fetch(np.array([into])):
-                    trial.insert(into)
-                    _refresh(trial)
-            self.exchanges += out
-            trial.reset(trial.members[0])
+            self.exchanges += (out := min(many, self.size))
+            trial = with_cheapest_replaced(self._current, out, self._price, _REFRESH)
             if _worth(trial, self._price) > self.gain + self._threshold(trial):
                 self._current, many, better = trial, 1, True
                 self.descend(10 + 4 * self.size, over)
@@ -355,12 +343,6 @@ def _least(search: Exchanges, slots: IntArray) -> FloatArray:
         _NEGLIGIBLE * search.explained, _NOISES * search.rows.noise * leaving
     )
     return least
-
-
-def _refresh(search: Exchanges) -> None:
-    """Compute everything anew, after many updates."""
-    if search.updates >= _REFRESH:
-        search.reset(search.members[0])
 
 
 def _worth(search: Exchanges, price: float) -> float:
