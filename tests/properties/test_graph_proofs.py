@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -84,8 +85,16 @@ def test_bounds_on_eigenvalues_that_are_active(limits: tuple[float, float]) -> N
     verify_precision(proof, form)
 
 
-def proved(seed: int = 3) -> tuple[SparsePrecision, PrecisionCertificate]:
-    form = graph(seed, 6, 40, 5)
+@cache
+def solved() -> tuple[SparsePrecision, float, np.ndarray]:
+    """Return a problem that several tests ask about, with its optimum."""
+    form = graph(3, 6, 40, 4)
+    return form, *best_of_all(form)
+
+
+@cache
+def proved() -> tuple[SparsePrecision, PrecisionCertificate]:
+    form = solved()[0]
     objective = precision_objective(form)
     found = prove_precision(form, objective.origin().x, time_limit=30.0)
     assert found.proof is not None
@@ -108,7 +117,7 @@ def test_a_record_that_was_changed_proves_less_or_is_refused() -> None:
     tree = found.proof["tree"]  # type: ignore[index]
     upper = evaluate_point(form, found.x).upper
     whole = graph_bound(form, upper, tree)
-    optimum, _ = best_of_all(form)
+    optimum = solved()[1]
     assert whole <= optimum + 1e-9
     rng = np.random.default_rng(0)
     for _ in range(16):
@@ -223,8 +232,7 @@ def interrupted(*arguments: Any, **options: Any) -> Any:
 
 
 def test_an_interrupted_certificate_of_a_graph_keeps_the_best_bound_so_far(monkeypatch):
-    form = graph(3, 6, 40, 4)
-    x = best_of_all(form)[1]
+    form, _, x = solved()
     values, whole = [], certify_precision(form, x)
 
     def stopped(*arguments: Any) -> Any:
@@ -242,8 +250,7 @@ def test_an_interrupted_certificate_of_a_graph_keeps_the_best_bound_so_far(monke
 
 
 def test_a_proof_of_a_graph_that_is_stopped_at_any_time_is_one(monkeypatch):
-    form = graph(3, 6, 40, 4)
-    x = best_of_all(form)[1]
+    form, _, x = solved()
     short = prove_precision(form, x, progress=lambda at: at.nodes >= 3)
     for name in ("graph_bound", "certified_until"):
         with monkeypatch.context() as patched:
@@ -261,8 +268,8 @@ def test_a_proof_of_a_graph_that_is_stopped_at_any_time_is_one(monkeypatch):
 
 @pytest.mark.parametrize("limit", [0.0, 0.05, None])
 def test_the_numbers_of_an_earlier_proof_are_not_believed(limit):
-    form = graph(3, 6, 40, 4)
-    optimum = certify_precision(form, best_of_all(form)[1]).upper
+    form, _, x = solved()
+    optimum = evaluate_point(form, x).upper
     empty = form.entries(np.diag(1.0 / np.diag(form.covariance)))
     short = prove_precision(form, empty, progress=lambda at: at.nodes >= 3)
     assert short.proof is not None
