@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from sparsemodel.compiler import Facts, Reduced, checked_effort
+from sparsemodel.compiler import Facts, Reduced, backend_for, checked_effort
 from sparsemodel.compiler.services import objective_of, restricted_of
-from sparsemodel.interfaces import SparseRegression
+from sparsemodel.interfaces import Role, SparseRegression
 from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.regression_path import grown_path
-from sparsemodel.selection.searched_path import searched_path
+from sparsemodel.selection.searched_path import LITTLE, searched_path
+
+_DESCENT = "exchange:rounds=0"
+"""What searches a point of a path where perturbations take long: losses with kinks."""
 
 
 def solve_path(
@@ -38,7 +41,10 @@ def solve_path(
         found = _moved(how.near, reduced)
     effort = checked_effort(how.effort)
     slow = form.region is not None or not form.traits.has_hessian
-    if effort == "low" or (slow and effort == "medium"):
+    descended = slow and form.region is None and max(ks) * form.sparsity.units <= LITTLE
+    if descended and effort == "medium" and backend_for(Role.FINISH, reduced.form) == "exchange":
+        how = replace(how, backend=_DESCENT)
+    elif effort == "low" or (slow and effort == "medium"):
         return found  # a search for one k takes as long as the whole path
     small = cast("SparseRegression", reduced.form)
     carried = [replace(point, x=reduced.carry(point.x)) for point in found.points]

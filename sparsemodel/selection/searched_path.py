@@ -29,7 +29,7 @@ Thinning = Callable[[F, FloatArray], FloatArray]
 
 _LEVEL: dict[Effort, Effort] = {"low": "low", "medium": "low", "high": "medium"}
 """How long to search from a neighbour, which is a good start."""
-_LITTLE = 10_000
+LITTLE = 10_000
 """Prices of exchanges at a time (``k p``) up to which each ``k`` is also solved for alone."""
 _PROGRESS = 1e-9
 """Relative decrease from which on a point replaces another."""
@@ -219,9 +219,9 @@ class _Searches(Generic[F]):
         return out
 
     def _alone(self, k: int) -> bool:
-        """Return whether a solve for ``k`` takes little."""
+        """Return whether a solve for ``k`` takes little, and is what searches here."""
         form = self._limited(k)
-        return 0 < k * form.cardinality.units <= _LITTLE
+        return self._backend is None and 0 < k * form.cardinality.units <= LITTLE
 
     def carries(self, k: int) -> bool:
         """Return whether a grown path gains more by sweeps than they cost."""

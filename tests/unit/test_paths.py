@@ -80,6 +80,20 @@ def ridged() -> tuple[sm.Problem, sm.Variable]:
     return sm.Problem(goal, sm.card(w) <= 2), w
 
 
+def test_exchanges_improve_paths_of_losses_with_kinks() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 30))
+    X[:, 1:] += 1.2 * X[:, :-1]  # neighbours look alike
+    y = X[:, [3, 9, 15, 21]] @ [1.0, -1.0, 1.0, 1.0] + rng.standard_normal(40)
+    w = sm.Variable(30)
+    goal = sm.minimize(sm.absolute_loss(X @ w, y) + sm.ridge(w, 1e-2))
+    problem = sm.Problem(goal, sm.card(w) <= 3)
+    searched, grown = problem.path([2, 3]), problem.path([2, 3], effort="low")
+    assert searched.objective[0] < 0.99 * grown.objective[0]
+    for k, value in zip([2, 3], searched.objective, strict=True):
+        assert value <= sm.Problem(goal, sm.card(w) <= k).solve().value * (1.0 + 1e-3)
+
+
 def test_k_and_ridge_together_are_the_best_of_every_pair() -> None:
     path = ridged()[0].path(range(4), ridges=RIDGES)
     assert path.objective.shape == (4, 3)

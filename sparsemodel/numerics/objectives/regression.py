@@ -137,35 +137,37 @@ class RegressionObjective(OfRegression):
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
             out = rowwise(self._ridge, at.x)
-            for term, r in zip(self._form.terms, self.prediction_gradients(at), strict=True):
+            pulls = self.prediction_gradients(at)
+            for term, r in zip(self._form.terms, pulls, strict=True):
                 out += term.design.rmatvec(r)
             self.work.passes += 0.5
             at.memo.gradient = out
             if self._has_bound:
-                self._keep_bound(at, out)
+                self._keep_bound(at, out, pulls)
             return out
         return at.gradient
 
-    def _keep_bound(self, at: Point, gradient: FloatArray) -> None:
+    def _keep_bound(self, at: Point, gradient: FloatArray, pulls: tuple[FloatArray, ...]) -> None:
         """Keep the bound of a point if it is the best; a balanced point where none can be stated.
 
         Unpenalised coordinates leave a bound only where their gradient vanishes exactly. Where it
         nearly does, the point is worth a certificate's care, and nothing is claimed about it here.
         """
         merit = strong_convexity_bound(self._form, at, gradient)
+        if merit <= self.bounds.value:  # proved already
+            return
         left = gradient[self._unpenalised]
-        if np.any(np.abs(left) > _BALANCED * self._pull(at)):
+        if np.any(np.abs(left) > _BALANCED * self._pull(pulls)):
             return
         self.bounds.offer(at, merit, proved=not left.any())
 
-    def _pull(self, at: Point) -> float:
+    def _pull(self, pulls: tuple[FloatArray, ...]) -> float:
         """Return what the gradient in an unpenalised coordinate would be without cancellation."""
         if not self._unpenalised.size:
             return 0.0
-        gradients = self.prediction_gradients(at)
         return math.fsum(
             norm * float(np.linalg.norm(r))
-            for norm, r in zip(self._unpenalised_norms, gradients, strict=True)
+            for norm, r in zip(self._unpenalised_norms, pulls, strict=True)
         )
 
     @cached_property
