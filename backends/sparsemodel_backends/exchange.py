@@ -138,6 +138,8 @@ class Exchange(IterativeBackend[ExchangeState]):
             raise ModelError(f"candidates must be at least 1, not {self.candidates}.")
 
     def with_patience(self, factor: float) -> Exchange:
+        if factor == 0.0:
+            return replace(self, rounds=0)
         rounds = self.rounds if factor <= 1.0 else math.ceil(factor * self.rounds)
         return replace(self, effort=factor * self.effort, rounds=rounds)
 

@@ -200,8 +200,8 @@ class Backend(ABC):
     def with_patience(self, factor: float) -> Backend:
         """Return the backend with ``factor`` times the patience of its search.
 
-        ``effort`` and ``time_limit`` of a solve ask for it. A backend without such an option
-        returns itself.
+        ``effort`` and ``time_limit`` of a solve ask for it, and 0 for a descent alone. A backend
+        without such an option returns itself.
         """
         return self
 

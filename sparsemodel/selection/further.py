@@ -9,12 +9,10 @@ from typing import cast
 from sparsemodel.compiler import Facts, Reduced, backend_for, checked_effort
 from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import Role, SparseRegression
+from sparsemodel.registry import backend_class
 from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.regression_path import grown_path
 from sparsemodel.selection.searched_path import LITTLE, searched_path
-
-_DESCENT = "exchange:rounds=0"
-"""What searches a point of a path where perturbations take long: losses with kinks."""
 
 
 def solve_path(
@@ -42,8 +40,9 @@ def solve_path(
     effort = checked_effort(how.effort)
     slow = form.region is not None or not form.traits.has_hessian
     descended = slow and form.region is None and max(ks) * form.sparsity.units <= LITTLE
-    if descended and effort == "medium" and backend_for(Role.FINISH, reduced.form) == "exchange":
-        how = replace(how, backend=_DESCENT)
+    finish = backend_for(Role.FINISH, reduced.form) if descended and effort == "medium" else None
+    if finish is not None:  # perturbations take long
+        how = replace(how, backend=backend_class(finish)().with_patience(0.0))
     elif effort == "low" or (slow and effort == "medium"):
         return found  # a search for one k takes as long as the whole path
     small = cast("SparseRegression", reduced.form)
