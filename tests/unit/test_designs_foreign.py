@@ -138,7 +138,8 @@ def test_the_matrix_stays_where_it_is(monkeypatch):
     assert 0 < len(vectors) <= 2 * solution.passes + 4
     del sizes[:]
     problem.certify()
-    assert sum(size for size in sizes if size % 400 == 0 and size > 400) <= A.size, (
+    # Products with a few vectors at once are no rows.
+    assert sum(size for size in sizes if size % 400 == 0 and size > 8 * 400) <= A.size, (
         "its rows come over once, to be hashed"
     )
 

@@ -43,7 +43,10 @@ def interruptible(function: Callable[..., Any]) -> Any:
 
 def compilable() -> bool:
     """Return whether Numba is installed."""
-    return find_spec("numba") is not None
+    try:
+        return find_spec("numba") is not None
+    except ImportError:
+        return False
 
 
 def loadable(deadline: float | None) -> bool:

@@ -342,9 +342,8 @@ def _concave() -> Any:
 
 _HINTS = {
     "Pnorm": (
-        " Where it stands alone sum_squares has the same minimisers; for total variation of a "
-        "picture, "
-        "`cp.norm1(D @ x)` with differences D along rows and columns."
+        " Alone, sum_squares has the same minimisers; for total variation take "
+        "`cp.norm1(D @ x)` with differences D."
     ),
     "max": (
         " For the largest entry of u, minimise another loss under the bounds `u <= t`, for smaller "
