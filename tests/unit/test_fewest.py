@@ -25,6 +25,19 @@ def squares(support: tuple[int, ...]) -> float:
 LEAST = [min(map(squares, combinations(range(P), k))) for k in range(P + 1)]
 
 
+def test_an_exact_fit_of_few_observations_ends():
+    # With more nonzeros than observations every exchange gains something that is rounding.
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((15, 60))
+    y = x[:, :3] @ [1.0, 2.0, -1.0] + 0.01 * rng.standard_normal(15)
+    w = sm.Variable(60)
+    problem = sm.Problem(sm.minimize(sm.card(w)), sm.squared_loss(x @ w, y) <= 0.0)
+    solution = problem.solve(time_limit=20)
+    assert solution.status == "solved"
+    assert np.count_nonzero(w.value) == solution.value == 15
+    assert np.linalg.norm(x @ w.value - y) <= 1e-10
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_the_fewest_are_found_and_proved(unit):
     w, t = sm.Variable(P, name="w"), sm.Parameter(nonneg=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
 from sparsemodel.interfaces import InfeasibleError, ModelError, NotSolvedError
-from sparsemodel.modelling.expressions.comparisons import Constraint, at_most
+from sparsemodel.modelling.expressions.comparisons import Constraint, Counted, at_most
 from sparsemodel.modelling.expressions.norms import NormConstraint, norm
 from sparsemodel.modelling.expressions.objective_terms import LossLimit, Objective, Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
@@ -31,6 +31,7 @@ class Fewest:
     others: tuple[Constraint, ...]
     """What else holds, with ``card(w) <= k``."""
     k: Parameter
+    counted: tuple[Counted, ...]
     _problem: Any = None
     _scale: float = 0.0
     """The loss without features."""
@@ -61,11 +62,10 @@ class Fewest:
         there. A lower bound on the loss that came with a solve says how many it takes at least.
         """
         units = problem.form.cardinality.units + problem.form.cardinality.forced_units
-        enough: dict[int, Any] = {}
-        least = 0
+        least, enough, best = 0, units, cast("Any", None)
 
         def tried(k: int) -> bool:
-            nonlocal least
+            nonlocal least, enough, best
             self.k.value = k
             try:
                 found = ask(problem)
@@ -76,22 +76,27 @@ class Fewest:
             self._scale = found.value if k == 0 else self._scale
             least = least if self.within(found.bound) else max(least, k + 1)
             if self.within(found.value):
-                enough[k] = found
-            elif found.stop.requested or k == units:
+                enough, best = min(k, self._nonzero()), found
+                return True
+            if found.stop.requested or k == units:
                 raise (NotSolvedError if found.stop.requested else InfeasibleError)(
                     f"No model was found for which {self.limit!r} holds: the least loss with "
                     f"{k} nonzeros is {found.value:g}. Allow a larger one, or more time."
                 )
-            return k in enough
+            return False
 
-        low, high = -1, 0
-        while not tried(high):
-            low, high = high, min(max(1, 2 * high), units)
-        while high - low > 1 and not enough[high].stop.requested:
-            middle = (low + high) // 2
-            low, high = (low, middle) if tried(middle) else (middle, high)
-        self.k.value = high
-        return self._counted(enough[high], high, least)
+        low, following = -1, 0
+        while not tried(following):
+            low, following = following, min(max(1, 2 * following), units)
+        while enough - low > 1 and not best.stop.requested:
+            middle = (low + enough) // 2
+            low = low if tried(middle) else middle
+        self.k.value = enough
+        return self._counted(best, enough, least)
+
+    def _nonzero(self) -> int:
+        """Return how many units are not zero now, fewer than allowed where a loss is zero."""
+        return sum(int(np.asarray(part.chosen).sum()) for part in self.counted)
 
     def decide(
         self, problem: Any, best: Any, ask: Callable[[Any, float], Certificate]
@@ -153,7 +158,7 @@ def fewest_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Fewe
     k = Parameter(integer=True, name="k", value=sum(part.size for part in counted))
     kept: tuple[Constraint, ...] = tuple(c for c in constraints if c is not limits[0])
     kept = (*kept, at_most(counted, k))
-    return Fewest(limit, kept, k)
+    return Fewest(limit, kept, k, counted)
 
 
 def _limit_of(constraint: Any) -> LossLimit:

@@ -79,7 +79,9 @@ def _broken(
         return [f"{constraint!r}: {found} are not zero, {limit:g} may be"] * (found > limit)
     if isinstance(constraint, LossLimit):
         worth, most = objective_at(constraint.loss, (), values), present(constraint.most)
-        over = float(worth.value - worth.error) > most + 1e-9 * abs(most)
+        without = objective_at(constraint.loss, (), {key: 0.0 * x for key, x in values.items()})
+        slack = 1e-9 * abs(most) + 1e-14 * abs(float(without.value))  # what fits leave
+        over = float(worth.value - worth.error) > most + slack
         return [f"{constraint!r}: it is {float(worth.value)!r}"] * over
     if isinstance(constraint, Budget):
         most = float(present(constraint.most))
