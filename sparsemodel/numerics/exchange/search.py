@@ -144,7 +144,7 @@ class ExchangeSearch:
             if self._current.updates and exactly:
                 self._current.reset(self._current.members[0])
                 last, before = before, self.gain
-                if before > last + self._threshold(self._current) and self._improve():
+                if (last == -np.inf or before > last + _NEGLIGIBLE * abs(last)) and self._improve():
                     self.exchanges += 1
                     continue
             if self._many and self._look(self.support):
