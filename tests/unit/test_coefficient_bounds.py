@@ -179,6 +179,19 @@ def test_columns_that_say_nothing_do_not_spoil_the_bounds() -> None:
     assert one.certify().bound > 0.0
 
 
+def test_the_clock_is_looked_at_while_rows_are_divided() -> None:
+    rng = np.random.default_rng(4)
+    factors = rng.standard_normal((150, 8)) @ rng.standard_normal((8, 400))
+    x = factors + 0.5 * rng.standard_normal((150, 400))
+    one = problem(x, x[:, :17].sum(axis=1) + rng.standard_normal(150), k=17, intercept=True)
+    form, zero = form_of(one), np.zeros(form_of(one).shape)
+    from_data(form, primal(form, zero), work=1e6, deadline=time.perf_counter() + 30.0)  # compiled
+    began = time.perf_counter()
+    found = from_data(form, primal(form, zero), work=1e12, deadline=began + 0.1)
+    assert isinstance(found, str)
+    assert time.perf_counter() - began < 0.5
+
+
 def test_groups_have_no_bounds_from_the_data() -> None:
     x, y = data(60, 30)
     w = sm.Variable(30, name="w")

@@ -11,8 +11,9 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import E
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
 from sparsemodel.interfaces import BoolArray, FloatArray
 
-_CHUNK = 1e5
-"""Entries of rows between two looks at the clock."""
+_FEW, _SHORT = 4, 0.02
+"""Rows before the first look at the clock, and seconds below which twice as many come before the
+next: a row takes as long as the parts that its supports are divided into."""
 
 MOST = 2_000
 """Parts that the supports of one row may be divided into."""
@@ -68,9 +69,10 @@ class Sweep:
 
         e, size = self._e, m.size
         out = np.full(size, np.inf)
-        step = max(1, int(_CHUNK / max(size, 1)))
-        for first in range(0, size, step):
-            if self._deadline is not None and time.perf_counter() >= self._deadline:
+        step, following = _FEW, 0
+        while following < size:
+            first, began = following, time.perf_counter()
+            if self._deadline is not None and began >= self._deadline:
                 return None
             looks = rows(
                 e.gram,
@@ -95,7 +97,8 @@ class Sweep:
                 self.factors,
             )
             self.spent += 3.0 * looks * size
-            done = slice(first, first + step)
+            done, following = slice(first, first + step), first + step
+            step = 2 * step if time.perf_counter() - began < _SHORT else step
             if np.any((out[done] > enough[done]) & (low[done] < np.inf)):
                 return out  # asked whether all hold, and one does not
         return out
