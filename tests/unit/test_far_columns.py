@@ -176,3 +176,10 @@ def test_a_search_over_supports_proves_the_optimum_far_from_zero():
     y = near @ rng.standard_normal(P) + 3.0 * rng.standard_normal(N)
     plain, problem = (_problem(A, y, sm.squared_loss, 0.0) for A in (near, far))
     assert problem.prove().bound == pytest.approx(plain.prove().bound, rel=2e-6)
+
+
+def test_infinite_entries_beside_an_intercept_are_named():
+    a = np.array([[np.inf], [-np.inf], [np.inf]])
+    w, c = sm.Variable(1), sm.Variable()
+    with pytest.raises(sm.DataError, match="infinite"):
+        sm.Problem(sm.minimize(sm.gamma_loss(a @ w + c, [1.0, 2.0, 3.0])), sm.card(w) <= 1).solve()

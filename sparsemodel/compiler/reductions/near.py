@@ -172,13 +172,15 @@ def shifts(design: Design) -> tuple[FloatArray, int] | None:
         seen = seen.restrict(full)
     sample = np.asarray(seen.to_array(), dtype=np.float64)
     low, high = sample.min(axis=0), sample.max(axis=0)
-    far = (high > low) & (high - low <= _FAR * np.minimum(np.abs(low), np.abs(high)))
+    apart = high - low  # infinite or NaN where the data are, which is found and said later
+    far = (apart > 0.0) & np.isfinite(apart)
+    far &= apart <= _FAR * np.minimum(np.abs(low), np.abs(high))
     if isinstance(design, SparseDesign):
         held = cast("SparseDesign", design.restrict(full[far]))
         far[far] = np.diff(held.array.tocsc().indptr) == n
     if not far.any():
         return None
-    steps = (high - low)[far] / np.spacing(np.maximum(np.abs(low), np.abs(high)))[far]
+    steps = apart[far] / np.spacing(np.maximum(np.abs(low), np.abs(high)))[far]
     t = np.zeros(p)
     t[full[far]] = sample[0, far]
     return t, int(np.log10(steps.min()))
