@@ -23,6 +23,9 @@ EPS64 = np.finfo(np.float64).eps
 SMALLEST = np.finfo(np.float64).smallest_subnormal
 """The last digit of numbers near zero, which is no share of their size."""
 
+_FEW = 16
+"""Columns of an operator up to which they are looked at one by one."""
+
 _LARGE = 250_000
 """Entries up to which a product is taken in extended precision."""
 
@@ -89,6 +92,10 @@ def product(design: Any, x: Long) -> Sum:
         value = long(np.asarray(matrix.matvec(np.asarray(x, dtype=np.float64))))
         if isinstance(matrix, DistributedDesign):
             size = long(matrix.magnitudes(nonzero, np.abs(np.asarray(part, dtype=np.float64))))
+        elif nonzero.size <= _FEW:  # columns may cancel in the value
+            units = np.zeros((len(x), nonzero.size))
+            units[nonzero, np.arange(nonzero.size)] = 1.0
+            size = np.abs(long(np.asarray(matrix.matvec(units)))) @ np.abs(part)
         else:
             size = np.abs(value).max(initial=0.0) + np.zeros_like(value)
         return Sum(value, size * EPS64 * 64 * terms, size, False)
