@@ -104,6 +104,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing and from one of GraSP, and perturbations from the better of them if it is better.
+    Under constraints, which link units, and with room left a search also begins with all units,
+    of which half leave at a time.
 
     No literal mode: it was made for this library.
     """
@@ -261,7 +263,7 @@ def _general(
     """Make one change, or descend from a perturbed support once no change helps."""
     size = objective.cardinality.count(state.point.x)
     if not state.at_rest:
-        following = trials.improved(state.point)
+        following = trials.improved(state.point) or trials.thinned(state.point, state.rounds)
         if following is not None:
             return following, False, size
         return trials.debiased(state.point), True, size

@@ -217,3 +217,25 @@ def test_differences_of_differences_in_either_language() -> None:
         found.append(sm.Problem(goal, sm.card(second(w, 2)) <= 1).solve())
     assert found[0].indices.tolist() == found[1].indices.tolist() == [3]
     assert found[0].value == pytest.approx(found[1].value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trades_within_a_budget_leave_the_start(seed):
+    # No asset can be traded alone, so that nothing is better than no trade one at a time.
+    rng = np.random.default_rng(seed)
+    n, p, k = 40, 14, 4
+    a = rng.standard_normal((n, p))
+    b = a @ (rng.standard_normal(p) * (rng.random(p) < 0.4)) + 0.5 * rng.standard_normal(n)
+    held = np.repeat([0.2, 0.0], [5, p - 5])
+    w = sm.Variable(p)
+    goal = sm.minimize(sm.squared_loss(a @ w, b))
+    one = sm.Problem(goal, [sm.card(w - held) <= k, w.sum() == 1, w >= 0])
+    buy, sell = sm.Variable(p, nonneg=True), sm.Variable(p, nonneg=True)
+    after = held + buy - sell
+    goal = sm.minimize(sm.squared_loss(a @ after, b))
+    both = sm.card(buy) + sm.card(sell) <= k
+    two = sm.Problem(goal, [both, (buy - sell).sum() == 0, after >= 0])
+    proof = one.prove(time_limit=20)
+    assert proof.relative_gap <= 1e-4
+    assert one.solve("exchange").value == pytest.approx(proof.value, rel=2e-4)
+    assert two.solve().value == pytest.approx(proof.value, rel=2e-4)

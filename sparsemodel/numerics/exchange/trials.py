@@ -17,9 +17,9 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
-from sparsemodel.numerics.exchange.greedy import GreedySupport
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange.starts import merged, thinned
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.units import insertion_scores
@@ -48,8 +48,6 @@ _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED = 0.01
 """What is left of the objective, as a share, where classes are nearly separable."""
-_MERGERS = 100
-"""Steps of GraSP at most; it may cycle."""
 _REPLACED = 0.5
 """Share of a support that a perturbation replaces at most."""
 
@@ -86,7 +84,7 @@ class ExchangeTrials:
         sparsity = objective.cardinality
         alone = sparsity.groups is None and sparsity.plain and not sparsity.priced
         self._plain = alone and not objective.form.constrained
-        self._started = False  # afresh: the starts are always the same
+        self._started = False  # afresh, thinned: the starts are always the same
         self._free = np.zeros(objective.shape[0], dtype=bool)
         self._free[sparsity.free] = True
 
@@ -148,19 +146,23 @@ class ExchangeTrials:
         rounds.count([], better=True)
         return self.debiased(best)
 
+    def thinned(self, point: Point, rounds: Rounds) -> Point | None:
+        """Return where a descent from all units ends, if that is better and ``point`` has room.
+
+        Constraints link units: of a budget none may change alone, so that a search from nothing
+        may end where it began. None also without constraints.
+        """
+        room = self._objective.cardinality.active_units(point.x).size < self._most
+        if self._started or self._objective.form.region is None or not room:
+            return None
+        self._started = True
+        found = thinned(self._objective, point, self._minimised, self._allowed, self._over)
+        if np.isfinite(found.value):
+            found = self._descended(found, rounds)
+        return self.debiased(found) if self.better(found, point) else None
+
     def _merged(self) -> Point:
-        """Return the best point of GraSP, from nothing."""
-        support = GreedySupport(self._objective, self._restricted)
-        best = point = support.start(None)
-        seen: set[bytes] = set()
-        while len(seen) < _MERGERS and not self._over():
-            if (found := point.support.tobytes()) in seen:
-                break
-            seen.add(found)
-            point = self.debiased(support.merged(point))
-            if self.better(point, best):
-                best = point
-        return best
+        return merged(self._objective, self._restricted, self.debiased, self.better, self._over)
 
     def _grown(self) -> Point:
         """Return a full support grown from nothing, from one minimiser to the next.
