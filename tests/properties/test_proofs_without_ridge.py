@@ -135,8 +135,8 @@ def test_columns_that_differ_get_no_bounds(kind):
         a[:, 3] *= -1.0
         form = replace(form, box=Box(np.zeros(4), np.full(4, np.inf)))
     elif kind == "no intercept":
-        a[:, 0] = rng.integers(0, 2, 20)
-        a[:, 3] = a[:, 0] + 1e-9
+        a[:, 0] = 2.0**40 * rng.integers(1, 3, 20)
+        a[:, 3] = a[:, 0] + 1.0
     else:
         term = form.terms[0]
         other = replace(term, design=DenseDesign(a + 1e-9 * rng.standard_normal(a.shape)))

@@ -158,6 +158,9 @@ def test_columns_near_zero_constant_or_sparse_stay_as_they_are():
     halves = np.zeros((N, 1))
     halves[::2] = 1e7 + rng.standard_normal((N // 2, 1))
     assert shifts(as_design(sp.csr_array(halves))) is None
+    one = 1e7 + rng.standard_normal((500, 1))
+    one[1] = 0.0  # in no sample of the rows
+    assert shifts(as_design(sp.csr_array(one))) is None
 
 
 def test_the_plan_says_where_float64_holds_few_digits():

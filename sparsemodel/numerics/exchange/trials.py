@@ -17,9 +17,9 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
+from sparsemodel.numerics.exchange.greedy import merged, thinned
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
-from sparsemodel.numerics.exchange.starts import merged, thinned
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.units import insertion_scores
