@@ -11,7 +11,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import E
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
 from sparsemodel.interfaces import BoolArray, FloatArray
 
-_FEW, _SHORT = 4, 0.02
+_FEW, _SHORT = 8, 0.02
 """Rows before the first look at the clock, and seconds below which twice as many come before the
 next: a row takes as long as the parts that its supports are divided into."""
 
