@@ -129,11 +129,13 @@ def _equal_columns(
 
     Beside an intercept but for a constant as well.
     """
-    if form.box is not None:
+    loose = np.flatnonzero((form.ridge[counted] == 0.0) & (np.diag(gram) > 0.0))
+    if form.box is not None or loose.size < 2:
         return
-    sizes = np.sqrt(np.diag(gram)) * (form.ridge[counted] == 0.0)
-    close = (np.abs(gram) >= (1.0 - _CLOSE) * np.outer(sizes, sizes)) & (sizes > 0.0)
-    places = np.argwhere(np.triu(close & close.T, 1))
+    sizes = np.sqrt(np.diag(gram))[loose]
+    own = gram if loose.size == len(gram) else gram[np.ix_(loose, loose)]
+    close = np.abs(own) >= (1.0 - _CLOSE) * np.outer(sizes, sizes)
+    places = loose[np.argwhere(np.triu(close, 1))]
     if len(places) > _MOST:
         return
     found = intercept(form) if len(form.terms) == 1 else None
