@@ -194,12 +194,12 @@ def _priced(seen: Survey, x: FloatArray) -> Survey:
     that is always in; unless only bounds on the coefficients, which hold for one choice of the
     slopes, can say much.
     """
-    form = seen.form
-    if compilable() and not gram.objections(replace(form, region=None)):
-        other, rows = with_multipliers(seen, x, own=True), rows_of(form)
+    form, rows = seen.form, rows_of(seen.form)
+    plain = rows is not None and not rows.matrix[:, form.sparsity.free].any()
+    if plain and compilable() and not gram.objections(replace(form, region=None)):
+        other = with_multipliers(seen, x, own=True)
         count = sum(term.design.shape[0] for term in form.terms)
-        curved = other.below.box is not None or count >= form.sparsity.size
-        if rows is not None and curved and not rows.matrix[:, form.sparsity.free].any():
+        if other.below.box is not None or count >= form.sparsity.size:
             return other
     return with_multipliers(seen, x, STIFF)
 

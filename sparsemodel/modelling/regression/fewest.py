@@ -92,7 +92,7 @@ class Fewest:
             middle = (low + enough) // 2
             low = low if tried(middle) else middle
         self.k.value = enough
-        return self._counted(best, enough, least)
+        return self._reported(best, enough, least)
 
     def _nonzero(self) -> int:
         """Return how many units are not zero now, fewer than allowed where a loss is zero."""
@@ -117,13 +117,13 @@ class Fewest:
                 if not self.within(found.value):
                     least = best.bound if self.within(certificate.bound) else float(k)
                     return certificate, replace(best, bound=least)
-                k, best = k - 1, self._counted(found, k - 1, 0)
+                k, best = k - 1, self._reported(found, k - 1, 0)
             self.k.value = 0
             return problem.certify(), best
         finally:
             self.k.value = k
 
-    def _counted(self, found: Any, k: int, least: int) -> Any:
+    def _reported(self, found: Any, k: int, least: int) -> Any:
         note = f"{self.limit.loss!r} is {found.value:.6g}"
         return replace(found, value=float(k), bound=float(least), notes=(*found.notes, note))
 

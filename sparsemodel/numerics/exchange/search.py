@@ -35,7 +35,8 @@ _REPLACED = 2.0 / 3.0
 """Share of a support that a perturbation replaces at most. With a third, searches as long missed
 the best known point of 16 of 169 problems with coherent columns, with two thirds of one."""
 _IDLE = 40
-"""Rounds in vain before a search ends that has just improved: as good as 400 on 89 of 90."""
+"""Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
+89 ended within 0.1 % of what 400 rounds find, as with sixty; with 24 it were 88."""
 _CAREFUL = 3.0
 """Times as many rounds as if their starts were drawn independently."""
 
@@ -143,8 +144,7 @@ class ExchangeSearch:
                 continue
             if self._current.updates and exactly:
                 self._current.reset(self._current.members[0])
-                settled += 1
-                if settled < _SETTLED and self._improve():
+                if (settled := settled + 1) < _SETTLED and self._improve():
                     self.exchanges += 1
                     continue
             if self._many and self._look(self.support):
