@@ -160,7 +160,7 @@ class Exchange(IterativeBackend[ExchangeState]):
         rows = HessianRows(objective, origin, places=most)
         linear = rows.reduced_gradient(-objective.gradient(origin))
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)
-        search.start(np.setdiff1d(point.support, sparsity.free))
+        search.start(point.support[sparsity.counted[point.support]])
         return ExchangeState(point, search, Rounds(self.effort, self.rounds))
 
     def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
@@ -180,7 +180,8 @@ class Exchange(IterativeBackend[ExchangeState]):
             point, ended = context.proof(found)
             at_rest = ended or point is found
             if not at_rest and isinstance(state.search, ExchangeSearch):
-                state.search.start(np.setdiff1d(point.support, objective.cardinality.free))
+                counted = objective.cardinality.counted
+                state.search.start(point.support[counted[point.support]])
         decrease = priced(objective, state.point) - priced(objective, point)
         return replace(
             state,

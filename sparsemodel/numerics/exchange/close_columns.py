@@ -38,8 +38,10 @@ def proposals(search: Exchanges) -> list[IntArray]:
 
 def _dependent(search: Exchanges) -> list[IntArray]:
     """Return columns of which nothing is left by the rows, but part of the residual."""
-    size = np.sqrt(np.einsum("mj,mj->j", search.r[0], search.r[0]))
     left = search.s[0] <= search.guard
+    if not left.any():
+        return []
+    size = np.sqrt(np.einsum("mj,mj->j", search.r[0], search.r[0]))
     fits = size > _ROUNDING * float(np.abs(search.linear).max(initial=0.0))
     found = np.flatnonzero(left & fits)
     best = found[np.argsort(-size[found], kind="stable")][:_PROPOSED]
@@ -61,7 +63,7 @@ def _pairs(search: Exchanges) -> list[IntArray]:
         return []
     largest = np.argmax(np.abs(rows), axis=0)
     signs = np.sign(rows[largest, np.arange(rows.shape[1])])
-    keys = np.random.default_rng(0).standard_normal(len(rows)) @ (signs * rows)
+    keys = np.cos(np.arange(1.0, len(rows) + 1.0)) @ (signs * rows)  # weights without a pattern
     order = np.argsort(keys)
     order = order[signs[order] != 0.0]
     found: list[tuple[float, int, int]] = []

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
-from sparsemodel.numerics.minimisers.few_columns import inverse_root
+from sparsemodel.numerics.minimisers.few_columns import safe_inverse
 
 _INDEPENDENT = 1e-9
 """Fraction of its curvature that a support must leave of a column that enters."""
@@ -305,16 +305,16 @@ class Exchanges:
         pivot = max(float(v[into]), self.guard)
         step = self.r[0, :, into] / pivot
         self.explained += float(step @ step) * pivot
-        self.g = np.concatenate([self.g[0], row[None]])[None]
-        self.w = np.concatenate([self.w[0] - np.outer(q, step), step[None]])[None]
+        self.g = np.concatenate([self.g, row[None, None]], axis=1)
+        self.w = np.concatenate([self.w - q[:, None] * step, step[None, None]], axis=1)
         self.r -= step[:, None] * v
         self.s -= v * (v / pivot)
         self.s[0, into] = np.inf
-        extended = np.append(q, -1.0)
-        inverse = np.outer(extended, extended / pivot)
+        extended = np.concatenate([q, [-1.0]])
+        inverse = extended[:, None] * (extended / pivot)
         inverse[:-1, :-1] += self.inverse[0]
         self.inverse = inverse[None]
-        self.members = np.append(self.members[0], into)[None]
+        self.members = np.concatenate([self.members, [[into]]], axis=1)
         self.updates += 1
 
     def remove(self, slot: int) -> None:
@@ -336,13 +336,14 @@ class Exchanges:
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""
+        if not members.size:
+            self._clear()
+            return
         block = self._row(members)
         inside = block[:, members]
-        root = inverse_root(inside, np.sqrt(self.guard))
-        if root is None:
+        inverse = safe_inverse(inside, self.guard)
+        if inverse is None:
             inverse = self.rows.inverse(self.coordinates(members))
-        else:
-            inverse = root.T @ root
         if inverse is None:
             self._clear()
             for member in members:

@@ -105,10 +105,10 @@ class ExchangeSearch:
     def start(self, support: IntArray) -> None:
         """Begin at a support; members that the others make superfluous are left out."""
         useful = support[self.rows.diagonal[support] > 0.0]
-        self._current = Exchanges(self.rows, self._linear)
         if self._many:
             self._look(useful)
         else:
+            self._current = Exchanges(self.rows, self._linear)
             self._current.reset(useful)
 
     def begin(self, model: Exchanges) -> None:
@@ -230,7 +230,7 @@ class ExchangeSearch:
         return False
 
     def _threshold(self, search: Exchanges) -> float:
-        return _NEGLIGIBLE * float(np.max(search.explained))
+        return _NEGLIGIBLE * float(search.explained.max())
 
     # ---- many columns ------------------------------------------------------------------------
 

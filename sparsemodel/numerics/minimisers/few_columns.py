@@ -105,19 +105,22 @@ def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None
     if not diagonal.min() > 0.0:
         return None
     d = np.sqrt(diagonal)
-    root = inverse_root(hessian / d / d[:, None], SMALL_PIVOT)
-    return None if root is None else np.asarray(root.T @ (root @ (-gradient / d)) / d)
+    inverse = safe_inverse(hessian / d / d[:, None], SMALL_PIVOT**2)
+    return None if inverse is None else np.asarray(inverse @ (-gradient / d) / d)
 
 
-def inverse_root(matrix: FloatArray, least: float) -> FloatArray | None:
-    """Return ``L^{-1}`` of ``M = L L^T``; None unless each pivot is above ``least``."""
+def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
+    """Return the inverse of a positive definite matrix; None where hardly anything is left.
+
+    Of each row and column the others must leave more than ``least``, which is one over the
+    diagonal of the inverse.
+    """
     try:
-        factor = np.linalg.cholesky(matrix)
+        inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         return None
-    if not np.diag(factor).min(initial=np.inf) > least:
-        return None
-    return np.asarray(np.linalg.inv(factor))
+    own = inverse.diagonal()
+    return inverse if own.min() > 0.0 and own.max() * least < 1.0 else None
 
 
 def _norm(v: FloatArray) -> float:
