@@ -163,8 +163,9 @@ class Problem(Declaration):
             Where to begin: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None begins at zero.
         effort
-            How long a search goes on in vain; ``"high"`` also runs searches that take long, and
-            tries a short proof for small squared losses, unless there is a time limit.
+            How long a search goes on in vain: with ``"low"`` hardly, and not at all where the loss
+            has kinks; ``"high"`` also runs searches that take long, and tries a short proof for
+            small squared losses, unless there is a time limit.
         seed
             Seed of the backends that draw random numbers.
         time_limit

@@ -69,7 +69,7 @@ class Declared:
         return self.problem.solve(
             model.backend,
             start=None if start is None else self._start(start, int(k), lam),
-            effort=checked_effort(model.effort) if start is None else "low",
+            effort=checked_effort(model.effort),
             seed=seed,
             time_limit=model.time_limit,
             verbose=bool(model.verbose),

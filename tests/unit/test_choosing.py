@@ -243,6 +243,20 @@ def test_effort_and_a_time_limit_change_the_patience_of_the_search() -> None:
         problem.solve(effort="max")  # type: ignore[arg-type]
 
 
+def test_little_effort_is_one_descent_where_the_loss_has_kinks() -> None:
+    rng = np.random.default_rng(3)
+    A, w = rng.standard_normal((60, 20)), sm.Variable(20)
+    labels = np.sign(A[:, :3].sum(axis=1) + rng.standard_normal(60))
+    problem = sm.Problem(
+        sm.minimize(sm.hinge_loss(A @ w, labels) + sm.ridge(w, 0.1)), sm.card(w) <= 3
+    )
+    assert problem.plan(effort="low").outline == "exchange:rounds=0"
+    assert problem.plan().outline == "diht > exchange"
+    quick, usual = problem.solve(effort="low"), problem.solve()
+    assert usual.value <= quick.value * (1.0 + 1e-9) <= 1.1 * usual.value
+    assert quick.passes < 0.5 * usual.passes
+
+
 def test_more_effort_is_never_worse_on_a_path() -> None:
     rng = np.random.default_rng(5)
     grid = np.linspace(0.0, 1.0, 60)

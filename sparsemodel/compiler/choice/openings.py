@@ -45,6 +45,7 @@ _IMPATIENT = 1 / 16
 """Patience of a recovery that another method has begun: what it gains, it gains in a few steps."""
 
 _ALONE = "it starts as well by itself as from where another ends"
+_ONCE = "once, without perturbations, which take nine times as long where the loss has kinks"
 
 _AMBIGUOUS = (
     "with so many features for the observations other supports may fit better than a recovery"
@@ -99,6 +100,10 @@ def _(
         brief = _brief(form, candidates, finish, seconds)
         if brief is not None:
             return brief
+    if candidates.quick and _stored(form) and not form.traits.has_hessian:
+        return Choice(
+            (candidates.stage(finish, f"{candidates.purpose(finish)}; {_ONCE}", share=0.0),)
+        )
     share = 1.0 if candidates.patient else min(1.0, TOO_LONG / _perturbing(form))
     role, why, clear = _opening(form, facts, gradient)
     name = None if role is None else candidates.best(role)
