@@ -97,6 +97,40 @@ def test_few_supports_are_minimised_on() -> None:
     assert len(looked_at) == 84
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loss", [sm.logistic_loss, sm.poisson_loss, sm.huber_loss])
+def test_fits_of_many_supports_find_what_single_ones_find(loss: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((30, 7)) * 10.0 ** rng.uniform(-2.0, 2.0, 7)
+    A[:, 6] = A[:, 5] if seed % 2 else 0.0
+    z = A @ (rng.standard_normal(7) / np.abs(A).max(axis=0, initial=1e-300))
+    targets = {"logistic_loss": np.sign(z + rng.standard_normal(30)), "huber_loss": z}
+    b, c = targets.get(loss.__name__, np.rint(np.exp(z / 2.0))), sm.Variable(name="c")
+    w = sm.Variable(7, name="w")
+    goal = loss(A @ w + c, b, weights=1.0 + rng.random(30)) + sm.ridge(w, 1e-6 * (seed // 2))
+    problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 3)
+    objective, looked_at = RegressionObjective(problem.form), []
+
+    def restricted(*given: Any, **options: Any) -> Point:
+        looked_at.append(given[1])
+        return minimise_restricted(*given, **options)
+
+    values = []
+    for on_iterate in (None, lambda event: False):
+        looked_at.clear()
+        context = Context(restricted, Limits(None, None), rng, None, on_iterate)
+        values.append(Exhaustive().solve(objective, context).point.value)
+        assert len(looked_at) == 35 if on_iterate else len(looked_at) <= 24
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def test_more_supports_are_tried_where_many_are_fitted_at_a_time() -> None:
+    A, w = np.random.default_rng(0).standard_normal((60, 12)), sm.Variable(12)
+    for loss, backend in ((sm.logistic_loss, "exhaustive"), (sm.hinge_loss, "exchange")):
+        problem = sm.Problem(sm.minimize(loss(A @ w, np.sign(A[:, 0]))), sm.card(w) <= 3)
+        assert problem.plan().outline == backend  # of 220 supports
+
+
 def test_a_limit_on_supports_is_kept() -> None:
     A, b = data("plain")
     w = sm.Variable(P, name="w")

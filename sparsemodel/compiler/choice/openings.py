@@ -28,9 +28,10 @@ from sparsemodel.numerics.budget import cholesky_cost
 
 SMALL = 2000
 """Supports up to which all are tried with a squared loss."""
-_LOSS, _ROWS = 10.0, 2**16
-"""How many times as long another loss takes to minimise on a support, and entries of a Hessian's
-sum over the rows from which on it takes twice that."""
+_TOGETHER, _SINGLY = (4.0, 2**14), (10.0, 2**16)
+"""How many times as long another loss takes to minimise on a support, where that is done for many
+at a time and one by one, and entries of a Hessian's sum over the rows from which on it takes twice
+that."""
 
 INCOHERENT, EXPLAINED = 0.5, 0.25
 """A recovery is likely where promising columns are correlated by no more, and a first guess of the
@@ -200,7 +201,9 @@ def _affordable(form: SparseRegression) -> int:
         return SMALL
     k = min(form.sparsity.budget, form.sparsity.units)
     entries = sum(term.target.shape[0] for term in form.terms) * k * k
-    return int(SMALL / (_LOSS * (1.0 + entries / _ROWS)))
+    together = form.traits.curved and not form.matrix and not form.constrained
+    times, rows = _TOGETHER if together and not form.sparsity.priced else _SINGLY
+    return int(SMALL / (times * (1.0 + entries / rows)))
 
 
 def _forecast(form: SparseRegression) -> float:

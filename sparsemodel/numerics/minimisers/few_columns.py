@@ -116,7 +116,7 @@ def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
     diagonal of the inverse.
     """
     try:
-        inverse = np.linalg.inv(matrix)
+        inverse: FloatArray = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     own = inverse.diagonal()
