@@ -336,9 +336,6 @@ class Exchanges:
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""
-        if not members.size:
-            self._clear()
-            return
         block = self._row(members)
         inside = block[:, members]
         inverse = safe_inverse(inside, self.guard)

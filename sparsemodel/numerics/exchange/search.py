@@ -109,7 +109,8 @@ class ExchangeSearch:
             self._look(useful)
         else:
             self._current = Exchanges(self.rows, self._linear)
-            self._current.reset(useful)
+            if useful.size:
+                self._current.reset(useful)
 
     def begin(self, model: Exchanges) -> None:
         """Begin at a support that has been priced, with all columns, already."""
@@ -339,10 +340,8 @@ def _least(search: Exchanges, slots: IntArray) -> FloatArray:
     if not search.size:
         return np.full(len(slots), np.inf)
     leaving = search.removals()[np.arange(len(slots)), slots]
-    least: FloatArray = np.maximum(
-        _NEGLIGIBLE * search.explained, _NOISES * search.rows.noise * leaving
-    )
-    return least
+    noise = _NOISES * search.rows.noise * leaving
+    return np.asarray(np.maximum(_NEGLIGIBLE * search.explained, noise))
 
 
 def _worth(search: Exchanges, price: float) -> float:

@@ -120,7 +120,8 @@ def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
     except np.linalg.LinAlgError:
         return None
     own = inverse.diagonal()
-    return inverse if own.min() > 0.0 and own.max() * least < 1.0 else None
+    safe = own.min(initial=np.inf) > 0.0 and own.max(initial=0.0) * least < 1.0
+    return inverse if safe else None
 
 
 def _norm(v: FloatArray) -> float:
