@@ -35,7 +35,9 @@ Classes may be given as 0/1, -1/1, booleans or two strings. Only likelihoods hav
 criteria (`path.select("ebic")`); cross-validation works for all. Losses are convex in the
 prediction, which is what bounds rest on. An inverse Gaussian loss with the log link,
 $y e^{-2u}/2 - e^{-u}$, is not where $e^u > 2 y$, nor is a gamma loss with the identity link where
-$u > 2 y$, so that neither is here; `gamma_loss` stands nearest. A loss that is missing can be
+$u > 2 y$, so that neither is here; `gamma_loss` stands nearest. Links other than the logarithm ask
+for positive predictions: with a constant, `A @ w + c`, searches begin at it, and a solution whose
+predictions are not positive is an error that says what to add. A loss that is missing can be
 [added](../how-to/add-a-loss.md); `sm.available_losses()` lists those of plug-ins as well.
 """
 
@@ -45,14 +47,18 @@ def table() -> str:
     rows = []
     for info in sm.available_losses():
         cls = loss_class(info.name)
-        if info.distribution != "sparsemodel" or not hasattr(sm, cls.name):
+        base, _, link = cls.name.removesuffix("_loss").partition("_")
+        name, linked = cls.name, ""
+        if not hasattr(sm, name):
+            name, linked = f"{base}_loss", f', `link="{link}"`'
+        if info.distribution != "sparsemodel" or not hasattr(sm, name):
             continue
         kind = cls().target_kind
         y = np.array([[1.0, 1.0], [2.0, 0.0]]) if kind is TargetKind.TIMES else np.ones(2)
         traits = LossTraits.of(cls(), y)
         known = "yes" if traits.conjugable or traits.has_hessian else "no"
         rows.append(
-            f"| {{py:func}}`~sparsemodel.{cls.name}` | "
+            f"| {{py:func}}`~sparsemodel.{name}`{linked} | "
             f"{'from Python' if kind is TargetKind.TIMES else f'`{info.name}`'} | "
             f"{_TARGETS[kind]} | {'yes' if traits.smooth else 'no'} | "
             f"{'yes' if traits.likelihood else 'no'} | {known} |"

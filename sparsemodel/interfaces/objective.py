@@ -181,6 +181,15 @@ class Objective(ABC):
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
         """Return the gradient on ``support``; O(n |support|) where columns are cheap."""
 
+    def steepness(self, support: IntArray, size: float) -> float:
+        """Return what tolerances of gradients on ``support`` are relative to.
+
+        The larger of ``size``, that of the first one, and the size at zero, so that warm starts
+        ask for no more. Of losses that are not defined at zero it is that at ordinary predictions.
+        """
+        zero = self.restricted_gradient(self.origin(), support)
+        return max(size, float(np.linalg.norm(zero)))
+
     @abstractmethod
     def hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
         """Return the Hessian on ``support`` at ``at``, applied to ``v`` (as ``x[support]``)."""

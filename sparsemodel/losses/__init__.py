@@ -10,6 +10,11 @@ from sparsemodel.losses.classification.logistic import LogisticLoss
 from sparsemodel.losses.classification.multinomial import MultinomialLoss
 from sparsemodel.losses.counts.cox import CoxLoss
 from sparsemodel.losses.counts.gamma import GammaLoss
+from sparsemodel.losses.counts.links import (
+    GammaInverseLoss,
+    PoissonIdentityLoss,
+    PoissonSqrtLoss,
+)
 from sparsemodel.losses.counts.negative_binomial import NegativeBinomialLoss
 from sparsemodel.losses.counts.poisson import PoissonLoss
 from sparsemodel.losses.counts.tweedie import TweedieLoss
@@ -32,6 +37,7 @@ def builtin_losses() -> tuple[DataFit, ...]:
         CoxLoss(),
         EpsilonInsensitiveLoss(),
         ExpectileLoss(),
+        GammaInverseLoss(),
         GammaLoss(),
         HingeLoss(),
         HuberLoss(),
@@ -39,7 +45,9 @@ def builtin_losses() -> tuple[DataFit, ...]:
         LogisticLoss(),
         MultinomialLoss(),
         NegativeBinomialLoss(),
+        PoissonIdentityLoss(),
         PoissonLoss(),
+        PoissonSqrtLoss(),
         QuantileLoss(),
         SmoothedHingeLoss(),
         SmoothedPinballLoss(),
@@ -54,6 +62,7 @@ __all__ = [
     "CoxLoss",
     "EpsilonInsensitiveLoss",
     "ExpectileLoss",
+    "GammaInverseLoss",
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
@@ -61,7 +70,9 @@ __all__ = [
     "LogisticLoss",
     "MultinomialLoss",
     "NegativeBinomialLoss",
+    "PoissonIdentityLoss",
     "PoissonLoss",
+    "PoissonSqrtLoss",
     "QuantileLoss",
     "SmoothedHingeLoss",
     "SmoothedPinballLoss",

@@ -156,6 +156,7 @@ def check_cvxpy_agrees(loss: DataFit, y: FloatArray, rng: np.random.Generator) -
         raise Refusal("CVXPY is not installed") from error
     for scale in _SCALES:
         u, c = predictions(loss, y, rng, scale), weights(y, rng)
+        u = np.abs(u) if loss.misplaced(u, y) else u
         variable = cp.Variable(u.shape)
         total = loss.cvxpy_total(cp, variable, y, c)
         single = loss.cvxpy_value(cp, variable, y)

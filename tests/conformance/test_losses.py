@@ -36,6 +36,7 @@ from sparsemodel.losses import (
     LogisticLoss,
     MultinomialLoss,
     NegativeBinomialLoss,
+    PoissonIdentityLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SmoothedPinballLoss,
@@ -83,6 +84,7 @@ TARGETS: dict[str, MakeTarget] = {
     "cox_loss": survival,
     "epsilon_insensitive_loss": real,
     "expectile_loss": real,
+    "gamma_inverse_loss": positive,
     "gamma_loss": positive,
     "hinge_loss": zero_one,
     "huber_loss": real,
@@ -90,7 +92,9 @@ TARGETS: dict[str, MakeTarget] = {
     "logistic_loss": zero_one,
     "multinomial_loss": classes,
     "negative_binomial_loss": counts,
+    "poisson_identity_loss": counts,
     "poisson_loss": counts,
+    "poisson_sqrt_loss": counts,
     "quantile_loss": real,
     "smoothed_hinge_loss": zero_one,
     "smoothed_pinball_loss": real,
@@ -129,7 +133,7 @@ def refused(loss: DataFit) -> set[str]:
         "check_curvature_bounds": loss.curvature(np.ones(1)) != (0.0, np.inf),
         "check_fenchel_young": isinstance(loss, Conjugable),
         "check_dual_projection": isinstance(loss, Conjugable),
-        "check_infimum": not isinstance(loss, LinearLoss),
+        "check_infimum": not isinstance(loss, (LinearLoss, PoissonIdentityLoss)),
         "check_pieces": isinstance(loss, Piecewise),
         "check_smoothing": isinstance(loss, Smoothable),
         "check_cvxpy_agrees": isinstance(loss, CvxModelled),
@@ -162,12 +166,7 @@ def test_builtin_facets_are_what_the_documentation_says() -> None:
     flat = {loss.name for loss in builtin_losses() if not isinstance(loss, TwiceDifferentiable)}
     assert without_conjugate == {"cox_loss"}
     assert flat == nonsmooth
-    assert nonsmooth == {
-        "absolute_loss",
-        "epsilon_insensitive_loss",
-        "hinge_loss",
-        "quantile_loss",
-    }
+    assert nonsmooth == {"absolute_loss", "epsilon_insensitive_loss", "hinge_loss", "quantile_loss"}
     assert all(isinstance(loss, CvxModelled) for loss in builtin_losses())
 
 

@@ -21,12 +21,15 @@ from sparsemodel.losses import (
     AbsoluteLoss,
     EpsilonInsensitiveLoss,
     ExpectileLoss,
+    GammaInverseLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
     NegativeBinomialLoss,
+    PoissonIdentityLoss,
     PoissonLoss,
+    PoissonSqrtLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SmoothedPinballLoss,
@@ -52,8 +55,12 @@ LOSSES = [
     ExpectileLoss(0.8),
     NegativeBinomialLoss(1.7),
     TweedieLoss(1.3),
+    PoissonIdentityLoss(),
+    PoissonSqrtLoss(),
+    GammaInverseLoss(),
 ]
-POSITIVE = (PoissonLoss, GammaLoss, NegativeBinomialLoss, TweedieLoss)
+LINKED = (PoissonIdentityLoss, PoissonSqrtLoss, GammaInverseLoss)
+POSITIVE = (*LINKED, PoissonLoss, GammaLoss, NegativeBinomialLoss, TweedieLoss)
 KINDS = ["plain", "offset", "box", "price", "always in", "groups"]
 WIDE = Fraction(1, 10**60)
 
@@ -75,9 +82,38 @@ def entropy(s):
     return s * log(s) if s > 0 else Fraction(0)
 
 
+def root(x):
+    with localcontext() as c:
+        c.prec = 90
+        return Fraction((Decimal(x.numerator) / Decimal(x.denominator)).sqrt())
+
+
+def linked(loss, y, v):
+    """``q``, ``s``, the value, slope and curvature of a loss with another link, and its edge."""
+    q, s, b = {
+        PoissonIdentityLoss: (0, 1, y),
+        PoissonSqrtLoss: (1, 0, 2 * y),
+        GammaInverseLoss: (0, y, 1),
+    }[type(loss)]
+    best = Fraction(float(np.sqrt(float(b) / 2))) if q else Fraction(float(b) / float(s))
+    edge = Fraction(loss.edge * float(best))
+    v = max(v, edge)
+    return (
+        q * v * v + s * v - b * log(v),
+        2 * q * v + s - b / v,
+        2 * q + b / (v * v),
+        edge,
+        (q, s, b),
+    )
+
+
 def exact_loss(loss, u, y):
     r, m = u - y, y * u
     f = Fraction
+    if isinstance(loss, LINKED):
+        value, slope, curve, edge, _ = linked(loss, y, u)
+        d = min(u - edge, f(0))
+        return value + d * slope + d * d * curve / 2
     if isinstance(loss, SquaredLoss):
         return r * r / 2
     if isinstance(loss, HuberLoss):
@@ -117,6 +153,12 @@ def exact_loss(loss, u, y):
 
 def exact_conjugate(loss, a, y):
     f = Fraction
+    if isinstance(loss, LINKED):
+        q, s, b = linked(loss, y, f(1))[4]
+        v = (a - s + root((a - s) ** 2 + 8 * b)) / 4 if q else b / (s - a)
+        value, slope, curve, edge, _ = linked(loss, y, v)
+        below = min(a - slope, f(0)) if v < edge else f(0)
+        return a * max(v, edge) - value + below * below / curve / 2
     if isinstance(loss, (SquaredLoss, HuberLoss, SquaredHingeLoss)):
         return a * a / 2 + a * y
     if isinstance(loss, (AbsoluteLoss, QuantileLoss, HingeLoss)):

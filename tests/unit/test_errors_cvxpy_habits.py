@@ -61,7 +61,7 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: sm.squared_loss("y ~ x", B), "model_matrix"),
         (lambda w: sm.card(cp.norm(cp.Variable((4, 2)), 2, axis=1)) <= 2, "axis=1"),
         (lambda w: sm.poisson_loss(A @ w, B, offset=B), "A @ w \\+ offset"),
-        (lambda w: sm.gamma_loss(A @ w, B, link="inverse"), "sm.custom_loss"),
+        (lambda w: sm.logistic_loss(A @ w, B, link="probit"), "sm.custom_loss"),
         (lambda w: sm.logistic_loss(A @ w, B, class_weight="balanced"), "weights=np.where"),
         (lambda w: sm.huber_loss(A @ w, B, weight=B), "is 'weights' meant"),
         (lambda w: sm.Variable(4, lb=0), "w >= 0"),

@@ -226,6 +226,7 @@ def test_no_rounding_of_predictions_moves_a_loss_further_than_is_said(name):
     rng = np.random.default_rng(5)
     u = rng.standard_normal(6)
     u -= u.mean()  # balanced: moved together, the changes of a squared loss cancel
+    u = u if LOSSES[name].everywhere else np.abs(u) + 0.1
     y = np.where(rng.random(6) > 0.5, 1.0, -1.0) if name in LABELLED else np.zeros(6)
     c, reach = rng.uniform(0.5, 2.0, 6), long(np.full(6, 1e-3))
     parts = [long(part) for part in (u, y, c)]
@@ -244,6 +245,7 @@ def test_formulas_agree_with_the_losses_and_with_differences(name):
     u = rng.standard_normal((9, 3)) if name == "Multinomial" else 2.0 * rng.standard_normal(9)
     y = rng.integers(0, 3, 9).astype(float) if name == "Multinomial" else rng.uniform(0.5, 2, 9)
     y = np.where(y > 1.0, 1.0, -1.0) if name in LABELLED else y
+    u = u if loss.everywhere else np.abs(u) + 0.1
     c = rng.uniform(0.1, 2.0, 9)
     assert isinstance(loss, Loss)
     assert float(total(loss, long(u), long(y), long(c))) == pytest.approx(

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import entr, expit
 
 from sparsemodel.checker.arithmetic import TINY, UNIT, Ball, Number, high, lift, low, number, up
+from sparsemodel.checker.losses.linked import LINKED, linked, linked_conjugate
 
 LIBRARY = 32.0 * UNIT
 """Relative error of a few operations and library functions (exp, log: a few units each)."""
@@ -34,6 +35,7 @@ _CURVED = (
     "multinomial_loss",
     "cox_loss",
 )
+_AMOUNTS = ("poisson_loss", "negative_binomial_loss", "tweedie_loss", *LINKED[:2])
 _INF = np.inf
 
 LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] = {
@@ -89,12 +91,31 @@ LOSSES: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] =
         lambda y, power: (np.where(y > 0.0, -_INF, 0.0), _INF, y, 0, power),
     ),
     "gamma_loss": ("y exp(-u) + u", (), lambda y: (-_INF, 1, y, 0, 0)),
+    "poisson_identity_loss": (
+        "u - y log(u), from y/1e6 on",
+        (),
+        lambda y: (np.where(y > 0.0, -_INF, 1.0), np.where(y > 0.0, _below(1.0), 1.0), y, 0, 0),
+    ),
+    "poisson_sqrt_loss": (
+        "u^2 - 2 y log(u), from sqrt(y)/1e6 on",
+        (),
+        lambda y: (-_INF, _INF, y, 0, 0),
+    ),
+    "gamma_inverse_loss": (
+        "y u - log(u), from 1e-9/y on",
+        (),
+        lambda y: (-_INF, _below(y), y, 0, 0),
+    ),
     "multinomial_loss": ("log sum_j exp(u_j) - u_y", (), lambda y: (-_INF, _INF, y, 0, 1)),
 }
 """Formula, parameters, and from targets the ends, centre, dead zone and curvature of the dual.
 
 Where the family's formulas do not hold, a parameter of the loss stands in the place of the last.
 """
+
+
+def _below(end: Any) -> Any:
+    return np.nextafter(end, -_INF)  # an end that is none itself
 
 
 def _toward(y: Any) -> tuple[Any, Any]:
@@ -117,7 +138,7 @@ class Family:
     @property
     def piecewise(self) -> bool:
         """Return whether the formulas of the family are those of the loss."""
-        return self.name not in _CURVED
+        return self.name not in (*_CURVED, *LINKED)
 
     @property
     def smooth(self) -> bool:
@@ -134,6 +155,8 @@ class Family:
             return (y + self.mu) * expit(u - np.log(self.mu)) - y
         if self.name == "gamma_loss":
             return 1.0 - y * np.exp(-u)
+        if self.name in LINKED:
+            return linked(self.name, u, y)[2]
         if self.name == "tweedie_loss":
             return np.exp((2.0 - self.mu) * u) - y * np.exp((1.0 - self.mu) * u)
         if self.name == "multinomial_loss":
@@ -195,7 +218,9 @@ class Family:
             return high(flat + lift(0.5 * self.mu) / self._side(a) * a * lift(a))
         if self.name == "tweedie_loss":
             return _tweedie_conjugate(a, y, self.mu)
-        if self.name == "logistic_loss":
+        if self.name in LINKED:
+            s, (value, size) = np.zeros_like(a), linked_conjugate(self.name, a, y)
+        elif self.name == "logistic_loss":
             s = -a * y
             value, size = -entr(s) - entr(1.0 - s), 1.0 * ((s > 0.0) & (s < 1.0))
         elif self.name == "poisson_loss":
@@ -233,8 +258,7 @@ def family_of(name: str, parameters: dict[str, Any], y: Any) -> Family | str:
         return "the target holds NaN or infinite entries"
     if name in _SIGNS and not np.all(np.abs(y) == 1.0):
         return "labels must be -1 and +1"
-    amounts = name in ("poisson_loss", "negative_binomial_loss", "tweedie_loss")
-    if (amounts and np.any(y < 0.0)) or (name == "gamma_loss" and np.any(y <= 0.0)):
+    if np.any(y < 0.0 if name in _AMOUNTS else (y <= 0.0) & name.startswith("gamma")):
         return "the target must hold positive numbers"
     lower, upper, centre, dead, mu, *sides = made(y, *values)
     every = np.ones(y.shape)
@@ -262,6 +286,9 @@ def _smooth_value(name: str, u: Any, y: Any, shape: float) -> Ball:
     if name == "logistic_loss":
         value = np.log1p(np.exp(-np.abs(u))) + np.maximum(-y * u, 0.0)
         return Ball(value, LIBRARY * value + TINY)
+    if name in LINKED:
+        value, size, _ = linked(name, u, y)
+        return Ball(value, LIBRARY * size + TINY)
     if name == "negative_binomial_loss":
         v = np.logaddexp(0.0, u - np.log(shape))
         reach = 2.0 + 0.1 * (np.abs(u) + abs(np.log(shape)))  # the argument's error counts once

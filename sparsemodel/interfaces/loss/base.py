@@ -47,6 +47,10 @@ class DataFit(ABC):
     logistic loss of separable data, say). Piecewise linear or quadratic losses may well be level
     at their minimum."""
 
+    everywhere: ClassVar[bool] = True
+    """Whether the loss is defined for all predictions. One that is not overrides :meth:`inside` and
+    :meth:`misplaced`, and is continued, so that every step on the way has a value."""
+
     target_kind: ClassVar[TargetKind] = TargetKind.NUMBERS
     """What the target holds. Labels may be separable, and the command line recodes them."""
 
@@ -90,6 +94,14 @@ class DataFit(ABC):
         with a finite float64 array.
         """
         return y
+
+    def inside(self, y: FloatArray) -> FloatArray:
+        """Return ordinary predictions at which the loss is defined."""
+        return np.zeros(y.shape[0])
+
+    def misplaced(self, u: FloatArray, y: FloatArray) -> str:
+        """Return what is wrong with final predictions where the loss is not defined, or nothing."""
+        return ""
 
     def outputs(self, y: FloatArray) -> int:
         """Return how many columns a prediction has (1 for vector variables)."""

@@ -63,6 +63,8 @@ class LossTraits:
     """A sum of pieces that are linear, parabolic and linear again."""
     strictly_convex: bool
     """Strictly convex, or affine, along every line of predictions."""
+    everywhere: bool
+    """Defined for all predictions."""
     separable: bool
     """A loss of labels whose infimum is not attained when the classes can be separated."""
     likelihood: bool
@@ -125,6 +127,7 @@ def _of_class(kind: type[DataFit]) -> LossTraits:
         smoothable=issubclass(kind, Smoothable),
         piecewise=issubclass(kind, Piecewise),
         strictly_convex=kind.strictly_convex,
+        everywhere=kind.everywhere,
         separable=labels and kind.strictly_convex,
         likelihood=issubclass(kind, Likelihood),
         conjugable=issubclass(kind, Conjugable),

@@ -22,9 +22,53 @@ from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential
 from sparsemodel.losses.parts.targets import first_bad, vector
 
 
+class OfAmounts(Likelihood):
+    """What gamma losses of every link share: they are equal at equal means."""
+
+    name: ClassVar[str]
+
+    def infimum(self, y: FloatArray, c: FloatArray) -> float:
+        return float(np.dot(c, 1.0 + np.log(y)))
+
+    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
+        r"""Return :math:`-2 \log L` with the shape :math:`\nu` of highest likelihood.
+
+        With :math:`s = \bar F - 1 - \overline{\log y}` it solves
+        :math:`\log \nu - \psi(\nu) = s`, and
+        :math:`-\log L / n = \nu (1 + s) - \nu \log \nu + \log \Gamma(\nu) + \overline{\log y}`.
+        """
+        logs = float(np.dot(c, np.log(y))) / float(c.sum())
+        s = max(mean - 1.0 - logs, 1e-15)
+        if s < 1e-7:  # Stirling's formula: the terms above would cancel
+            per_row = 0.5 * math.log(4.0 * math.pi * s) + 0.5
+        else:
+            from scipy.optimize import brentq
+            from scipy.special import digamma
+
+            # 1/2 < nu (log nu - psi(nu)) < 1 brackets the root.
+            shape = float(brentq(lambda v: math.log(v) - digamma(v) - s, 0.5 / s, 1.0 / s))
+            per_row = shape * (1.0 + s - math.log(shape)) + math.lgamma(shape)
+        return 2.0 * float(c.sum()) * (per_row + logs)
+
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
+        """Return Pearson's estimate (McCullagh and Nelder, Generalized Linear Models, 1989)."""
+        ratios = y / self.mean(u) - 1.0  # type: ignore[attr-defined]
+        return float(np.dot(c, np.square(ratios))) / (float(c.sum()) - d)
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        vector(y, where, self.name)
+        bad = y <= 0.0
+        if np.any(bad):
+            raise DataError(
+                f"{where}: {self.name} needs positive numbers, found {first_bad(bad, y)}; "
+                "for counts with zeros use poisson_loss."
+            )
+        return y
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
+class GammaLoss(OfAmounts, Curved, IntervalConjugable, CvxModelled, Loss):
     r"""Gamma loss with the log link, :math:`\ell(u; y) = y e^{-u} + u` for :math:`y > 0`.
 
     It is the negative log-likelihood of a gamma variable with mean :math:`e^u`, divided by its
@@ -60,37 +104,9 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
     def mean(self, u: FloatArray) -> FloatArray:
         return np.exp(u)
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return float(np.dot(c, 1.0 + np.log(y)))
-
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         # Where the tangent stands for the exponential, the value is below the true one.
         return np.where(-u > LIMIT, np.inf, Loss.value_magnitude(self, u, y, value))
-
-    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
-        r"""Return :math:`-2 \log L` with the shape :math:`\nu` of highest likelihood.
-
-        With :math:`s = \bar F - 1 - \overline{\log y}` it solves
-        :math:`\log \nu - \psi(\nu) = s`, and
-        :math:`-\log L / n = \nu (1 + s) - \nu \log \nu + \log \Gamma(\nu) + \overline{\log y}`.
-        """
-        logs = float(np.dot(c, np.log(y))) / float(c.sum())
-        s = max(mean - 1.0 - logs, 1e-15)
-        if s < 1e-7:  # Stirling's formula: the terms above would cancel
-            per_row = 0.5 * math.log(4.0 * math.pi * s) + 0.5
-        else:
-            from scipy.optimize import brentq
-            from scipy.special import digamma
-
-            # 1/2 < nu (log nu - psi(nu)) < 1 brackets the root.
-            shape = float(brentq(lambda v: math.log(v) - digamma(v) - s, 0.5 / s, 1.0 / s))
-            per_row = shape * (1.0 + s - math.log(shape)) + math.lgamma(shape)
-        return 2.0 * float(c.sum()) * (per_row + logs)
-
-    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
-        """Return Pearson's estimate (McCullagh and Nelder, Generalized Linear Models, 1989)."""
-        ratios = y * np.exp(-u) - 1.0
-        return float(np.dot(c, np.square(ratios))) / (float(c.sum()) - d)
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = 1.0 - a
@@ -99,16 +115,6 @@ class GammaLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(y.shape, -np.inf), np.ones(y.shape)
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        vector(y, where, self.name)
-        bad = y <= 0.0
-        if np.any(bad):
-            raise DataError(
-                f"{where}: {self.name} needs positive numbers, found {first_bad(bad, y)}; "
-                "for counts with zeros use poisson_loss."
-            )
-        return y
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.multiply(y, cp.exp(-u)) + u

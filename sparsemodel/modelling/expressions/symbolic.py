@@ -122,10 +122,8 @@ _ARGUMENTS = {
     "fit_intercept": "the constant is a variable of its own: `A @ w + c` with `c = sm.Variable()`",
     "integer": "only which entries are zero is chosen here; values are real numbers",
     "lb": _BOUND,
-    "link": "each loss has one link, that of counts and amounts a mean of exp(prediction). With "
-    "others it exists on a part of the space alone, or is not convex; sm.custom_loss takes "
-    "functions of your own that are convex everywhere, such as a loss continued by its "
-    "second-order expansion",
+    "link": "it has one link; sm.poisson_loss has log, identity and sqrt, sm.gamma_loss log and "
+    "inverse. Others are not convex, or a sm.custom_loss",
     "offset": "add it to the prediction: `A @ w + offset`",
     "sample_weight": _WEIGHTS,
     "ub": _BOUND,

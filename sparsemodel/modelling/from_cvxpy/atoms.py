@@ -329,10 +329,11 @@ def _negated(kind: str, atom: Any) -> ModelError:
         return ModelError(f"-{kind}(...) is not convex in {shown(atom)}.")
     return ModelError(
         f"-{kind}(...) is convex, but not recognised: it is defined on a part of the space alone, "
-        "where zero, at which searches begin, need not lie. For rates or counts take "
-        "sm.poisson_loss or sm.gamma_loss, which have the predictions in an exponential; else "
-        "sm.custom_loss with a function that goes on, convex and smooth, beyond that part, such as "
-        "the second-order expansion of -log(u) at 1e-3 for u below that."
+        "where zero, at which searches begin, need not lie. For counts and rates take "
+        "sm.poisson_loss or sm.gamma_loss, with predictions in an exponential or, with link=, in "
+        "u - y log(u) or y u - log(u); else sm.custom_loss with a function that goes on, convex "
+        "and smooth, beyond that part, such as the second-order expansion of -log(u) at 1e-3 for "
+        "u below that."
     )
 
 

@@ -1,42 +1,83 @@
 """Losses of counts, amounts and survival times, as the language spells them; each returns a term.
 
-Means are exponentials of predictions, so that exposures are an offset, ``A @ w + c +
-np.log(exposure)``.
+Means are exponentials of predictions (the log link), so that exposures are an offset, ``A @ w + c +
+np.log(exposure)``; some losses have other links as well.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
+from sparsemodel.interfaces import DataFit, ModelError
 from sparsemodel.losses import (
     CoxLoss,
+    GammaInverseLoss,
     GammaLoss,
     NegativeBinomialLoss,
+    PoissonIdentityLoss,
     PoissonLoss,
+    PoissonSqrtLoss,
     TweedieLoss,
 )
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Reduction
 from sparsemodel.modelling.loss_terms.terms import loss_function, loss_term
 
+_NOT_CONVEX = "with a mean of {} it is not convex in the prediction"
+_POISSON_LINKS: dict[str, type[DataFit] | str] = {
+    "log": PoissonLoss,
+    "identity": PoissonIdentityLoss,
+    "sqrt": PoissonSqrtLoss,
+    "inverse": _NOT_CONVEX.format("1/u"),
+}
+_GAMMA_LINKS: dict[str, type[DataFit] | str] = {
+    "log": GammaLoss,
+    "inverse": GammaInverseLoss,
+    "identity": _NOT_CONVEX.format("u"),
+    "sqrt": _NOT_CONVEX.format("u^2"),
+}
+
+
+def _linked(name: str, links: Mapping[str, type[DataFit] | str], link: object) -> DataFit:
+    """Return the loss with a link, or raise the error that says which there are."""
+    found = links.get(link) if isinstance(link, str) else None
+    if isinstance(found, type):
+        return found()
+    known = " or ".join(f'"{one}"' for one, loss in links.items() if isinstance(loss, type))
+    why = f"; {found}" if found else ""
+    raise ModelError(f"sm.{name} has the link {known}, not {link!r}{why}.")
+
 
 @loss_function
 def poisson_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+    prediction: Any,
+    target: Any,
+    *,
+    link: Literal["log", "identity", "sqrt"] = "log",
+    weights: Any = None,
+    reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the mean (or sum) of the Poisson loss :math:`e^u - y u`.
+    r"""Return the mean (or sum) of the Poisson loss :math:`\mu - y \log \mu`: :math:`e^u - y u`.
 
-    For counts :math:`y \ge 0` of mean :math:`e^u`; exposures enter as an offset, ``A @ w + c +
-    np.log(exposure)``.
+    For counts :math:`y \ge 0` of mean :math:`\mu = e^u`; exposures enter as an offset, ``A @ w + c
+    + np.log(exposure)``. With other links the mean is a sum of parts, :math:`\mu = u`, or its root
+    is, :math:`\mu = u^2`, and predictions must be positive: with a constant or other coefficients
+    that make them so. Counts of zero are then :math:`u` or :math:`u^2` for every ``u``; keep their
+    means from being negative by a constraint where nothing else does, ``A[y == 0] @ w >= 0``.
 
     Parameters
     ----------
     target
         ``y``: counts, not negative, shape ``(n,)``.
+    link
+        What the prediction is of the mean: ``"log"``, ``"identity"`` for :math:`u - y \log u`, or
+        ``"sqrt"`` for :math:`u^2 - 2 y \log u`.
 
     Notes
     -----
     Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
-    convex on bounded sets only.
+    convex on bounded sets only. Those of other links, and how they go on where ``u`` is not
+    positive, are with :class:`~sparsemodel.losses.PoissonIdentityLoss` and ``PoissonSqrtLoss``.
 
     Examples
     --------
@@ -47,7 +88,8 @@ def poisson_loss(
     >>> problem.solve().support.tolist()
     [2]
     """
-    return loss_term(PoissonLoss(), prediction, target, weights=weights, reduction=reduction)
+    loss = _linked("poisson_loss", _POISSON_LINKS, link)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
 @loss_function
@@ -93,21 +135,31 @@ def negative_binomial_loss(
 
 @loss_function
 def gamma_loss(
-    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+    prediction: Any,
+    target: Any,
+    *,
+    link: Literal["log", "inverse"] = "log",
+    weights: Any = None,
+    reduction: Reduction = "mean",
 ) -> LossTerm:
-    r"""Return the mean (or sum) of the gamma loss :math:`u + y e^{-u}`.
+    r"""Return the mean (or sum) of the gamma loss :math:`\log \mu + y/\mu`: :math:`u + y e^{-u}`.
 
-    For positive targets of mean :math:`e^u` and a standard deviation proportional to it.
+    For positive targets of mean :math:`\mu = e^u` and a standard deviation proportional to it. With
+    the inverse link :math:`\mu = 1/u`, and predictions must be positive: with a constant or other
+    coefficients that make them so.
 
     Parameters
     ----------
     target
         ``y``: positive numbers, shape ``(n,)``.
+    link
+        What the prediction is of the mean: ``"log"``, or ``"inverse"`` (the canonical one) for
+        :math:`y u - \log u`.
 
     Notes
     -----
-    Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`; smooth and strongly
-    convex on bounded sets only.
+    Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`, with the inverse link
+    :math:`-1 - \log(y - a)` for :math:`a < y`; smooth and strongly convex on bounded sets only.
 
     Examples
     --------
@@ -118,7 +170,8 @@ def gamma_loss(
     >>> problem.solve().support.tolist()
     [2]
     """
-    return loss_term(GammaLoss(), prediction, target, weights=weights, reduction=reduction)
+    loss = _linked("gamma_loss", _GAMMA_LINKS, link)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 
 @loss_function

@@ -138,6 +138,8 @@ def deviance_explained(
     if constant is None:
         return None
     least = -float(np.dot(c, loss.conjugate(np.zeros_like(u), y)))
+    if not np.isfinite(least):  # of a mean of zero that nothing keeps from being less
+        return None
     null = loss.total(offset + constant, y, c)
     return (null - loss.total(u, y, c)) / (null - least) if null > least else None
 

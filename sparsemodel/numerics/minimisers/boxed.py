@@ -46,8 +46,8 @@ def minimise_in_box(
     function = _OnSupport(objective, support)
     if not support.size:
         return function.point(first)
-    sizes = [float(np.linalg.norm(function.evaluate(at)[1])) for at in (0.0 * first, first)]
-    goal = (_FULL_ACCURACY if tol is None else tol) * max(*sizes, 1e-300)
+    size = objective.steepness(support, float(np.linalg.norm(function.evaluate(first)[1])))
+    goal = (_FULL_ACCURACY if tol is None else tol) * max(size, 1e-300)
     if first.size <= DIRECT_LIMIT:
         v = box_newton(function, first, lower, upper, tol=goal, far=farthest(objective))
     else:

@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
+from sparsemodel.numerics.objectives.regression import margins
 from sparsemodel.numerics.support.hard_threshold import select, select_scores
 
 _TOLERANCE = 1e-9
@@ -42,8 +43,22 @@ def satisfied(form: Form, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
     return form.region is None or form.region.violation(x) <= tolerance
 
 
+def misplaced(form: SparseRegression, point: Point) -> str:
+    """Return what is wrong with a point at which a loss is not defined, or nothing."""
+    if form.traits.everywhere:
+        return ""
+    for term, z in zip(form.terms, point.state, strict=True):
+        on = term.weights > 0.0
+        found = term.loss.misplaced(margins(term, z)[on], term.target[on])
+        if found:
+            return found
+    return ""
+
+
 def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point | None:
     """Return a feasible point with at most ``k`` units, or None where zero is one.
+
+    Where a loss is not defined at zero it is one where it is, if the candidates have one.
 
     Tries the free coordinates alone, then the steepest ``k`` units, then supports of sparse
     solutions of the linear constraints (linear programs with reweighted absolute values), then all
@@ -55,10 +70,13 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
         When the constraints exclude each other, or no point of at most ``k`` units was found.
     """
     form = objective.form
-    if not isinstance(form, SparseRegression) or (form.box is None and form.region is None):
+    if not isinstance(form, SparseRegression):
+        return None
+    if form.box is None and form.region is None and form.traits.everywhere:
         return None
     origin = objective.origin()
-    if satisfied(form, origin.x):
+    allowed = satisfied(form, origin.x)
+    if allowed and not misplaced(form, origin):
         return None
     tried = set[bytes]()
     for support in _candidates(objective, restricted, form, origin):
@@ -66,8 +84,10 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
             continue
         tried.add(support.tobytes())
         point = restricted(objective, support, origin)
-        if np.isfinite(point.value):
+        if np.isfinite(point.value) and not misplaced(form, point):
             return point
+    if allowed:
+        return None
     words = [] if form.region is None else [form.region.describe()]
     words += ["bounds"] if form.box is not None else []
     raise InfeasibleError(

@@ -54,7 +54,7 @@ def minimise_few(
     states, value = predicted(x)
     gradient = slopes(x, states)
     size = _norm(gradient)
-    scale = max(size, _norm(objective.restricted_gradient(objective.origin(), support)))
+    scale = objective.steepness(support, size)
     for _ in range(_NEWTON_STEPS):
         if size <= goal * scale:
             break

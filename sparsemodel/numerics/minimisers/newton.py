@@ -99,9 +99,7 @@ def minimise_on_support(
     if not support.size:
         return point
     gradient = objective.restricted_gradient(point, support)
-    # Tolerances are relative to the gradient at zero, so that warm starts ask for no more.
-    zero = objective.restricted_gradient(objective.origin(), support)
-    scale = max(_norm(gradient), _norm(zero))
+    scale = objective.steepness(support, _norm(gradient))
     solve: Callable[[FloatArray], FloatArray] | None = None
     endless, left = may_fall_forever(objective, support), budget()
     for _ in range(_MAX_NEWTON):

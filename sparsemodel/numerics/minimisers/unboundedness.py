@@ -7,6 +7,7 @@ import numpy as np
 from sparsemodel.interfaces import (
     DataError,
     FloatArray,
+    InfeasibleError,
     IntArray,
     Loss,
     Point,
@@ -15,7 +16,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
 )
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
-from sparsemodel.numerics.minimisers.feasible import satisfied
+from sparsemodel.numerics.minimisers.feasible import misplaced, satisfied
 from sparsemodel.numerics.minimisers.newton import FAR, farthest
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 from sparsemodel.numerics.support.hard_threshold import select, top_k
@@ -162,13 +163,16 @@ def _unbounded(objective: RegressionObjective) -> UnboundedError:
 
 
 def check_range(objective: RegressionObjective, point: Point) -> None:
-    """Raise where a loss is not its own formula: it overflows, or its exponential would.
+    """Raise where a loss is not its own formula: outside its domain, or where it would overflow.
 
     Raises
     ------
-    DataError
+    DataError, InfeasibleError
     """
-    for term, z in zip(objective.form.terms, point.state, strict=True):
+    form = objective.form
+    if not form.traits.everywhere and (outside := misplaced(form, point)):
+        raise InfeasibleError(outside)
+    for term, z in zip(form.terms, point.state, strict=True):
         loss = term.loss
         if not isinstance(loss, Loss):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import cast, final
 
@@ -203,6 +204,21 @@ class RegressionObjective(OfRegression):
             out += term.design.rmatvec(r)
         self.work.passes += 0.5
         return out
+
+    def steepness(self, support: IntArray, size: float) -> float:
+        everywhere = self._traits.everywhere
+        at = self._origin if everywhere else self._inside
+        own = float(np.linalg.norm(self.restricted_gradient(at, support)))
+        return max(size, own) if everywhere else own
+
+    @cached_property
+    def _inside(self) -> Point:
+        """Return ordinary predictions, of no coefficients."""
+        states = tuple(
+            z if term.traits.everywhere else term.loss.inside(term.target) - margins(term, 0.0 * z)
+            for term, z in zip(self._form.terms, self._origin.state, strict=True)
+        )
+        return replace(self._origin, state=states).with_gradient(None)
 
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
         if at.gradient is not None:

@@ -19,13 +19,16 @@ from sparsemodel.losses import (
     CoxLoss,
     EpsilonInsensitiveLoss,
     ExpectileLoss,
+    GammaInverseLoss,
     GammaLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
     MultinomialLoss,
     NegativeBinomialLoss,
+    PoissonIdentityLoss,
     PoissonLoss,
+    PoissonSqrtLoss,
     QuantileLoss,
     SmoothedHingeLoss,
     SquaredHingeLoss,
@@ -82,6 +85,12 @@ def _tweedie(loss: Any, u: Long, y: Long) -> Long:
     return long(np.exp((2 - p) * u) / (2 - p) - y * np.exp((1 - p) * u) / (1 - p))
 
 
+def _weighted_log(b: Long, u: Long) -> Long:
+    """Return ``b log(u)``: minus infinity where ``u`` is not positive, zero where ``b`` is."""
+    logs = np.log(np.where(u > 0, u, 1))
+    return long(np.where(b > 0, np.where(u > 0, b * logs, -np.inf), 0))
+
+
 def _smoothed_hinge(loss: Any, u: Long, y: Long) -> Long:
     gap, gamma = 1 - y * u, long(loss.gamma)
     curve = gap * gap / (2 * gamma)
@@ -118,6 +127,9 @@ VALUES: Mapping[type, Formula] = MappingProxyType(
         NegativeBinomialLoss: _negative_binomial,
         GammaLoss: lambda loss, u, y: u + y * np.exp(-u),
         TweedieLoss: _tweedie,
+        PoissonIdentityLoss: lambda loss, u, y: u - _weighted_log(y, u),
+        PoissonSqrtLoss: lambda loss, u, y: u * u - 2 * _weighted_log(y, u),
+        GammaInverseLoss: lambda loss, u, y: y * u - _weighted_log(1 + 0 * y, u),
         MultinomialLoss: _multinomial,
     }
 )
@@ -144,6 +156,9 @@ SLOPES: Mapping[type, Formula] = MappingProxyType(
         ),
         GammaLoss: lambda loss, u, y: 1 - y * np.exp(-u),
         TweedieLoss: lambda loss, u, y: (np.exp(u) - y) * np.exp((1 - long(loss.power)) * u),
+        PoissonIdentityLoss: lambda loss, u, y: 1 - np.where(y > 0, y / u, 0),
+        PoissonSqrtLoss: lambda loss, u, y: 2 * u - 2 * np.where(y > 0, y / u, 0),
+        GammaInverseLoss: lambda loss, u, y: y - 1 / u,
         MultinomialLoss: _multinomial_slope,
     }
 )
@@ -169,6 +184,9 @@ BENDS: Mapping[type, Formula] = MappingProxyType(
             ((2 - long(loss.power)) * np.exp(u) + (long(loss.power) - 1) * y)
             * np.exp((1 - long(loss.power)) * u)
         ),
+        PoissonIdentityLoss: lambda loss, u, y: np.where(y > 0, y / (u * u), 0),
+        PoissonSqrtLoss: lambda loss, u, y: 2 + 2 * np.where(y > 0, y / (u * u), 0),
+        GammaInverseLoss: lambda loss, u, y: 1 / (u * u),
     }
 )
 """Second derivatives of the smooth losses of one prediction."""

@@ -1,0 +1,147 @@
+"""Poisson and gamma losses with other links: best supports, domains, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import sparsemodel as sm
+from sparsemodel.certificates import Claim
+from sparsemodel.checker.__main__ import main
+from sparsemodel.testing.referee import judge
+
+MEANS = {"identity": lambda u: u, "sqrt": np.square, "inverse": lambda u: 1.0 / u}
+DEVIANCES = {"inverse": lambda mu, y: y / mu + np.log(mu)}
+
+
+def data(link: str, seed: int = 0, n: int = 50, p: int = 6) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, p))
+    mu = MEANS[link](np.maximum(4.0 + 0.8 * A[:, 1] - 0.6 * A[:, 4], 0.5))
+    y = rng.gamma(2.0, mu / 2.0) if link == "inverse" else 1.0 + rng.poisson(mu)
+    return A, y, rng.uniform(0.5, 2.0, n)
+
+
+def term(link: str, prediction: Any, y: Any, **more: Any) -> Any:
+    loss = sm.gamma_loss if link == "inverse" else sm.poisson_loss
+    return loss(prediction, y, link=link, **more)
+
+
+def declared(link: str, A: Any, y: Any, lam: float, **more: Any) -> sm.Problem:
+    w, c = sm.Variable(A.shape[1], name="w"), sm.Variable(name="c")
+    goal = sm.minimize(term(link, A @ w + c, y, **more) + sm.ridge(w, lam))
+    return sm.Problem(goal, sm.card(w) <= 2)
+
+
+def by_scipy(link: str, X: Any, y: Any, weights: Any, lam: float) -> float:
+    """The least deviance, written in means, on columns of which the first is the constant."""
+    deviance = DEVIANCES.get(link, lambda mu, y: mu - y * np.log(mu))
+    c = weights / len(y)
+
+    def value(t: Any) -> float:
+        u = X @ t
+        if u.min() <= 0.0:
+            return np.inf
+        return float(c @ deviance(MEANS[link](u), y)) + 0.5 * lam * float(t[1:] @ t[1:])
+
+    u = {"identity": y.mean(), "sqrt": y.mean() ** 0.5, "inverse": 1.0 / y.mean()}[link]
+    options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 4000}
+    first = minimize(value, np.r_[u, 0.0, 0.0], method="Nelder-Mead", options=options)
+    return float(minimize(value, first.x, method="Nelder-Mead", options=options).fun)
+
+
+@pytest.mark.parametrize("link", MEANS)
+def test_the_best_support_is_found_proved_and_checked(link: str, tmp_path: Path) -> None:
+    lam = {"identity": 0.0, "sqrt": 0.1, "inverse": 0.01}[link]
+    A, y, weights = data(link)
+    problem = declared(link, A, y, lam, weights=weights)
+    solution, proof = problem.solve(), problem.prove()
+    found = {
+        S: by_scipy(link, np.column_stack([np.ones(len(y)), A[:, S]]), y, weights, lam)
+        for S in ((1, 4), (0, 1), (2, 4))  # the proof is about all of them
+    }
+    assert tuple(solution.support.tolist()) == min(found, key=found.__getitem__)
+    assert solution.value == pytest.approx(min(found.values()), abs=1e-9)
+    assert proof.claim is Claim.OPTIMAL
+    assert solution.value - 1e-6 * abs(solution.value) <= proof.bound <= solution.value
+    judge(problem, proof)
+    np.savez(tmp_path / "data.npz", A=A, b=y, c=weights)
+    path = proof.save(tmp_path / "proof.json")
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+@pytest.mark.parametrize("link", MEANS)
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_units_of_the_data_do_not_matter(link: str, scale: float) -> None:
+    A, y, _ = data(link, 1)
+    factor = scale if link == "inverse" else 1.0
+    plain, scaled = declared(link, A, y, 0.0), declared(link, A * scale, y * factor, 0.0)
+    one, other = plain.solve(), scaled.solve()
+    assert one.support.tolist() == other.support.tolist()
+    assert other.value == pytest.approx(one.value + np.log(factor), abs=1e-9)
+
+
+def test_predictions_and_summaries_are_of_means() -> None:
+    for link, mean in MEANS.items():
+        A, y, _ = data(link, 2)
+        problem = declared(link, A, y, 0.0)
+        problem.solve()
+        u = problem.predict(A, "linear")
+        assert u.min() > 0.0
+        np.testing.assert_allclose(problem.predict(A), mean(u), rtol=1e-14)
+        summary = problem.solution.summary()
+        assert summary.aic is not None
+        assert 0.0 < summary.deviance_explained < 1.0
+        assert (summary.r2 is None) == (link != "identity")
+        assert all(one.standard_error > 0.0 for one in summary.estimates)
+
+
+def test_sources_that_add_up_need_no_constant() -> None:
+    rng = np.random.default_rng(3)
+    A = rng.uniform(0.0, 1.0, (60, 12)) * (rng.random((60, 12)) < 0.5)
+    truth = np.zeros(12)
+    truth[[2, 7, 9]] = [6.0, 9.0, 4.0]
+    y = rng.poisson(A @ truth).astype(float)
+    assert np.any(y == 0.0)
+    w = sm.Variable(12, name="w")
+    problem = sm.Problem(
+        sm.minimize(sm.poisson_loss(A @ w, y, link="identity")), [sm.card(w) <= 5, w >= 0]
+    )
+    solution = problem.solve()
+    assert (A @ w.value)[y > 0.0].min() > 0.0
+    assert problem.prove().gap <= 1e-4 * abs(solution.value)
+    judge(problem, solution)
+
+
+def test_what_has_no_positive_means_is_refused_with_what_to_do() -> None:
+    A, y, _ = data("identity", 4)
+    w, c = sm.Variable(6, name="w"), sm.Variable(name="c")
+    problem = sm.Problem(sm.minimize(term("sqrt", A @ w, y)), sm.card(w) <= 2)
+    with pytest.raises(sm.InfeasibleError, match=r"positive predictions.*A @ w \+ c"):
+        problem.solve()
+    y = np.where(A[:, 0] < -0.5, 0.0, np.ceil(3.0 + 3.0 * A[:, 0]))
+    goal = sm.minimize(term("identity", A @ w + c, np.maximum(y, 0.0)))
+    with pytest.raises(sm.SparseModelError, match=r"A\[y == 0\] @ w >= 0"):
+        sm.Problem(goal, sm.card(w) <= 2).solve()
+    kept = sm.Problem(goal, [sm.card(w) <= 2, A[y <= 0.0] @ w + c >= 0.0])
+    judge(kept, kept.solve())
+    assert (A @ w.value + c.value).min() >= -1e-8
+
+
+@pytest.mark.parametrize(
+    ("loss", "link", "words"),
+    [
+        (sm.poisson_loss, "inverse", r'"log" or "identity" or "sqrt", not \'inverse\'; .*1/u'),
+        (sm.gamma_loss, "identity", r'"log" or "inverse", not .* mean of u it is not convex'),
+        (sm.gamma_loss, "logit", r'"log" or "inverse", not \'logit\'\.$'),
+    ],
+)
+def test_links_that_are_not_convex_are_refused(loss: Any, link: str, words: str) -> None:
+    with pytest.raises(sm.ModelError, match=words):
+        loss(np.eye(3) @ sm.Variable(3, name="w"), [1.0, 2.0, 3.0], link=link)
+    with pytest.raises(sm.DataTypeError, match="poisson_loss has log, identity and sqrt"):
+        sm.tweedie_loss(np.eye(3) @ sm.Variable(3, name="w"), [1.0, 2.0, 3.0], link="log")
