@@ -128,7 +128,13 @@ class Exchange(IterativeBackend[ExchangeState]):
     roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
     prior: ClassVar[Prior | None] = Prior(close=0.85, excess=0.005)
     capabilities: ClassVar[Capabilities] = Capabilities(
-        facets=(TwiceDifferentiable,), box=True, region=True, price=True, limits=True, costs=True
+        facets=(TwiceDifferentiable,),
+        box=True,
+        region=True,
+        price=True,
+        limits=True,
+        costs=True,
+        order=True,
     )
 
     def __post_init__(self) -> None:

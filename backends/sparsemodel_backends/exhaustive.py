@@ -83,7 +83,7 @@ class Exhaustive(Backend):
     always: ClassVar[str] = "the best of all supports, each minimised as far as it may be the best"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
-        smooth=False, price=True, box=True, region=True, limits=True, costs=True
+        smooth=False, price=True, box=True, region=True, limits=True, costs=True, order=True
     )
 
     def __post_init__(self) -> None:

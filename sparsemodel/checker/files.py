@@ -225,3 +225,23 @@ def _add(data: Data, name: str, values: Any) -> None:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim in (1, 2):
         data.arrays[name] = values
+
+
+def vector(values: Any, shape: tuple[int, ...], what: str) -> Any:
+    """Return an array of finite numbers that has the shape it must have."""
+    if values is None or values.shape != shape or not np.all(np.isfinite(values)):
+        raise Refuted(f"the {what} do not fit the problem.")
+    return values
+
+
+def in_words(values: Any) -> str:
+    """Return an array in words."""
+    if not values.size:
+        return "none"
+    return f"{values.size} numbers from {float(values.min())!r} to {float(values.max())!r}"
+
+
+def listed(at: Any) -> str:
+    """Return the first of some indices in words."""
+    shown = ", ".join(str(int(j)) for j in at[:12])
+    return f"{shown}, ... ({at.size})" if at.size > 12 else shown or "none"

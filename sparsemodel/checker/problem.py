@@ -18,7 +18,18 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker.arithmetic import Number, middle, number
-from sparsemodel.checker.files import Data, NotChecked, Refuted, array, array_hash, index, real
+from sparsemodel.checker.files import (
+    Data,
+    NotChecked,
+    Refuted,
+    array,
+    array_hash,
+    in_words,
+    index,
+    listed,
+    real,
+    vector,
+)
 from sparsemodel.checker.losses import FORMULAS, Family, loss_of
 
 
@@ -62,6 +73,8 @@ class Problem:
     """Sets of units with the number of them that may be nonzero, beside ``budget``."""
     knapsack: tuple[Any, float] | None
     """What each unit takes, as floats, of what all nonzero ones together may."""
+    order: list[tuple[int, Any]]
+    """Units, -1 for any, with those of which one has to be in where they are."""
     columns: dict[int, str]
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
@@ -99,11 +112,22 @@ class Problem:
     def plain(self) -> bool:
         """Return whether units differ in nothing but what they gain."""
         prices = middle(self.prices)
-        return not self.limits and self.knapsack is None and bool(np.all(prices == prices[:1]))
+        further = self.limits or self.order or self.knapsack is not None
+        return not further and bool(np.all(prices == prices[:1]))
 
     def units_of(self, x: Any) -> Any:
-        """Return the counted units that are not zero."""
-        return np.unique(self.unit[rows_of(x) & self.counted])
+        """Return the counted units that are not zero, and those that they need beside them.
+
+        Of several that would do, the one that most of them ask for.
+        """
+        held = set(self.unit[rows_of(x) & self.counted].tolist())
+        while asked := [p for c, p in self.order if c in (-1, *held) and held.isdisjoint(p)]:
+            alone = [p for p in asked if len(p) == 1]
+            numbers, times = np.unique(np.concatenate(asked), return_counts=True)
+            if not numbers.size:
+                break
+            held |= set(np.concatenate(alone)) if alone else {int(numbers[np.argmax(times)])}
+        return np.array(sorted(held), dtype=int)
 
     def per_unit(self, values: Any) -> Any:
         """Return upper bounds on the sums of coordinates' upper bounds over each unit."""
@@ -137,16 +161,17 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         term, said = _term(one, more, shape, data, exact, columns)
         terms.append(term)
         words += said
-    ridge, free = _vector(array(held["ridge"]), (p,), "ridge"), index(held["free"], p)
+    ridge, free = vector(array(held["ridge"]), (p,), "ridge"), index(held["free"], p)
     unit = _units(held, p, free)
     low, high, box = _box(held, shape)
     units = int(unit.max(initial=-1)) + 1
     limits, knapsack = _limits(held, units), _knapsack(held, units)
+    order = _order(held, units)
     k, forced = int(facts["k"]), int(facts["forced"])
     price, constant = real(facts["price"]), real(facts["constant"])
     prices = np.full(units, price)
     if "prices" in held:
-        prices = _vector(array(held["prices"]), (units,), "prices")
+        prices = vector(array(held["prices"]), (units,), "prices")
     _compare(facts, held, ridge, free, unit, box, limits)
     kept = int(rows_of((low > 0.0) | (high < 0.0))[free].sum())
     sound = 0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf
@@ -154,19 +179,21 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     if not sound or np.any(ridge < 0.0):
         raise Refuted("one of 'problem.k', 'forced', 'price', 'constant', 'ridge' makes no sense.")
     words += [
-        f"plus 1/2 ridge_j x_j^2, ridge on the counted: {_values(ridge[unit >= 0])}",
-        f"  ridge on those always in: {_values(ridge[free])}",
-        f"plus a price for every nonzero unit, {_values(prices)}, plus the constant {constant!r}",
+        f"plus 1/2 ridge_j x_j^2, ridge on the counted: {in_words(ridge[unit >= 0])}",
+        f"  ridge on those always in: {in_words(ridge[free])}",
+        f"plus a price for every nonzero unit, {in_words(prices)}, plus the constant {constant!r}",
         f"at most k = {k} of {facts['units'] + forced} nonzero, {forced} of them by their bounds: "
         + ("coordinates" if held["groups"] is None else "groups"),
-        *(f"  at most {most} of the units {_indices(s)} nonzero" for s, most in limits),
+        *(f"  at most {most} of the units {listed(s)} nonzero" for s, most in limits),
         *_spent(knapsack),
-        f"always in, whatever the others are: coordinates {_indices(free)}",
-        f"bounds: lower {_values(low)}; upper {_values(high)}",
+        *(f"  unit {c} only beside one of {listed(p)} (-1: always)" for c, p in order[:12]),
+        *[f"  ... ({len(order)} of these)"] * (len(order) > 12),
+        f"always in, whatever the others are: coordinates {listed(free)}",
+        f"bounds: lower {in_words(low)}; upper {in_words(high)}",
         *_away(held),
     ]
     if rows is not None:
-        c, least, most = (_values(part) for part in rows)
+        c, least, most = (in_words(part) for part in rows)
         words.append(f"{rows[1].size} rows l <= C x <= u: C {c}, l {least}, u {most}")
     return Problem(
         terms=terms,
@@ -185,6 +212,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         words=words,
         limits=limits,
         knapsack=knapsack,
+        order=order,
         columns=columns,
         rows=rows,
     )
@@ -223,17 +251,25 @@ def _knapsack(held: dict[str, Any], units: int) -> tuple[Any, float] | None:
     """Return the costs of the units and the budget."""
     if "knapsack" not in held:
         return None
-    costs = _vector(array(held["knapsack"]["costs"]), (units,), "costs")
+    costs = vector(array(held["knapsack"]["costs"]), (units,), "costs")
     most = real(held["knapsack"]["most"])
     if np.any(costs < 0.0) or not 0.0 <= most < math.inf:
         raise Refuted("the costs or the budget are negative.")
     return costs, most
 
 
+def _order(held: dict[str, Any], units: int) -> list[tuple[int, Any]]:
+    """Return which units need which others."""
+    found = [(int(child), index(parents, units)) for child, *parents in held.get("order", [])]
+    if any(not -1 <= child < units for child, _ in found):
+        raise Refuted("a unit that needs others is not there.")
+    return found
+
+
 def _spent(knapsack: tuple[Any, float] | None) -> list[str]:
     if knapsack is None:
         return []
-    return [f"  nonzero units cost at most {knapsack[1]!r} together: {_values(knapsack[0])}"]
+    return [f"  nonzero units cost at most {knapsack[1]!r} together: {in_words(knapsack[0])}"]
 
 
 def _units(held: dict[str, Any], p: int, free: Any) -> Any:
@@ -265,7 +301,7 @@ def _least(held: dict[str, Any], shape: tuple[int, ...], counted: Any, both: Any
     """Return how far from zero coordinates are that are not zero."""
     if "least" not in held:
         return np.zeros(shape)
-    least = _vector(array(held["least"]), shape, "least sizes")
+    least = vector(array(held["least"]), shape, "least sizes")
     if held["groups"] is not None or len(shape) > 1 or np.any(least[~counted] > 0.0):
         raise Refuted("coordinates are away from zero that are not counted one by one.")
     if np.any(least < 0.0) or np.any((least > 0.0) & both):
@@ -276,7 +312,7 @@ def _least(held: dict[str, Any], shape: tuple[int, ...], counted: Any, both: Any
 def _away(held: dict[str, Any]) -> list[str]:
     if "least" not in held:
         return []
-    return [f"  or zero, with nothing nonzero nearer to it than: {_values(array(held['least']))}"]
+    return [f"  or zero, with nothing nonzero nearer to it than: {in_words(array(held['least']))}"]
 
 
 def _compare(
@@ -292,6 +328,10 @@ def _compare(
     if "knapsack" in held:
         costs, most = held["knapsack"]["costs"], real(held["knapsack"]["most"])
         structure.append(f"{array_hash(array(costs))}<={most!r}")
+    if "order" in held:
+        most = max(map(len, held["order"]))
+        rows = [[*row, *[-2] * (most - len(row))] for row in held["order"]]
+        structure.append(f"order {array_hash(np.array(rows, dtype=float))}")
     for line, found in (
         ("ridge", array_hash(ridge)),
         ("structure", ":".join(structure)),
@@ -322,7 +362,7 @@ def _term(
             raise Refuted(f"{source} has shape {values.shape}, and the file ({n}, {at.size})")
         matrix[:, at] += values
         parts.append(f"{array_hash(at)}={block['entries']}")
-        sources.append(f"{source} on coordinates {_indices(at)}")
+        sources.append(f"{source} on coordinates {listed(at)}")
         names = data.headers.get(source) or data.headers.get("names") or []
         if len(names) == at.size > 0:
             columns.update(zip(at.tolist(), names, strict=True))
@@ -332,7 +372,7 @@ def _term(
     if one["design"] not in (whole, alone):
         raise Refuted("line 'design' does not follow from the fingerprints of the matrices.")
     label, y = data.vector(one["target"])
-    c = _vector(array(more["weights"]), (n,), "weights")
+    c = vector(array(more["weights"]), (n,), "weights")
     loss = loss_of(one["loss"], one["parameters"], y, c)
     if isinstance(loss, str):
         raise Refuted(loss + ".")
@@ -345,7 +385,7 @@ def _term(
         raise Refuted("the weights or offsets are not those of their fingerprints.")
     if math.fsum(c) != real(one["total_weight"]):
         raise Refuted("line 'total_weight' is not the sum of the weights.")
-    offset = np.zeros(u_shape) if o is None else _vector(o, u_shape, "offsets")
+    offset = np.zeros(u_shape) if o is None else vector(o, u_shape, "offsets")
     if exact and not loss.piecewise:
         raise NotChecked(f"{loss.name} with --exact: it has logarithms or exponentials")
     if not np.all(np.isfinite(matrix)):
@@ -354,25 +394,7 @@ def _term(
     words = [
         f"the sum over {n} observations of c * {FORMULAS[loss.name]}; {given}",
         f"  u = A x + o, A: {'; '.join(sources)}",
-        f"  y: {label}; c: {_values(c)}; o: {_values(offset)}",
+        f"  y: {label}; c: {in_words(c)}; o: {in_words(offset)}",
     ]
     made = Term(matrix, number(matrix, exact), loss, y, number(c, exact), number(offset, exact))
     return made, words
-
-
-def _vector(values: Any, shape: tuple[int, ...], what: str) -> Any:
-    if values is None or values.shape != shape or not np.all(np.isfinite(values)):
-        raise Refuted(f"the {what} do not fit the problem.")
-    return values
-
-
-def _values(values: Any) -> str:
-    """Return an array in words."""
-    if not values.size:
-        return "none"
-    return f"{values.size} numbers from {float(values.min())!r} to {float(values.max())!r}"
-
-
-def _indices(at: Any) -> str:
-    shown = ", ".join(str(int(j)) for j in at[:12])
-    return f"{shown}, ... ({at.size})" if at.size > 12 else shown or "none"

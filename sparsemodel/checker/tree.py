@@ -135,6 +135,22 @@ class RegressionTree(Tree):
 
     def region(self, found: Any, inside: Any, out: Any) -> Any:
         """Return the bound of a part from a dual point."""
+        inside, out = inside.copy(), out.copy()
+        order, changed = self.problem.order, True
+        while changed:  # what is in puts in what it needs, what is out puts out what needs it
+            changed = False
+            for child, parents in order:
+                needed, left = child == -1 or inside[child], parents[~out[parents]]
+                if needed and not left.size:
+                    return np.inf
+                if needed and left.size == 1 and not inside[left[0]]:
+                    inside[left[0]] = changed = True
+                if not needed and not left.size and not out[child]:
+                    out[child] = changed = True
+        if inside.sum() >= self.budget and any(
+            (c == -1 or inside[c]) and not inside[p].any() for c, p in order
+        ):
+            return np.inf
         return region_bound(self.problem, found, inside, out)
 
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
@@ -150,6 +166,7 @@ class RegressionTree(Tree):
             if left.size**k > 6 * _MOST:
                 raise NotChecked(f"a part of which all {k} of {left.size} coordinates are tried")
             return None, least_of_all(problem, fixed, left, k)
+        balanced = index(record.get("balanced", []), problem.shape[0])
         if "at" in record:
             member, taken = self.stages[_natural(record["stage"], len(self.stages))]
             if not np.all(member[alive]):
@@ -163,11 +180,10 @@ class RegressionTree(Tree):
                 if self.at is None:
                     raise Refuted("a part has slopes without linear constraints.")
                 problem = self.at(np.array([real(v) for v in record["slopes"]]))
-            return dual(problem, None, at, taken), -np.inf
+            return dual(problem, None, at, taken, balanced), -np.inf
         if "duals" not in record:
             return None, -np.inf
         points = [np.array(a, dtype=np.float64) for a in record["duals"]]
-        balanced = index(record.get("balanced", []), problem.shape[0])
         return dual(problem, fitting(problem, points), balanced=balanced), -np.inf
 
 

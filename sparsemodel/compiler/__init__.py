@@ -14,6 +14,7 @@ from sparsemodel.compiler.canonical.declaration import (
     LinearSpec,
     LossSpec,
     NormSpec,
+    OrderSpec,
     RidgeSpec,
     VariableSpec,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "LinearSpec",
     "LossSpec",
     "NormSpec",
+    "OrderSpec",
     "Plan",
     "Reduced",
     "Rejection",

@@ -27,11 +27,12 @@ class SparseDesign(Design):
         self._rows: Any = array if array.format == "csr" else None
 
     @classmethod
-    def identity(cls, size: int) -> SparseDesign:
-        """Return the identity of an order."""
+    def identity(cls, size: int, rows: IntArray | None = None) -> SparseDesign:
+        """Return the identity of an order, or some rows of it."""
         from scipy import sparse  # takes a while to import, and few problems need it
 
-        return cls(sparse.eye_array(size, format="csc"))
+        whole = sparse.eye_array(size, format="csr")
+        return cls((whole if rows is None else whole[rows]).tocsc())
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -65,6 +65,8 @@ class Capabilities:
     """Keeps limits on parts of the units (:attr:`Cardinality.limits`), beside ``k``."""
     costs: bool = False
     """Weighs costs of the units' own, and keeps coordinates at zero or away from it."""
+    order: bool = False
+    """Keeps what may be nonzero only beside something else (:attr:`Cardinality.order`)."""
     max_coordinates: int | None = None
 
 
@@ -345,6 +347,8 @@ def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
         reasons.append("cannot put a price on the cardinality in the objective")
     if sparsity.limits and not can.limits:
         reasons.append("cannot keep limits on parts of what is counted")
+    if sparsity.order is not None and not can.order:
+        reasons.append("cannot keep what is nonzero only beside something else")
     if not can.costs and (sparsity.prices is not None or sparsity.knapsack is not None):
         reasons.append("cannot weigh costs that differ from unit to unit")
     if len(form.shape) > 1 and not can.matrix:

@@ -76,6 +76,12 @@ LIMITS = {
     "two of a part": lambda z: [cp.sum(z[2:]) >= 2, 2 * cp.sum(z) <= 5],
     "one is in": lambda z: [z[4] == 1, cp.sum(z) <= 2],
     "one is out": lambda z: [z[0] == 0, cp.sum(z) <= 2],
+    "one only beside another": lambda z: [cp.sum(z) <= 2, z[0] <= z[3], z[1:3] <= z[4]],
+    "one beside one of two": lambda z: [
+        cp.sum(z) <= 3,
+        z[0] <= z[2] + z[4],
+        z[1] + z[3] <= 2 * z[4],
+    ],
     "nothing new": lambda z: [z <= 1, z >= 0, cp.sum(z) <= 1],
 }
 
@@ -104,7 +110,7 @@ def test_prices_are_those_of_nonzeros(prices):
         lambda w, z: [w <= M * z],  # nothing holds the lower end
         lambda w, z: [w <= M * z, w >= -1],
         lambda w, z: [w >= 0.05 * z, w <= M],
-        lambda w, z: [cp.abs(w) <= M * z, z[0] <= z[1]],  # a hierarchy
+        lambda w, z: [cp.abs(w) <= M * z, 3 * z[0] <= z[1] + z[2]],  # never, and so written
         lambda w, z: [cp.abs(w) <= M * z, z[0] >= 1, z[1] >= 1],  # two sets, each with one
         lambda w, z: [cp.abs(w) <= M * z, cp.sum(z[:3]) <= 1, cp.sum(z[1:]) >= 2],
         lambda w, z: [w <= M * z, w >= 0.4 * z, z[0] >= 1],  # where z is one, w is not zero

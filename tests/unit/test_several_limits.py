@@ -152,6 +152,17 @@ def test_two_variables_have_a_limit_each_and_one_together():
     assert np.isclose(together.solve().value, value(best))
 
 
+def test_a_proof_without_a_ridge_can_be_verified():
+    """Units that are in for good have slopes of zero: whoever reads a part has to know that."""
+    w, c = sm.Variable(P), sm.Variable()
+    limits = [sm.card(w[s]) <= most for s, most in SETS]
+    goal = sm.minimize(sm.squared_loss(A @ w + c, B))
+    problem = sm.Problem(goal, sm.card(w) <= 4, limits)
+    certificate = problem.prove(gap=1e-6)
+    assert len(certificate.proof["tree"]["nodes"]) > 1
+    verify(certificate, problem.form)
+
+
 def test_at_most_one_of_each_group_and_k_in_all():
     w, g = sm.Variable(P), np.arange(P) // 3
     limits = [sm.card(w[g == i]) <= 1 for i in range(3)]

@@ -7,6 +7,7 @@ form and the ridge can fall below zero along coordinate ``j``. Everything is rou
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def best_selection(units: FloatArray, forced: FloatArray, sparsity: Cardinality)
 
     Units in ``forced`` are taken whatever they gain, and then limits on parts are left out; of the
     others only those with a profit. A budget over costs is left out, or priced, whichever says
-    more.
+    more; that units need others is left out.
     """
     must = forced > 0.0
     if must.any() and not sparsity.within(np.flatnonzero(must)):
@@ -144,7 +145,9 @@ def _selected(
     room = sparsity.budget - int(must.sum())
     optional = np.maximum(profit[~must], 0.0)
     if sparsity.limits and optional.size == units.size:
-        optional = optional[best_units(sparsity, optional)]
+        # Without a budget or an order, for which the greedy choice is not the best.
+        limited = replace(sparsity, knapsack=None, order=None)
+        optional = optional[best_units(limited, optional)]
     elif 0 < room < optional.size:
         optional = np.partition(optional, optional.size - room)[optional.size - room :]
     elif room == 0:

@@ -30,7 +30,8 @@ class Incumbent:
         sizes = node.sizes[undecided]
         best = best_units(node.choice, sizes)
         chosen = undecided[best[np.argsort(-sizes[best], kind="stable")]]
-        chosen = chosen[node.sizes[chosen] > 0.0]
+        if self._sparsity.order is None:  # else what others need may be zero
+            chosen = chosen[node.sizes[chosen] > 0.0]
         inside = part.units[node.status == IN]
         better = False
         # Where fewer may be better, as with a price, the smallest go first.
@@ -41,7 +42,12 @@ class Incumbent:
         return better
 
     def refit(self, part: NodeBounder, units: IntArray) -> bool:
-        """Minimise on the support of some units and keep the point if it is feasible and better."""
+        """Minimise on the support of some units and keep the point if it is feasible and better.
+
+        With them are those that they need.
+        """
+        if self._sparsity.order is not None:
+            units = self._sparsity.order.closed(units)
         key = units.tobytes()
         if key in self._tried:
             return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
 from sparsemodel.certificates.dual_bounds.gains import priced_budget
-from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Layer
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Layer, Order
 from sparsemodel.numerics import best_units
 
 if TYPE_CHECKING:
@@ -88,17 +88,30 @@ class Node:
         """Return what may be chosen of the undecided units, numbered from 0 on."""
         undecided, inside = self.undecided, np.flatnonzero(self.status == IN)
         limits = limits_left(self.part.sparsity.limits, self.status, undecided)
-        knapsack = self.part.sparsity.knapsack
+        knapsack, order = self.part.sparsity.knapsack, self.part.sparsity.order
         if knapsack is not None:
             knapsack = knapsack.after(inside, undecided)
-        return Cardinality(undecided.size, max(self.k, 0), limits=limits, knapsack=knapsack)
+        if order is not None:
+            order = order.left(inside, undecided, self.status.size)
+        k = max(self.k, 0)
+        return Cardinality(undecided.size, k, limits=limits, knapsack=knapsack, order=order)
 
-    def allows(self, units: IntArray) -> bool:
-        """Return whether ``units`` may be nonzero beside those that are in."""
+    def allows(self, units: IntArray, *, beside_others: bool = False) -> bool:
+        """Return whether ``units`` may be nonzero with those that are in, or others ``beside``."""
         inside = np.flatnonzero(self.status == IN)
         together = np.concatenate([inside, units])
         sparsity = replace(self.part.sparsity, k=inside.size + self.k, forced_units=0)
+        if beside_others:
+            sparsity = replace(sparsity, order=None)
         return sparsity.within(together)
+
+    @property
+    def impossible(self) -> bool:
+        """Return whether a unit that is in needs one that is out, or more than may be in."""
+        if self.part.sparsity.order is None:
+            return False
+        nothing = self.decided(Minorant(0.0, np.zeros(self.status.size)))
+        return nothing is not None and nothing.bound == math.inf
 
     def decided(self, low: Minorant) -> Proved | None:
         """Return what a minorant proves over the part; see :func:`decide`."""
@@ -142,8 +155,11 @@ def decide(low: Minorant, status: Any, k: int, sparsity: Cardinality = K_ALONE) 
     """Return the bound of a minorant over a part, and those of the part's possible children.
 
     Of ``sparsity`` prices and limits beside ``k`` are read. A budget over costs is left out and
-    priced, and what either proves holds.
+    priced, and what either proves holds. What units need is in with them; what none of the
+    undecided needs yet is left out.
     """
+    if sparsity.order is not None:
+        return _decided_in_order(low, status, k, sparsity, sparsity.order)
     knapsack, inside = sparsity.knapsack, np.flatnonzero(status == IN)
     if knapsack is None:
         return _decided(low, status, k, sparsity.unit_price, sparsity.limits)
@@ -164,6 +180,41 @@ def decide(low: Minorant, status: Any, k: int, sparsity: Cardinality = K_ALONE) 
         return found
     sides = (np.maximum(found.if_in, more.if_in), np.maximum(found.if_out, more.if_out))
     return Proved(max(found.bound, more.bound), *sides)
+
+
+def _decided_in_order(
+    low: Minorant, status: Any, k: int, sparsity: Cardinality, order: Order
+) -> Proved | None:
+    """Return what :func:`decide` does where units may be nonzero only beside others."""
+    nowhere = np.full(status.size, -math.inf)
+    settled = order.settled(status == IN, status == OUT)
+    if settled is None:
+        return Proved(math.inf, nowhere, nowhere)
+    after = np.where(settled[0], IN, np.where(settled[1], OUT, UNDECIDED))
+    k -= int(np.sum((after == IN) & (status != IN)))
+    if k <= 0 and not order.keeps(np.flatnonzero(after == IN)):
+        return Proved(math.inf, nowhere, nowhere)
+    found = decide(low, after, k, replace(sparsity, order=None))
+    if found is None:
+        return None
+    # What decides a unit decides what needs it, or what it needs.
+    if_in, if_out = found.if_in.copy(), found.if_out.copy()
+    ends = np.append(after, (OUT, IN))  # what stands for a unit that is never in, or always
+    open_ = ends[order.parents] == UNDECIDED
+    alone = (ends[order.child] == UNDECIDED) & (open_.sum(axis=1) == 1)
+    alone &= ~(ends[order.parents] == IN).any(axis=1)
+    child, parent = order.child[alone], order.parents[alone][open_[alone]]
+    while True:
+        before = np.concatenate([if_in, if_out])
+        np.maximum.at(if_in, child, if_in[parent])
+        np.maximum.at(if_out, parent, if_out[child])
+        if np.array_equal(before, np.concatenate([if_in, if_out])):
+            break
+    since = (after != status) & np.isfinite(found.bound)
+    if_in[since], if_out[since] = found.bound, math.inf
+    if_in[since & (after == OUT)], if_out[since & (after == OUT)] = math.inf, found.bound
+    if_in[status != UNDECIDED], if_out[status != UNDECIDED] = -math.inf, -math.inf
+    return Proved(found.bound, if_in, if_out)
 
 
 def _decided(

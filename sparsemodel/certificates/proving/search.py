@@ -161,6 +161,8 @@ class Search:
 
     def _look(self, node: Node) -> None:
         """Raise a node's bound; then it is closed, given up, or divided."""
+        if node.impossible:
+            return
         while True:
             if node.link is not None and node.part.finishes(node) and self._finish(node):
                 return
@@ -236,7 +238,9 @@ class Search:
         undecided = (node.status == UNDECIDED) & (node.k > 0)
         out = undecided & (proved.if_in >= cutoff)
         into = undecided & (proved.if_out >= cutoff) & ~out
-        if not node.allows(np.flatnonzero(into)) or not (out.any() or into.any()):
+        if not node.allows(np.flatnonzero(into), beside_others=True) or not (
+            out.any() or into.any()
+        ):
             return False
         closed = float(proved.if_in[out].min(initial=math.inf))
         closed = min(closed, float(proved.if_out[into].min(initial=math.inf)))

@@ -191,8 +191,8 @@ class Certificate(SearchedCertificate):
     def _model(self) -> str:
         """Return what the claim compares with: what keeps the same constraints."""
         p = self.problem
-        costs = {"prices", "knapsack"} & set(p.numbers or {})
-        bounded = p.price > 0.0 or bool(costs) or p.box != "none" or p.region != "none"
+        further = {"limits", "prices", "knapsack", "order"} & set(p.numbers or {})
+        bounded = p.price > 0.0 or bool(further) or p.box != "none" or p.region != "none"
         if bounded:
             return "model within these constraints"
         units = "groups" if p.grouped else "rows" if len(p.shape) > 1 else "coefficients"

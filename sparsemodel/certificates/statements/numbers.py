@@ -82,6 +82,7 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         "groups": None if groups is None else [int(g) for g in groups],
         **({"limits": _limits(form.sparsity)} if form.sparsity.limits else {}),
         **_costs(form.sparsity),
+        **({} if form.sparsity.order is None else {"order": form.sparsity.order.listed}),
         "lower": _array(lower),
         "upper": _array(upper),
         **({} if box is None or box.least is None else {"least": _array(box.least)}),

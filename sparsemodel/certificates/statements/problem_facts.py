@@ -94,6 +94,9 @@ class ProblemFacts:
         knapsack = (self.numbers or {}).get("knapsack")
         if knapsack is not None:
             parts.append(f"their costs within a budget of {number(knapsack['most'], 4)}")
+        needing = {child for child, *_ in (self.numbers or {}).get("order", ())}
+        if needing:
+            parts.append(f"{len(needing)} of them only beside others")
         free = self.free if self.grouped else self.free - forced
         if free:
             parts.append(not_counted(free, units == "rows"))
@@ -156,6 +159,11 @@ def describe(
         structure += f":prices {array_hash(sparsity.prices)}"
     if sparsity.knapsack is not None:
         structure += f":{array_hash(sparsity.knapsack.costs)}<={sparsity.knapsack.most!r}"
+    if sparsity.order is not None:
+        rows = sparsity.order.listed
+        most = max(map(len, rows))
+        padded = np.array([[*row, *[-2] * (most - len(row))] for row in rows], dtype=np.float64)
+        structure += f":order {array_hash(padded)}"
     box = (
         "none"
         if form.box is None

@@ -25,10 +25,12 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("the variable is a matrix")
     if form.sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
-    if form.sparsity.limits or form.sparsity.knapsack is not None:
+    sparsity = form.sparsity
+    if sparsity.limits or sparsity.knapsack is not None or sparsity.order is not None:
         out.append(
-            "there are limits on parts of what is counted, or costs; the theorems are about one "
-            "limit on all: declare `sm.card(w) <= k` alone, with the k of the solution, to see them"
+            "there are limits on parts of what is counted, costs or a hierarchy; the theorems are "
+            "about one limit on all: declare `sm.card(w) <= k` alone, with the k of the solution, "
+            "to see them"
         )
     if form.sparsity.priced:
         out.append("the cardinality has a price in the objective")

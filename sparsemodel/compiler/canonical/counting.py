@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemodel.compiler.canonical.declaration import CardSpec, CountedSpec, Declaration
 from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.compiler.canonical.ordering import order_of
 from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
@@ -56,6 +57,7 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
         limits=layers,
         prices=None if np.all(prices == prices[:1]) else prices,
         knapsack=knapsack,
+        order=order_of(declaration, units.numbers, units.number),
     )
 
 
@@ -137,6 +139,13 @@ class _Units:
         coordinates = layout.rows(part.variable, part.rows)
         groups = part.groups
         return coordinates, np.arange(coordinates.size) if groups is None else groups
+
+    def numbers(self, part: CountedSpec) -> IntArray:
+        """Return the unit of each entry or group of a part; -1 for what is in no limit."""
+        coordinates, labels = self._labelled(part)
+        found = np.full(int(labels.max(initial=-1)) + 1, -1)
+        found[labels] = self._unit[coordinates]
+        return found
 
     @property
     def nothing(self) -> FloatArray:

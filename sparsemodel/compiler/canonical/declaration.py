@@ -112,6 +112,20 @@ class LeastSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class OrderSpec:
+    """What is counted of ``child`` is nonzero only beside that of ``parents``, one by one.
+
+    With places: units of it in that order, with repetitions. Each has as many as the others, or
+    one. Any of the parents will do; with ``pooled`` any unit of theirs.
+    """
+
+    child: tuple[CountedSpec, IntArray | None]
+    parents: tuple[tuple[CountedSpec, IntArray | None], ...]
+    pooled: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class LinearSpec:
     """``lower <= sum of blocks <= upper``, row by row."""
 
@@ -188,6 +202,7 @@ class Declaration:
     cards: tuple[CardSpec, ...] = ()
     bounds: tuple[BoundSpec, ...] = ()
     leasts: tuple[LeastSpec, ...] = ()
+    orders: tuple[OrderSpec, ...] = ()
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
     images: tuple[ImageSpec, ...] = ()

@@ -1,4 +1,4 @@
-"""Counted units that their bounds keep away from zero: they are in every support."""
+"""Counted units that their bounds keep away from zero, which are in every support, or at zero."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def without_forced(
     """
     if box is None:
         return sparsity, 0.0
+    if sparsity.order is not None:  # what is zero supports nothing
+        moving = (box.lower != 0.0) | (box.upper != 0.0)
+        moving = moving if moving.ndim == 1 else moving.any(axis=1)
+        zero = np.flatnonzero(sparsity.unit_scores(moving.astype(np.float64)) == 0.0)
+        sparsity = replace(sparsity, order=sparsity.order.without(zero))
     away = (box.lower > 0.0) | (box.upper < 0.0)
     away = (away if away.ndim == 1 else away.any(axis=1)) & sparsity.counted
     if not away.any():
@@ -46,13 +51,21 @@ def without_forced(
         groups[mask] = codes
     forced = np.setdiff1d(free, sparsity.free, assume_unique=True)
     others = np.delete(np.arange(sparsity.units), units)
-    knapsack = sparsity.knapsack
+    knapsack, order = sparsity.knapsack, sparsity.order
     if knapsack is not None:
         knapsack = knapsack.after(units, others)
         if knapsack.most < 0.0:
             raise InfeasibleError(
                 f"The bounds keep {units.size} entries away from zero, whose costs exceed the "
                 f"budget by {-knapsack.most:g}."
+            )
+    order = None if order is None else order.left(units, others, sparsity.units)
+    if order is not None:
+        needed = order.closed(np.empty(0, dtype=np.intp)).size
+        if units.size + needed > sparsity.k and (order.parents >= 0).sum(axis=1).max() == 1:
+            raise InfeasibleError(
+                f"The bounds keep {units.size} entries away from zero, which need {needed} others "
+                f"beside them, and at most {sparsity.k} may be nonzero."
             )
     with_them = replace(
         sparsity,
@@ -63,6 +76,7 @@ def without_forced(
         limits=limits,
         prices=None if sparsity.prices is None else sparsity.prices[others],
         knapsack=knapsack,
+        order=order,
     )
     return with_them, sparsity.charge(units)
 

@@ -53,6 +53,9 @@ def _(form: SparseRegression) -> str:
     text += _parts(sparsity)
     if sparsity.knapsack is not None:
         text += f", their costs at most {sparsity.knapsack.most:g} together"
+    if sparsity.order is not None:
+        needing = np.unique(sparsity.order.child[sparsity.order.child >= 0]).size
+        text += f", {needing} of them only beside others"
     text += f" ({forced} of them by their bounds)" if forced else ""
     text += f", {not_counted(free, form.matrix)}" if free else ""
     text += ", within bounds" if form.box is not None else ""

@@ -285,8 +285,7 @@ class AffineLike(Symbolic, ABC):
             "`!=` does not describe a closed set and cannot be a constraint. Nonzero entries are "
             "counted by sm.card(w) <= k, of a part by sm.card(w[rows]) <= k, of groups that are in "
             "or out together by sm.card(w, groups=labels) <= k. That one entry may be nonzero only "
-            "where another is (a hierarchy) cannot be declared: count both as one group, or leave "
-            "the main effects out of what is counted."
+            "where another is (a hierarchy) is `sm.chosen(w[i]) <= sm.chosen(w[j])`."
         )
 
     def __hash__(self) -> int:

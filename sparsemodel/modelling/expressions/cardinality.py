@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any, NoReturn, final
 
@@ -10,7 +11,15 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
-from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Counted, at_most
+from sparsemodel.modelling.expressions.comparisons import (
+    CardinalityConstraint,
+    Counted,
+    OneOf,
+    Picked,
+    Requirement,
+    at_most,
+    requirement,
+)
 from sparsemodel.modelling.expressions.foreign import is_cvxpy, parts_as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import (
     Objective,
@@ -21,6 +30,7 @@ from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
 from sparsemodel.modelling.expressions.values import array_of
+from sparsemodel.modelling.expressions.variables import indices_of
 
 
 @final
@@ -201,23 +211,43 @@ class chosen(Symbolic):
                 "chosen(W) of a matrix has a cost for each column or each row: "
                 "`costs @ sm.chosen(W[:, j])`, or `costs @ sm.chosen(W, axis=1)`."
             )
+        self._places: IntArray | None = None
         self._sliced = expression if groups is None and axis is None else None
 
     @property
     def value(self) -> FloatArray | None:
         """Return the zeros and ones; None before the variable has a value."""
-        return self._counted.chosen
+        found = self._counted.chosen
+        return found if found is None or self._places is None else found[self._places]
 
     def sum(self) -> card:
         """Return the number of chosen entries, the same as ``sm.card``."""
+        self._once()
         return self._card
 
+    def _once(self) -> None:
+        if self._places is not None:
+            raise ModelError(
+                f"{self!r} stands in a hierarchy alone. What is counted, or has a cost, is listed "
+                "once and in increasing order, and of groups all are."
+            )
+
     def __getitem__(self, key: Any) -> chosen:
-        if self._sliced is None:
-            raise ModelError("chosen of groups or rows has no slices; choose the labels instead.")
-        return chosen(self._sliced[key])
+        """Return some of the entries, groups or rows: in any order, for a hierarchy."""
+        names = [key] if isinstance(key, str) else key
+        if isinstance(names, list) and isinstance((*names, 0)[0], str):
+            if self._sliced is None:
+                raise ModelError("chosen of groups or rows has no names; take them by number.")
+            key = np.concatenate([self._sliced[name].rows for name in names])
+        places = indices_of(key, self._counted.size, repr(self))
+        if self._places is None and self._sliced is not None and np.all(np.diff(places) > 0):
+            return chosen(self._sliced[places])
+        found = copy(self)
+        found._places = places if self._places is None else self._places[places]
+        return found
 
     def __rmatmul__(self, costs: Any) -> Objective:
+        self._once()
         costs = taken(costs)
         if not isinstance(costs, Quantity):
             costs = checked_prices(costs, self._counted)
@@ -240,32 +270,56 @@ class chosen(Symbolic):
 
     __rmul__ = __mul__
 
-    def __add__(self, _: Any) -> NoReturn:
-        raise ModelError(
-            "chosen(w) is a vector, and stands in `costs @ sm.chosen(w)` alone; their number is "
-            "sm.card(w)."
-        )
+    @property
+    def alternatives(self) -> tuple[Picked, ...]:
+        """Return what may be chosen, of which another entry may need one."""
+        if getattr(self._sliced, "reordered", False):
+            raise ModelError(
+                f"{self!r} has its entries in the order of the variable, not in that of the names. "
+                "Write sm.chosen(w)[names] in a hierarchy."
+            )
+        return (Picked(self._counted, self._places),)
+
+    def __add__(self, other: Any) -> OneOf:
+        if not isinstance(other, (chosen, OneOf)):
+            raise ModelError(
+                "chosen(w) is a vector, and stands in `costs @ sm.chosen(w)` and `sm.chosen(c) <= "
+                "sm.chosen(p) + sm.chosen(q)` alone; the number of its ones is sm.card(w)."
+            )
+        return OneOf((*self.alternatives, *other.alternatives))
 
     __radd__ = __sub__ = __rsub__ = __add__
 
-    def __le__(self, _: Any) -> NoReturn:
+    def __le__(self, other: Any) -> Requirement:
+        if isinstance(other, card):
+            return requirement(self.alternatives[0], tuple(map(Picked, other.parts)), pooled=True)
+        if isinstance(other, (chosen, OneOf)):
+            return requirement(self.alternatives[0], other.alternatives)
         raise ModelError(
             "Which entries may be nonzero together is declared by limits and budgets: "
             "`sm.card(w[pair]) <= 1` for one of a pair, `costs @ sm.chosen(w) <= budget`, "
             "`sm.card(w[others]) <= k - 1` beside `sm.card(w) <= k` for at least one that is not "
-            "among the others. That w[i] comes only with w[j] cannot be declared: let those that "
-            "belong together count as one, `sm.card(w, groups=labels) <= k`; or solve with "
-            "`w[i] == 0`, then with w[j] left out of what is counted and k one less, and keep the "
-            "better solution."
+            "among the others; that w[i] comes only with w[j], `sm.chosen(w[i]) <= "
+            "sm.chosen(w[j])`, or with one of two, `<= sm.chosen(w[j]) + sm.chosen(w[l])`."
         )
 
-    __ge__ = __lt__ = __gt__ = __eq__ = __le__
+    def __ge__(self, other: Any) -> Requirement:
+        return other <= self if isinstance(other, chosen) else self.__le__(None)
+
+    def __eq__(self, _: object) -> NoReturn:
+        raise ModelError(
+            "What is in or out together counts as one, `sm.card(w, groups=labels) <= k` with one "
+            "label for all of it. To have an entry in, leave it out of what is counted; to have it "
+            "out, write `w[j] == 0`."
+        )
+
+    __lt__ = __gt__ = __eq__
 
     def __hash__(self) -> int:
         return object.__hash__(self)
 
     def __repr__(self) -> str:
-        return repr(self._card).replace("card(", "chosen(", 1)
+        return repr(Picked(self._counted, self._places))
 
 
 def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:

@@ -200,6 +200,86 @@ class CardinalityConstraint(Constraint):
         return f"{' + '.join(map(repr, self.counted))} <= {self.k!r}"
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked:
+    """What is counted, or some of its units in any order, with repetitions."""
+
+    counted: Counted
+    places: IntArray | None = None
+
+    @property
+    def size(self) -> int:
+        """Return how many units are meant."""
+        return self.counted.size if self.places is None else int(self.places.size)
+
+    def __repr__(self) -> str:
+        shown = repr(self.counted).replace("card(", "chosen(", 1)
+        return shown if self.places is None else f"{shown}[{self.size} of them]"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Requirement(Constraint):
+    """``chosen(child) <= chosen(p) + chosen(q) + ...``, entry by entry."""
+
+    child: Picked
+    parents: tuple[Picked, ...]
+    pooled: bool = False
+    """Whether any entry of ``parents`` will do for each of ``child``: ``<= card(p)``."""
+
+    def __repr__(self) -> str:
+        right = " + ".join(map(repr, self.parents))
+        right = right.replace("chosen(", "card(") if self.pooled else right
+        return f"{self.child!r} <= {right}"
+
+
+def requirement(child: Picked, parents: tuple[Picked, ...], *, pooled: bool = False) -> Requirement:
+    """Return the constraint that what is nonzero in ``child`` has a nonzero parent beside it."""
+    sizes = {child.size, *(part.size for part in parents if not pooled)}
+    if not parents or len(sizes - {1}) > 1:
+        shown = ", ".join(str(part.size) for part in parents)
+        raise ModelError(
+            f"chosen(...) <= chosen(...): the sides have {child.size} and {shown} entries, and are "
+            "compared one by one. Give each child its parent, `sm.chosen(w)[kids] <= "
+            "sm.chosen(w)[parents]` with as many parents as kids; or have one entry on one side."
+        )
+    return Requirement(child, parents, pooled)
+
+
+@final
+class OneOf(Symbolic):
+    """``chosen(p) + chosen(q)``: of what an entry needs one."""
+
+    _instead = "It stands in `sm.chosen(c) <= sm.chosen(p) + sm.chosen(q)` alone."
+
+    def __init__(self, alternatives: tuple[Picked, ...]) -> None:
+        self.alternatives = alternatives
+
+    def __add__(self, other: Any) -> OneOf:
+        more = getattr(other, "alternatives", ())
+        return OneOf((*self.alternatives, *more)) if more else self._unknown(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return other <= self if hasattr(other, "alternatives") else self._unknown(other)
+
+    def _unknown(self, _: Any) -> NoReturn:
+        raise ModelError(
+            f"{self!r} stands on the right of `sm.chosen(c) <= sm.chosen(p) + sm.chosen(q)` alone: "
+            "c only with p or q. At most one of each pair is `sm.card(w[pair]) <= 1`, a cost for "
+            "each `costs @ sm.chosen(u) + prices @ sm.chosen(v)`."
+        )
+
+    __le__ = __lt__ = __gt__ = __eq__ = __mul__ = __rmul__ = _unknown
+    __matmul__ = __rmatmul__ = __sub__ = __rsub__ = __radd__ = _unknown
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.alternatives))
+
+
 def at_most(counted: tuple[Counted, ...], k: Any) -> CardinalityConstraint:
     """Return the constraint that at most ``k`` of all that is counted are nonzero."""
     k = taken(k)

@@ -17,6 +17,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Constraint,
     Counted,
+    Requirement,
     Semicontinuous,
     at_most,
     limit_text,
@@ -301,11 +302,13 @@ class LossLimit(Constraint):
 
 
 def counted_in(constraint: Constraint) -> tuple[Counted, ...]:
-    """Return what a limit or a budget counts, or keeps zero or away from it; else nothing."""
+    """Return what a limit, a budget or a hierarchy is about, or what is zero or away from it."""
     if isinstance(constraint, Semicontinuous):
         return (Counted(constraint.expression),)
     if isinstance(constraint, Budget):
         return tuple(term.counted for term in constraint.terms)
+    if isinstance(constraint, Requirement):
+        return tuple(part.counted for part in (constraint.child, *constraint.parents))
     return constraint.counted if isinstance(constraint, CardinalityConstraint) else ()
 
 

@@ -154,7 +154,10 @@ class Variable(AffineLike):
         if isinstance(key, tuple) and len(self._shape) == 2:
             return Slice(self.entries, self._places(key))
         if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
-            key = self._named([key] if isinstance(key, str) else key)
+            names = [key] if isinstance(key, str) else key
+            key = self._named(names)
+            first = [self._named([name])[0] for name in names]
+            return Slice(self, np.array(key), reordered=sorted(first) != first)
         return Slice(self, _indices(key, self._shape[0], self.label))
 
     def _named(self, keys: list[str]) -> list[int]:
@@ -208,9 +211,11 @@ class Variable(AffineLike):
 class Slice(AffineLike):
     """Some entries (rows) of a variable, in increasing order."""
 
-    def __init__(self, variable: Variable, rows: IntArray) -> None:
+    def __init__(self, variable: Variable, rows: IntArray, *, reordered: bool = False) -> None:
+        """``reordered``: whether they were named in another order."""
         self.variable = variable
         self.rows = rows
+        self.reordered = reordered
 
     def as_affine(self) -> Affine:
         return Affine((Piece(self.variable, self.rows, None),))
@@ -282,6 +287,26 @@ def diff(expression: Any, order: int = 1) -> Affine:
 
 
 def _indices(key: Any, size: int, label: str) -> IntArray:
+    rows = indices_of(key, size, label)
+    if np.any(np.diff(rows) <= 0):
+        raise ModelError(
+            f"The entries of {label}[...] must be distinct and in increasing order. In a hierarchy "
+            f"sm.chosen({label})[...] takes them as they come: `sm.chosen({label})[kids] <= "
+            f"sm.chosen({label})[parents]`."
+        )
+    return rows
+
+
+def indices_of(key: Any, size: int, label: str) -> IntArray:
+    """Return the places that an index means, in its order.
+
+    Raises
+    ------
+    ModelError
+        When it is out of range or selects nothing.
+    DataTypeError
+        When it is no index.
+    """
     if isinstance(key, tuple):
         raise ModelError(f"{label}[...] takes one index: {label} is a vector.")
     try:
@@ -298,6 +323,4 @@ def _indices(key: Any, size: int, label: str) -> IntArray:
         raise ModelError(f"{label}[...] takes one index; matrix variables are sliced by rows.")
     if not rows.size:
         raise ModelError(f"{label}[{key!r}] selects no entries.")
-    if np.any(np.diff(rows) <= 0):
-        raise ModelError(f"The entries of {label}[...] must be distinct and in increasing order.")
     return rows

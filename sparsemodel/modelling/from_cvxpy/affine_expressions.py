@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from sparsemodel.designs import SparseDesign
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.foreign import followed, is_read_again, value_of
@@ -98,6 +99,14 @@ def affine_of(expression: Any) -> Affine:
     if kind == "index" and expression.args[0].ndim == 1 and expression.args[0].is_affine():
         rows = np.atleast_1d(np.arange(expression.args[0].size)[expression.key[0]])
         sliced = _sliced(affine_of(expression.args[0]), rows)
+        if sliced is not None:
+            return sliced
+    if kind == "special_index" and expression.args[0].ndim == expression.ndim == 1:
+        inside = affine_of(expression.args[0])
+        rows = np.arange(expression.args[0].size)[expression.key]
+        if np.any(np.diff(rows) <= 0):  # some perhaps more than once
+            return inside.__rmatmul__(SparseDesign.identity(expression.args[0].size, rows))
+        sliced = _sliced(inside, rows)
         if sliced is not None:
             return sliced
     raise ModelError(

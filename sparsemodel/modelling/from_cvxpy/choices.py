@@ -12,7 +12,7 @@ from sparsemodel.interfaces import FloatArray
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.cardinality import card, chosen
-from sparsemodel.modelling.expressions.comparisons import semicontinuous
+from sparsemodel.modelling.expressions.comparisons import Requirement, semicontinuous
 from sparsemodel.modelling.expressions.foreign import is_cvxpy, value_of
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
@@ -151,7 +151,12 @@ def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
             if (not even and most < 0.0) or need > inside.sum() or (not size and most < 0.0):
                 return None
             asked += [(inside, need)] if need > 0 else []
-        elif np.any(c < 0.0) or most < 0.0:
+        elif np.any(c < 0.0):
+            needs = _needs(w, c, most)
+            if needs is None:
+                return None
+            made.append(needs)
+        elif most < 0.0:
             return None
         elif c.sum() > most:
             k = int(np.floor(most / size + 1e-9))
@@ -178,6 +183,19 @@ def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
         return None
     left, others = most_in_all - need, np.logical_not(inside)
     return [*made, card(w[others]) <= left if left else w[others] == 0.0]
+
+
+def _needs(w: Variable, c: FloatArray, most: float) -> Requirement | None:
+    """Return what ``c @ z <= 0`` says of entries that are nonzero only beside others."""
+    child, parents = np.flatnonzero(c > 0.0), np.flatnonzero(c < 0.0)
+    asked, room = c[child], -c[parents]
+    if most == 0.0 and parents.size == 1 and asked.sum() <= room[0]:
+        return chosen(w[child]) <= chosen(w[parents])
+    if most == 0.0 and child.size == 1 and np.all(room >= asked[0]):
+        return chosen(w[child]) <= card(w[parents])
+    if most == 0.0 and child.size == 1 and room.sum() == asked[0]:
+        return chosen(w[child]) <= chosen(w[parents])  # all of them
+    return None
 
 
 def _paid(objective: Objective, z: Variable) -> tuple[Objective, FloatArray] | None:

@@ -35,10 +35,8 @@ _INSTEAD = {
         "Understood are choices with both ends bounded, `cp.abs(w) <= M * z` (or `w <= M * z` "
         "beside `w >= -M * z`, `w >= 0` or `w >= m * z`), and z alone in limits, budgets and "
         "prices: `cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
-        "`cp.sum(z[rows]) >= 1` beside one limit on all, `costs @ z` in the objective. A "
-        "hierarchy, `z[i] <= z[j]`, cannot be declared: let both count as one, sm.card(w, "
-        "groups=labels) <= k; or solve with `w[i] == 0`, then with w[j] left out of what is "
-        "counted and k one less, and keep the better solution."
+        "`cp.sum(z[rows]) >= 1` beside one limit on all, `costs @ z` in the objective; one only "
+        "beside another, `z[i] <= z[j]`, or beside one of two, `z[i] <= z[j] + z[l]`."
     ),
     "integer": (
         "Only which entries are zero is chosen here; round the values, or leave it to CVXPY."

@@ -14,14 +14,16 @@ from sparsemodel.compiler import (
     LeastSpec,
     LinearSpec,
     NormSpec,
+    OrderSpec,
 )
-from sparsemodel.interfaces import DataError, FloatArray, ModelError
+from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
     Counted,
     LinearConstraint,
+    Requirement,
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
@@ -48,6 +50,31 @@ def budget_spec(constraint: Budget, places: Places) -> CardSpec:
     value = as_float(resolve(constraint.most, "The budget of chosen(...)"))
     most = real_number(value, where="The budget of chosen(...)", minimum=0.0)
     return CardSpec(parts, None, tuple(map(_prices, constraint.terms)), most)
+
+
+def order_specs(constraint: Requirement, places: Places) -> tuple[tuple[CardSpec, ...], OrderSpec]:
+    """Return children and parents as something that is counted, and what each child needs."""
+    child, *parents = (
+        (_counted(part.counted, places), part.places)
+        for part in (constraint.child, *constraint.parents)
+    )
+    cards = tuple(
+        CardSpec((_some(spec, picked, part.counted.size),), None, (0.0,))
+        for (spec, picked), part in zip(
+            (child, *parents), (constraint.child, *constraint.parents), strict=True
+        )
+    )
+    return cards, OrderSpec(child, tuple(parents), constraint.pooled)
+
+
+def _some(counted: CountedSpec, picked: IntArray | None, size: int) -> CountedSpec:
+    """Return those units that are ``picked``: the others need not be counted."""
+    if picked is None:
+        return counted
+    labels = np.arange(size) if counted.groups is None else counted.groups
+    on = np.flatnonzero(np.isin(labels, picked))
+    groups = None if counted.groups is None else np.unique(labels[on], return_inverse=True)[1]
+    return CountedSpec(counted.variable, on if counted.rows is None else counted.rows[on], groups)
 
 
 def _prices(term: Price) -> float | FloatArray:

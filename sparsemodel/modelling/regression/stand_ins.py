@@ -15,6 +15,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     Constraint,
     Counted,
     LinearConstraint,
+    Requirement,
     compare,
 )
 from sparsemodel.modelling.expressions.norms import norm
@@ -147,6 +148,8 @@ def _rewritten(
         return (replace(constraint, terms=spent),) if len(spent) == len(terms) else None
     expression = getattr(constraint, "expression", None)
     pieces = expression.pieces if isinstance(expression, Affine) else ()
+    if isinstance(constraint, Requirement):
+        pieces = tuple(p for part in counted_in(constraint) for p in part.expression.pieces)
     if not any(piece.variable is variable for piece in pieces):
         return (constraint,)
     if not isinstance(constraint, Bound) or pieces[0].rows is not None:

@@ -31,6 +31,7 @@ from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.exchange.search import ExchangeSearch
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
+from sparsemodel.numerics.support.closures import best_closed, closed_changes
 from sparsemodel.numerics.support.units import descent_gradient
 
 _DRIFT = 1.0 / 3.0
@@ -127,6 +128,31 @@ class ExchangeModels:
                 self._add_groups(search, column, units, costs, gains)
         gains[:, units] = -np.inf
         return units, costs, gains
+
+    def closed_changes(self, point: Point, many: int) -> list[IntArray]:
+        """Return supports that promise most, where units come and go with those they need.
+
+        Twice as ``many``, as what they promise adds up what is not independent.
+        """
+        sparsity = self._objective.cardinality
+        charge = np.broadcast_to(sparsity.unit_price, sparsity.units)
+        gains = self.insertions(point) - charge
+        units, costs, swaps = self.exchanges(point)
+        swaps = swaps + charge[units][:, None] - charge
+        return closed_changes(sparsity, units, costs - charge[units], gains, swaps, 2 * many)
+
+    def regrown(
+        self, point: Point, kept: IntArray, gone: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """Return ``kept`` units, minimised on at ``point``, and others with what they need.
+
+        Those that are ``gone`` come back for others, or where nothing else is of use.
+        """
+        sparsity = self._objective.cardinality
+        gains = self.insertions(point) if np.isfinite(point.value) else np.ones(sparsity.units)
+        drawn = gains * rng.exponential(size=gains.size)
+        drawn[gone] = 0.0
+        return best_closed(sparsity, drawn, sparsity.budget, kept)
 
     def search(self, point: Point, most: int) -> ExchangeSearch | None:
         """Return a search over the supports of the model at ``point``, begun at its support.

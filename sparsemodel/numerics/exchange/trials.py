@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import final
 
@@ -152,7 +152,8 @@ class ExchangeTrials:
         Constraints link units: of a budget none may change alone, so that a search from nothing
         may end where it began. None also without constraints.
         """
-        room = self._objective.cardinality.active_units(point.x).size < self._most
+        sparsity = self._objective.cardinality
+        room = sparsity.order is None and sparsity.active_units(point.x).size < self._most
         if self._started or self._objective.form.region is None or not room:
             return None
         self._started = True
@@ -244,6 +245,10 @@ class ExchangeTrials:
         times = int(rng.integers(1, max(1, int(_REPLACED * units.size)) + 1))
         gone = rng.choice(units, min(times, units.size), replace=False)
         kept = np.setdiff1d(units, gone)
+        if sparsity.order is not None:
+            kept = sparsity.order.supported(kept)
+            start, gone = self._minimised(kept, point), np.setdiff1d(units, kept)
+            return self._minimised(self._models.regrown(start, kept, gone, rng), point)
         base = self._minimised(kept, point)
         if not np.isfinite(base.value):  # what is left admits no feasible point
             base = point
@@ -309,6 +314,8 @@ class ExchangeTrials:
         sparsity = self._objective.cardinality
         active = sparsity.active_units(point.x)
         point = self._without_zeros(point, active)
+        if sparsity.order is not None:
+            return self._first_better(point, self._models.closed_changes(point, self._candidates))
         room = min(sparsity.budget, sparsity.units) - active.size
         if room > 0 and (filled := self._filled(point, active, room)) is not None:
             return filled
@@ -325,20 +332,22 @@ class ExchangeTrials:
             costs, gains = costs - pressed, gains + pressed[:, None]
         if self._objective.form.fewer:
             losses = costs - (sparsity.price if prices is None else prices[units])
-            for cheapest in np.argsort(losses, kind="stable")[: self._candidates]:
-                if not losses[cheapest] < 0.0 or self._over():
-                    break
-                fewer = self._minimised(np.delete(units, cheapest), point)
-                if self.better(fewer, point):
-                    return fewer
+            cheap = np.argsort(losses, kind="stable")[: self._candidates]
+            fewer = (np.delete(units, place) for place in cheap if losses[place] < 0.0)
+            if (found := self._first_better(point, fewer)) is not None:
+                return found
         flat = gains.ravel()
         best = top_k(flat, self._candidates)
-        best = best[flat[best] > 0.0]
-        for place in best[np.argsort(-flat[best], kind="stable")]:
+        ranked = sorted(best[flat[best] > 0.0].tolist(), key=lambda place: -flat[place])
+        pairs = (divmod(place, gains.shape[1]) for place in ranked)
+        return self._first_better(point, (np.append(np.delete(units, i), j) for i, j in pairs))
+
+    def _first_better(self, point: Point, supports: Iterable[IntArray]) -> Point | None:
+        """Return the minimiser over the first of some supports that lowers the objective."""
+        for units in supports:
             if self._over():
                 return None
-            slot, into = divmod(int(place), gains.shape[1])
-            trial = self._minimised(np.append(np.delete(units, slot), into), point)
+            trial = self._minimised(units, point)
             if self.better(trial, point):
                 return trial
         return None
@@ -348,13 +357,8 @@ class ExchangeTrials:
         gains = self._models.insertions(point) - sparsity.unit_price
         gains[~sparsity.room(active)] = 0.0
         block = 1 if sparsity.priced else max(1, room // 3)
-        for chosen in self._fillings(gains, block):
-            if self._over():
-                return None
-            trial = self._minimised(self._allowed(active, chosen), point)
-            if self.better(trial, point):
-                return trial
-        return None
+        more = (self._allowed(active, chosen) for chosen in self._fillings(gains, block))
+        return self._first_better(point, more)
 
     def _allowed(self, active: IntArray, chosen: IntArray) -> IntArray:
         """Return ``active`` with the first of the ``chosen`` that may stand beside it."""
@@ -371,10 +375,8 @@ class ExchangeTrials:
         best = top_k(gains, max(block, self._candidates))
         best = best[gains[best] > 0.0]
         best = best[np.argsort(-gains[best], kind="stable")]
-        if not best.size:
-            return []
         single = [best[place : place + 1] for place in range(min(best.size, self._candidates))]
-        return [best[:block], *single] if block > 1 else single
+        return [best[:block], *single] if block > 1 and best.size else single
 
     def _without_zeros(self, point: Point, active: IntArray) -> Point:
         """Return the point on the units that it uses."""

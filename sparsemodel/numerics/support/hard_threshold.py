@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Knapsack, coordinate_scores
+from sparsemodel.numerics.support.closures import best_closed
 
 _BLOCKS, _FEW = 8, 8
 """Blocks for each entry selected, and the least size of a block that is worth it."""
@@ -70,9 +71,11 @@ def best_units(cardinality: Cardinality, scores: FloatArray, *, k: int | None = 
     the best of every inner set are what sets that contain it choose from: the greedy algorithm,
     exact for sets that are disjoint or nested. O(p), and a sort of the units that have a limit.
     With a budget the units with the largest scores for what they cost, as long as they fit: not
-    always the best.
+    always the best; nor are those of :func:`best_closed`, where units need others.
     """
     k = cardinality.budget if k is None else k
+    if cardinality.order is not None:
+        return best_closed(cardinality, scores, k)
     left = np.arange(scores.size)
     for layer in cardinality.limits:
         left = left[_best_of_each(layer.sets[left], layer.most, scores[left])]

@@ -11,6 +11,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
     LinearConstraint,
+    Requirement,
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
@@ -26,7 +27,7 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.objective import count, objective_at, paid
+from sparsemodel.testing.referee.objective import chosen, count, objective_at, paid
 from sparsemodel.testing.referee.textbook_losses import long
 
 BOUNDS = 1e-9
@@ -67,7 +68,26 @@ def violations(
             broken += _broken(constraint, values, required, k, slack)
         except Unjudged as reason:
             unjudged.append(str(reason))
+    lacking = {c: _lacking(c, values) for c in listed if isinstance(c, Requirement)}
+    limits = [c for c in listed if isinstance(c, CardinalityConstraint)]
+    room = [(present(c.k) if k is None else k) - count(c, values) for c in limits]
+    for constraint, number in lacking.items():
+        # A parent that is in may be zero by chance, where there is room for it.
+        if sum(lacking.values()) > min(room, default=np.inf):
+            broken += [f"{constraint!r}: {number} are nonzero without"] * (number > 0)
     return broken, unjudged
+
+
+def _lacking(constraint: Requirement, values: Values) -> int:
+    """Return how many entries are not zero and have no parent that is not."""
+
+    def ones(part: Any) -> Any:
+        found = chosen(part.counted, values)
+        return found if part.places is None else found[part.places]
+
+    sides = [ones(part) for part in constraint.parents]
+    parents = np.concatenate(sides).sum() if constraint.pooled else sum(sides)
+    return int(np.sum(ones(constraint.child) > parents))
 
 
 def _broken(
@@ -88,6 +108,8 @@ def _broken(
         spent = float(sum(paid(term, values) for term in constraint.terms))
         over = spent > most * (1.0 + 2e-12)  # decimal numbers round when they are added
         return [f"{constraint!r}: the nonzero entries cost {spent:.17g}"] * over
+    if isinstance(constraint, Requirement):
+        return []  # judged beside the limits
     if isinstance(constraint, Semicontinuous):
         nonzero = entries_of(constraint.expression.pieces[0], values) != 0.0
         ends = zip((constraint.lower, constraint.upper), (-np.inf, np.inf), strict=True)

@@ -17,7 +17,7 @@ from sparsemodel.losses import (
     PoissonLoss,
 )
 from sparsemodel.modelling.expressions.affine import Affine, Piece
-from sparsemodel.modelling.expressions.comparisons import Counted, Semicontinuous
+from sparsemodel.modelling.expressions.comparisons import Counted, Requirement, Semicontinuous
 from sparsemodel.modelling.expressions.objective_terms import (
     Budget,
     LossTerm,
@@ -197,24 +197,25 @@ def count(term: Any, values: Values) -> int:
 
 def paid(term: Price, values: Values) -> Any:
     """Return what the nonzero units that a price is about cost together."""
-    chosen = _chosen(term.counted, values)
-    return np.sum(long(present(term.gamma)) * long(chosen))
+    return np.sum(long(present(term.gamma)) * long(chosen(term.counted, values)))
 
 
 def parts_of(term: Any) -> tuple[Counted, ...]:
     """Return what a price or a limit counts."""
     if isinstance(term, Semicontinuous):
         return (Counted(term.expression),)
+    if isinstance(term, Requirement):
+        return (term.child.counted,)
     if isinstance(term, Budget):
         return tuple(part.counted for part in term.terms)
     return term.counted if isinstance(term.counted, tuple) else (term.counted,)
 
 
 def _count(part: Counted, values: Values) -> int:
-    return int(_chosen(part, values).sum())
+    return int(chosen(part, values).sum())
 
 
-def _chosen(part: Counted, values: Values) -> Any:
+def chosen(part: Counted, values: Values) -> Any:
     """Return 1 for each unit that is not zero, in the order of their labels, and 0 for others."""
     if not part.plain:  # found from other coordinates, with their rounding
         found = evaluate(part.expression, values)

@@ -216,14 +216,17 @@ class DualPart(NodeBounder):
         low = Minorant(bound.base, bound.gains) if math.isfinite(bound.base) else None
         sizes = np.sqrt(self._form.sparsity.unit_scores(np.square(_rows(x))))
         full = world.restored(scattered(x, self._coordinates, size))
+        # Units that are in for good are free here, and counted for whoever reads the record.
+        loose = _rows(loose_coordinates(self._form)) > 0.0
+        kept = np.isin(self._coordinates, self._inside) & loose
+        kept[np.empty(0, dtype=np.intp) if balanced is None else balanced] = True
+        found = Relaxed(
+            full, 0.0, sizes, low, balanced=self._coordinates[kept], interrupted=interrupted
+        )
         if witness.extraction is None or witness.at is None:
-            duals = tuple(a for a in witness.duals if a is not None)
-            here = None if balanced is None else self._coordinates[balanced]
-            return Relaxed(
-                full, 0.0, sizes, low, duals=duals, balanced=here, interrupted=interrupted
-            )
+            return replace(found, duals=tuple(a for a in witness.duals if a is not None))
         at = world.restored(scattered(witness.at, self._coordinates, size))
-        return Relaxed(full, 0.0, sizes, low, at=at, stage=self._stage, interrupted=interrupted)
+        return replace(found, at=at, stage=self._stage)
 
     def _evaluate(self, witness: Witness, balanced: IntArray | None = None) -> Bound:
         """Return the bound of a witness on this part, rounded down.

@@ -41,7 +41,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         groups = np.full(unit.size, -1, dtype=np.intp)
         kept = np.isin(unit, counted)
         groups[kept] = np.searchsorted(counted, unit[kept])
-    prices, knapsack = sparsity.prices, sparsity.knapsack
+    prices, knapsack, order = sparsity.prices, sparsity.knapsack, sparsity.order
     box = None
     if form.box is not None:
         lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
@@ -63,6 +63,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
             limits=tuple(layer.left(taken, counted) for layer in sparsity.limits),
             prices=None if prices is None else prices[counted],
             knapsack=None if knapsack is None else knapsack.after(taken, counted),
+            order=None if order is None else order.left(taken, counted, sparsity.units),
         ),
         outputs=form.outputs,
         matrix=form.matrix,

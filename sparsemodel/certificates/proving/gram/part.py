@@ -53,6 +53,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("the variable is a matrix")
     if sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
+    if sparsity.order is not None:
+        out.append("some of what is counted is nonzero only beside others")
     if sparsity.priced:
         out.append("the cardinality has a price in the objective")
     if form.region is not None:

@@ -49,7 +49,7 @@ class Recorder:
         record: dict[str, Any] = {}
         if found.minorant is not None and self._size <= LIMIT:
             if found.duals is not None:
-                record = _dual_point(found)
+                record = {"duals": [a.tolist() for a in found.duals]}
             elif found.stage is not None:
                 at = found.x if found.at is None else found.at
                 on = np.flatnonzero(at)
@@ -57,13 +57,17 @@ class Recorder:
                 record |= {"at": on.tolist(), "x": at[on].tolist()}
                 if found.slopes is not None:
                     record["slopes"] = found.slopes.tolist()
+            record |= _balanced(found)
         return self._add(record, link)
 
     def finished(self, found: Finished, link: tuple[int, int] | None) -> int:
         """Add a record for a part that is done, and return its number."""
         if found.duals is None:
             return self._add({"enumerated": True}, link)
-        return self._add(_dual_point(found) if self._size <= LIMIT else {}, link)
+        record: dict[str, Any] = {}
+        if self._size <= LIMIT:
+            record = {"duals": [a.tolist() for a in found.duals]} | _balanced(found)
+        return self._add(record, link)
 
     def decided(self, number: int, out: IntArray, inside: IntArray) -> None:
         """Note what the bound of a record decided."""
@@ -100,11 +104,9 @@ class Recorder:
         return number
 
 
-def _dual_point(found: Relaxed | Finished) -> dict[str, Any]:
-    record: dict[str, Any] = {"duals": [a.tolist() for a in found.duals or ()]}
-    if found.balanced is not None and found.balanced.size:
-        record["balanced"] = found.balanced.tolist()
-    return record
+def _balanced(found: Relaxed | Finished) -> dict[str, Any]:
+    some = found.balanced is not None and found.balanced.size > 0
+    return {"balanced": found.balanced.tolist()} if some and found.balanced is not None else {}
 
 
 def _size(record: dict[str, Any]) -> int:

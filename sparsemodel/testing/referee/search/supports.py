@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Semicontinuous
+from sparsemodel.modelling.expressions.comparisons import (
+    CardinalityConstraint,
+    Requirement,
+    Semicontinuous,
+)
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution
@@ -39,8 +43,10 @@ def support_faults(problem: Problem, values: Values, solution: Solution) -> list
 def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
     """Return the nonzero counted entries of the one variable that is counted, sorted."""
     terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
-    kinds = (CardinalityConstraint, Budget, Semicontinuous)
+    kinds = (CardinalityConstraint, Budget, Semicontinuous, Requirement)
     limits = [c for c in problem.constraints if isinstance(c, kinds)]
+    if any(isinstance(c, Requirement) and c.child.places is not None for c in limits):
+        return None
     if not all(part.plain for term in [*terms, *limits] for part in parts_of(term)):
         return None
     found = counted(iter([*terms, *limits]))

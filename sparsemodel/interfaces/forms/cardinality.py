@@ -1,55 +1,15 @@
-r"""Canonical forms: what a declaration is compiled to, and what a backend is given.
-
-Every form minimises over ``x``, an array of *coordinates*: shape ``(p,)``, or ``(p, m)`` when the
-variable is a matrix, in which case a coordinate is a row. Forms are immutable; the arrays they
-hold are the user's own wherever possible and are never written to.
-"""
+"""What is counted, and the limits on it: numbers, costs, and what comes only beside something."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, cast, final
+from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces.design import Design
-from sparsemodel.interfaces.loss import Affine, DataFit, LossTraits, SquaredDistance
+from sparsemodel.interfaces.forms.order import Order
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
-from sparsemodel.interfaces.region import Region
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Term:
-    r"""One data set with its loss: :math:`F(A x + o; y, c)`."""
-
-    design: Design
-    loss: DataFit
-    target: FloatArray
-    weights: FloatArray
-    """``c``, nonnegative, shape ``(n,)``: ``1/n`` for a mean, constants inside."""
-    offset: FloatArray | None = None
-    """``o``, in the shape of the predictions."""
-    traits: LossTraits = field(init=False, repr=False)
-    """What follows from the facets of the loss."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "traits", LossTraits.of(self.loss, self.target))
-
-    def squares(self) -> tuple[FloatArray, FloatArray]:
-        r"""Return ``(t, w)`` of :math:`F(u) = \tfrac12 \sum_i w_i (u_i - t_i)^2`.
-
-        Only where ``traits.square``.
-        """
-        loss = cast("SquaredDistance", self.loss)
-        steep = loss.steepness
-        return loss.centre(self.target), self.weights if steep == 1.0 else steep * self.weights
-
-    def slopes(self) -> FloatArray:
-        r"""Return ``b`` of :math:`F(u) = \sum_i b_i u_i`. Only where ``traits.affine``."""
-        return self.weights * cast("Affine", self.loss).slope(self.target)
 
 
 @final
@@ -114,7 +74,8 @@ class Cardinality:
     ``limits`` hold beside ``k``: sets of units are disjoint or one within the other (a laminar
     family), so that supports are the independent sets of a matroid, and ``k`` is its rank. What
     knows ``k`` alone relaxes the problem: its bounds are valid, its supports need not be. So does
-    what leaves out a ``knapsack``, or takes ``price``, the least one, for ``prices``.
+    what leaves out a ``knapsack`` or an ``order``, or takes ``price``, the least one, for
+    ``prices``. With an ``order`` a unit counts, and is paid for, where another one needs it.
     """
 
     size: int
@@ -137,6 +98,8 @@ class Cardinality:
     """What each unit costs in the objective, shape ``(units,)``; None where it is ``price``."""
     knapsack: Knapsack | None = None
     """A budget over costs of the units."""
+    order: Order | None = None
+    """Which units may be nonzero only beside others."""
 
     @property
     def priced(self) -> bool:
@@ -146,7 +109,8 @@ class Cardinality:
     @property
     def plain(self) -> bool:
         """Return whether ``k`` is the only limit, and a unit costs what any other does."""
-        return not self.limits and self.prices is None and self.knapsack is None
+        alike = self.prices is None and self.knapsack is None
+        return alike and not self.limits and self.order is None
 
     @property
     def unit_price(self) -> float | FloatArray:
@@ -164,6 +128,7 @@ class Cardinality:
         affordable = self.knapsack is None or self.knapsack.left(units) >= 0.0
         return (
             affordable
+            and (self.order is None or self.order.keeps(units))
             and units.size <= self.budget
             and all(bool(np.all(layer.counts(units) <= layer.most)) for layer in self.limits)
         )
@@ -187,6 +152,8 @@ class Cardinality:
             mask &= ~layer.full(units)
         if self.knapsack is not None:
             mask &= self.knapsack.fitting(units)
+        if self.order is not None:
+            mask &= self.order.joining(units, self.units)
         mask[units] = False
         return mask
 
@@ -195,9 +162,12 @@ class Cardinality:
         mask = np.ones((units.size, self.units), dtype=bool)
         for layer in self.limits:
             mask &= ~layer.full(units) | (layer.sets[units][:, None] == layer.sets)
-        if self.knapsack is not None:
-            for place in range(units.size):
-                mask[place] &= self.knapsack.fitting(np.delete(units, place))
+        for place in range(units.size if self.knapsack or self.order else 0):
+            others = np.delete(units, place)
+            if self.knapsack is not None:
+                mask[place] &= self.knapsack.fitting(others)
+            if self.order is not None:
+                mask[place] &= self.order.joining(others, self.units)
         mask[:, units] = False
         return mask
 
@@ -246,151 +216,16 @@ class Cardinality:
         return np.flatnonzero(mask)
 
     def active_units(self, x: FloatArray) -> IntArray:
-        """Return the sorted counted units in which ``x`` is not zero."""
+        """Return the sorted counted units in which ``x`` is not zero, and those that they need."""
         # Not by squares, which are zero for entries below 1e-162.
         nonzero = (x != 0.0) if x.ndim == 1 else (x != 0.0).any(axis=1)
-        return np.flatnonzero(self.unit_scores(nonzero.astype(np.float64)))
+        units = np.flatnonzero(self.unit_scores(nonzero.astype(np.float64)))
+        return units if self.order is None else self.order.closed(units)
 
     def count(self, x: FloatArray) -> int:
-        """Return the number of counted units in which ``x`` is not zero."""
+        """Return the number of :meth:`active_units`."""
         return int(self.active_units(x).size)
 
     def paid(self, x: FloatArray) -> float:
         """Return what the nonzero units of ``x`` cost in the objective."""
         return self.charge(self.active_units(x)) if self.priced else 0.0
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Box:
-    """Bounds ``lower <= x <= upper``, elementwise; shapes ``(p,)`` or ``(p, m)``.
-
-    With ``least`` a coordinate is zero or of at least that size (semicontinuous), on the only side
-    of zero that its bounds leave. What reads ``lower`` and ``upper`` alone solves a relaxation.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    least: FloatArray | None = None
-    """The least sizes of coordinates that are not zero, 0 for any size, shape ``(p,)``."""
-
-    @property
-    def chosen(self) -> Box:
-        """Return the bounds on coordinates that are in a support."""
-        if self.least is None:
-            return self
-        above = (self.least > 0.0) & (self.lower >= 0.0)
-        below = (self.least > 0.0) & ~above
-        lower = np.where(above, np.maximum(self.lower, self.least), self.lower)
-        return Box(lower, np.where(below, np.minimum(self.upper, -self.least), self.upper))
-
-    def clipped(self, x: FloatArray) -> FloatArray:
-        """Return the nearest point within the bounds on what is nonzero in ``x``; zeros stay."""
-        ends = self.chosen
-        return np.where(x == 0.0, x, np.clip(x, ends.lower, ends.upper))
-
-    def broken(self, x: FloatArray, tolerance: float) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Return which entries of ``x`` are too low, too high, and nonzero but too near to zero.
-
-        By more than a share of the bound, that is; of the bound zero by more than that share of
-        the largest entry, which counts up to one.
-        """
-        most = min(float(np.abs(x).max(initial=0.0)), 1.0)
-        low, high = (
-            tolerance * np.where(np.isfinite(b), np.where(b == 0.0, most, np.abs(b)), 0.0)
-            for b in (self.lower, self.upper)
-        )
-        least = 0.0 if self.least is None else self.least * (1.0 - tolerance)
-        near = (x != 0.0) & (np.abs(x) < least)
-        return x < self.lower - low, x > self.upper + high, near
-
-
-class Form(ABC):
-    """A canonical problem over coordinates with a cardinality constraint."""
-
-    __slots__ = ()
-
-    kind: ClassVar[str] = "this kind of problem"
-    """What such problems are called, in the plural."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of ``x``."""
-
-    @property
-    @abstractmethod
-    def cardinality(self) -> Cardinality:
-        """Return the constraint on the support."""
-
-    @property
-    def box(self) -> Box | None:
-        """Return the bounds on the coordinates; None where there are none."""
-        return None
-
-    @property
-    def region(self) -> Region | None:
-        """Return the convex constraints beside the bounds; None where there are none."""
-        return None
-
-    @property
-    def constrained(self) -> bool:
-        """Return whether there are bounds, or convex constraints beside them."""
-        return self.box is not None or self.region is not None
-
-    @property
-    def fewer(self) -> bool:
-        """Return whether fewer units than the budget allows may be better."""
-        sparsity, box = self.cardinality, self.box
-        uneven = sparsity.knapsack is not None or (box is not None and box.least is not None)
-        return sparsity.priced or uneven
-
-    def with_limit(self, k: int) -> Self:
-        """Return the form with another limit ``k``; for a dataclass with a field ``sparsity``."""
-        sparsity = replace(self.cardinality, k=k)
-        return cast("Self", replace(cast("Any", self), sparsity=sparsity))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SparseRegression(Form):
-    r"""Minimise a sum of losses of linear predictions under a cardinality constraint,
-
-    .. math:: \min_x \sum_t F_t(A_t x + o_t; y_t, c_t) + \tfrac12 \sum_j \lambda_j x_j^2
-              + \text{constant}.
-    """
-
-    terms: tuple[Term, ...]
-    ridge: FloatArray
-    """``lambda_j >= 0``, shape ``(p,)``; the same for all columns of a matrix variable."""
-    sparsity: Cardinality
-    outputs: int = 1
-    """``m``; ``x`` has shape ``(p,)`` when it is 1 and no term needs a matrix."""
-    matrix: bool = False
-    """True when ``x`` has shape ``(p, m)``."""
-    box: Box | None = None
-    constant: float = 0.0
-    region: Region | None = None
-    """Convex constraints beside the bounds."""
-    parameters: tuple[tuple[str, str], ...] = ()
-    """What decides a part of the problem and may change: the part, the name with the value."""
-
-    kind: ClassVar[str] = "regressions"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.sparsity.size, self.outputs) if self.matrix else (self.sparsity.size,)
-
-    @property
-    def cardinality(self) -> Cardinality:
-        return self.sparsity
-
-    @property
-    def traits(self) -> LossTraits:
-        """Return what the losses of all terms have in common."""
-        return LossTraits.common([term.traits for term in self.terms])
-
-
-def coordinate_scores(x: FloatArray) -> FloatArray:
-    """Return the squared size of each coordinate: ``x**2``, summed over a matrix's columns."""
-    return np.square(x) if x.ndim == 1 else np.einsum("ij,ij->i", x, x)
