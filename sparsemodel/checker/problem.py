@@ -165,8 +165,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     unit = _units(held, p, free)
     low, high, box = _box(held, shape)
     units = int(unit.max(initial=-1)) + 1
-    limits, knapsack = _limits(held, units), _knapsack(held, units)
-    order = _order(held, units)
+    limits, knapsack, order = _limits(held, units), _knapsack(held, units), _order(held, units)
     k, forced = int(facts["k"]), int(facts["forced"])
     price, constant = real(facts["price"]), real(facts["constant"])
     prices = np.full(units, price)
@@ -186,8 +185,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         + ("coordinates" if held["groups"] is None else "groups"),
         *(f"  at most {most} of the units {listed(s)} nonzero" for s, most in limits),
         *_spent(knapsack),
-        *(f"  unit {c} only beside one of {listed(p)} (-1: always)" for c, p in order[:12]),
-        *[f"  ... ({len(order)} of these)"] * (len(order) > 12),
+        *(f"  unit {c} (-1: any) only beside one of {listed(p)}" for c, p in order),
         f"always in, whatever the others are: coordinates {listed(free)}",
         f"bounds: lower {in_words(low)}; upper {in_words(high)}",
         *_away(held),

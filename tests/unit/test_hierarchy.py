@@ -183,12 +183,12 @@ def test_units_come_with_what_they_need():
     assert order.closed(np.array([4]), np.array([0, 9, 0, 1, 0.0])).tolist() == [1, 4]
     assert order.supported(np.array([1, 2, 3, 4])).tolist() == [1, 4]
     assert order.joining(np.array([0]), 5).tolist() == [True, True, True, False, False]
-    inside, out = order.settled(np.arange(5) == 4, np.arange(5) == 1)
+    inside, out = order.implied(np.arange(5) == 4, np.arange(5) == 1)
     assert inside.tolist() == [True, False, True, True, True]
     assert out.tolist() == [False, True, False, False, False]
-    assert order.settled(np.arange(5) == 3, np.arange(5) == 0) is None
+    assert order.implied(np.arange(5) == 3, np.arange(5) == 0) is None
     left = order.left(np.array([3]), np.array([0, 1, 4]), 5)  # 2 is out, and 3 needs it
-    assert left.settled(np.zeros(3, bool), np.zeros(3, bool)) is None
+    assert left.implied(np.zeros(3, bool), np.zeros(3, bool)) is None
     sparsity = Cardinality(5, 3, order=order)
     for scores in np.random.default_rng(0).exponential(size=(20, 5)):
         chosen = best_units(sparsity, scores)

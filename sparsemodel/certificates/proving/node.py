@@ -187,10 +187,10 @@ def _decided_in_order(
 ) -> Proved | None:
     """Return what :func:`decide` does where units may be nonzero only beside others."""
     nowhere = np.full(status.size, -math.inf)
-    settled = order.settled(status == IN, status == OUT)
-    if settled is None:
+    implied = order.implied(status == IN, status == OUT)
+    if implied is None:
         return Proved(math.inf, nowhere, nowhere)
-    after = np.where(settled[0], IN, np.where(settled[1], OUT, UNDECIDED))
+    after = np.where(implied[0], IN, np.where(implied[1], OUT, UNDECIDED))
     k -= int(np.sum((after == IN) & (status != IN)))
     if k <= 0 and not order.keeps(np.flatnonzero(after == IN)):
         return Proved(math.inf, nowhere, nowhere)

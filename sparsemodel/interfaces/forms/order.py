@@ -87,7 +87,7 @@ class Order:
                 return left
             units = left
 
-    def settled(self, inside: BoolArray, out: BoolArray) -> tuple[BoolArray, BoolArray] | None:
+    def implied(self, inside: BoolArray, out: BoolArray) -> tuple[BoolArray, BoolArray] | None:
         """Return the units that are in, and out, where some are; None where that cannot be.
 
         One that is in puts in its only parent that is not out; parents that are out put out what

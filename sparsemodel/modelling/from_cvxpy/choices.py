@@ -102,6 +102,11 @@ def _read(z: Any, here: Choices) -> Choices | None:
 def _rows(constraint: Any, z: Variable) -> list[Row] | None:
     """Return a constraint about ``z`` alone as rows ``c @ z <= most``, two for an equality."""
     left, right = (affine_of(side) for side in constraint.args)
+    sizes = [(side.value_shape() or (1,))[0] for side in (left, right)]
+    if 1 in sizes and max(sizes) > 1 and not any(p.design for p in (*left.pieces, *right.pieces)):
+        every = np.ones((max(sizes), 1))  # one entry beside several
+        left = left.__rmatmul__(every) if sizes[0] == 1 and left.pieces else left
+        right = right.__rmatmul__(every) if sizes[1] == 1 and right.pieces else right
     expression = left - right
     shape = expression.value_shape()
     found = np.zeros(((shape or (1,))[0], z.size))

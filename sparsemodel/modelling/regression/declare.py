@@ -53,8 +53,8 @@ from sparsemodel.modelling.regression.declare_constraints import (
     least_specs,
     linear_spec,
     norm_spec,
-    order_specs,
     price_spec,
+    with_orders,
 )
 from sparsemodel.modelling.regression.places import Places, about_entries
 
@@ -91,16 +91,13 @@ def declare(
             )
         by_kind[type(constraint)].append(constraint)
     gaps = [least_specs(c, places) for c in by_kind[Semicontinuous]]
-    orders = [order_specs(c, places) for c in by_kind[Requirement]]
     cards = (
         *prices,
         *(card for card, _, _ in gaps),
         *(card_spec(c, places) for c in by_kind[CardinalityConstraint]),
         *(budget_spec(c, places) for c in by_kind[Budget]),
     )
-    # Parents that no limit counts are always in, unless there is no other limit.
-    most = 1 if cards else None
-    cards = (*cards, *(card for both, _ in orders for card in both[:most]))
+    cards, orders = with_orders(cards, by_kind[Requirement], places)
     counted = [part for c in constraints for part in counted_in(c)]
     counted += [term.counted for term in objective.terms if isinstance(term, Price)]
     declaration = Declaration(
@@ -116,7 +113,7 @@ def declare(
             *(bound for _, bound, _ in gaps),
         ),
         leasts=tuple(least for _, _, least in gaps),
-        orders=tuple(order for _, order in orders),
+        orders=orders,
         linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
         norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint] if c.bare),
         images=tuple(image_spec(c, places) for c in by_kind[NormConstraint] if not c.bare),

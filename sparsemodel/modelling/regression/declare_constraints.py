@@ -52,19 +52,22 @@ def budget_spec(constraint: Budget, places: Places) -> CardSpec:
     return CardSpec(parts, None, tuple(map(_prices, constraint.terms)), most)
 
 
-def order_specs(constraint: Requirement, places: Places) -> tuple[tuple[CardSpec, ...], OrderSpec]:
-    """Return children and parents as something that is counted, and what each child needs."""
-    child, *parents = (
-        (_counted(part.counted, places), part.places)
-        for part in (constraint.child, *constraint.parents)
-    )
-    cards = tuple(
-        CardSpec((_some(spec, picked, part.counted.size),), None, (0.0,))
-        for (spec, picked), part in zip(
-            (child, *parents), (constraint.child, *constraint.parents), strict=True
-        )
-    )
-    return cards, OrderSpec(child, tuple(parents), constraint.pooled)
+def with_orders(
+    cards: tuple[CardSpec, ...], constraints: list[Requirement], places: Places
+) -> tuple[tuple[CardSpec, ...], tuple[OrderSpec, ...]]:
+    """Return what is counted together with children, and what each of these needs.
+
+    Parents that no limit counts are always in, unless there is no other limit.
+    """
+    orders, sides = [], slice(1 if cards else None)
+    for constraint in constraints:
+        parts = (constraint.child, *constraint.parents)
+        child, *parents = ((_counted(part.counted, places), part.places) for part in parts)
+        orders.append(OrderSpec(child, tuple(parents), constraint.pooled))
+        for part, (spec, picked) in list(zip(parts, (child, *parents), strict=True))[sides]:
+            some = _some(spec, picked, part.counted.size)
+            cards = (*cards, CardSpec((some,), None, (0.0,)))
+    return cards, tuple(orders)
 
 
 def _some(counted: CountedSpec, picked: IntArray | None, size: int) -> CountedSpec:
