@@ -17,6 +17,7 @@ from sparsemodel.modelling.loss_terms.class_losses import (
     hinge_loss,
     logistic_loss,
     multinomial_loss,
+    ordinal_loss,
     smoothed_hinge_loss,
     squared_hinge_loss,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "negative_binomial_loss",
     "norm",
     "offdiag",
+    "ordinal_loss",
     "poisson_loss",
     "quantile_loss",
     "register_formulation",

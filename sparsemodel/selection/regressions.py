@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, cast, final
 
 import numpy as np
@@ -47,6 +48,8 @@ class RegressionObservations(Observed):
         The constraint at each ``k``, where ``k`` is not the only limit.
     weights
         Those of each term's observations as they were declared; None takes those of the form.
+    together
+        Whether all terms are of the same observations, which are then left out of all.
     """
 
     def __init__(
@@ -55,14 +58,20 @@ class RegressionObservations(Observed):
         store: dict[Hashable, Any],
         along: Mapping[int, Cardinality] | None = None,
         weights: Sequence[FloatArray] | None = None,
+        *,
+        together: bool = False,
     ) -> None:
         self._form, self._store, self._along, self._weights = form, store, along, weights
+        self._together = together
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(term.target.shape[0] for term in self._form.terms if _observed(term))
+        found = tuple(term.target.shape[0] for term in self._form.terms if _observed(term))
+        return found[:1] if self._together else found
 
     def classes(self, number: int) -> FloatArray:
+        if self._together:
+            return np.asarray(sum(term.target for term in self._form.terms))
         target = [term.target for term in self._form.terms if _observed(term)][number]
         return target if target.ndim == 1 else target[:, -1]  # classes, events
 
@@ -119,11 +128,12 @@ class RegressionObservations(Observed):
     def count(self) -> float:
         inside = [term.weights for term in self._form.terms]
         pairs = zip(self._form.terms, self._weights or inside, strict=True)
-        return sum(float(copies(c).sum()) for term, c in pairs if _observed(term))
+        found = [float(copies(c).sum()) for term, c in pairs if _observed(term)]
+        return found[0] if self._together else sum(found)
 
     def _masks(self, kept: Sequence[BoolArray]) -> list[BoolArray]:
         """Return a mask for every term: those that are part of the model are kept."""
-        masks = iter(kept)
+        masks = repeat(kept[0]) if self._together else iter(kept)
         every = np.ones(1, dtype=bool)
         return [next(masks) if _observed(term) else every for term in self._form.terms]
 

@@ -26,7 +26,7 @@ X = cp.Variable(4)
         ("Minimize", "sm.minimize"),
         ("Maximize", "negative"),
         ("hstack", "keep the variables apart"),
-        ("ordinal_loss", "for each threshold"),
+        ("probit_loss", "sm.logistic_loss"),
         ("no_such_thing", "no attribute 'no_such_thing'$"),
     ],
 )

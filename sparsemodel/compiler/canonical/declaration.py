@@ -52,6 +52,8 @@ class LossSpec:
     observation_weights: FloatArray | None
     reduction: Literal["mean", "sum"]
     scale: float = 1.0
+    ordinal: bool = False
+    """Whether it is that of one threshold among ordered classes."""
 
 
 @final

@@ -41,7 +41,7 @@ def signs(y: FloatArray, where: str, loss: str) -> FloatArray:
         "recode them as 0 and 1"
         if found.size <= 2
         else "choose one class against the rest (for example y == value), use multinomial_loss "
-        "for several classes (y > value for each threshold where they have an order), or "
+        "for several classes (ordinal_loss where they have an order), or "
         "squared_loss or huber_loss for a numerical target"
     )
     raise DataError(

@@ -185,6 +185,8 @@ class LossTerm(ObjectiveLike):
     classes: tuple[str, ...] | None = None
     """Names of the classes, when the target came as text or booleans."""
     column_names: tuple[str, ...] | None = None
+    levels: tuple[Any, ...] | None = None
+    """The classes in their order, where the term is that of one threshold between them."""
 
     def as_terms(self) -> Objective:
         return Objective((self,))

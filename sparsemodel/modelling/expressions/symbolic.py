@@ -95,8 +95,6 @@ HINTS = {
     "norm": "write sm.norm(w)",
     "norm1": "write sm.norm(w, 1)",
     "norm2": "write sm.norm(w)",
-    "ordinal_loss": "write a sm.logistic_loss of y > t for each threshold t, with an intercept "
-    "each: A @ w + c[t]; or sm.multinomial_loss, which does not use the order",
     "pos": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u)",
     "probit_loss": "write sm.logistic_loss(A @ w, y), or its likelihood as a sm.custom_loss",
     "quad_form": "write sm.norm(F @ w)**2 with F = np.linalg.cholesky(Q).T",

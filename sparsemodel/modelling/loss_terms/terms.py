@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 _SHARED = """
@@ -45,7 +46,7 @@ _RETURNS = """Returns
     -----"""
 
 
-def loss_function(function: Callable[P, LossTerm]) -> Callable[P, LossTerm]:
+def loss_function(function: Callable[P, R]) -> Callable[P, R]:
     """Return a loss of the language with what all have in common in its description.
 
     An argument that it has not is refused with what to write instead.
@@ -53,7 +54,9 @@ def loss_function(function: Callable[P, LossTerm]) -> Callable[P, LossTerm]:
     text = function.__doc__ or ""
     if "    prediction\n" not in text:
         text = text.replace("Parameters\n    ----------", "Parameters\n    ----------" + _SHARED, 1)
-    function.__doc__ = text.replace("Notes\n    -----", _RETURNS, 1)
+    if "    Returns\n" not in text:
+        text = text.replace("Notes\n    -----", _RETURNS, 1)
+    function.__doc__ = text
     return taking_only_its_own(function)
 
 

@@ -30,7 +30,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
-from sparsemodel.modelling.regression.measures import summary_of
+from sparsemodel.modelling.regression.measures import summary_of, summary_of_levels
 from sparsemodel.modelling.regression.proof_of_supports import searched
 from sparsemodel.modelling.regression.restricted import restricted
 from sparsemodel.modelling.results.summary import Summary
@@ -104,6 +104,11 @@ class Compiled(CompiledProblem):
         designs = [term.design for term in self.form.terms]
         read = sum(design.bytes_read for design in designs)
         return read, sum(design.nbytes or 0 for design in designs)
+
+    @property
+    def ordinal(self) -> bool:
+        """Return whether the losses are those of ordered classes, a threshold each."""
+        return all(spec.ordinal for spec in self.declaration.losses)
 
     @property
     def counted(self) -> BoolArray:
@@ -215,6 +220,8 @@ class Compiled(CompiledProblem):
 
     def summary(self, x: FloatArray) -> Summary:
         name = None if self.layout.changes else self.layout.name
+        if self.ordinal:
+            return summary_of_levels(self.form, x, self._declared_weights()[0], name)
         return summary_of(self.form, x, self._declared_weights()[0], name)
 
     def restricted(self, support: Any) -> Any:
@@ -272,7 +279,13 @@ class Compiled(CompiledProblem):
         ]
 
     def observed(self) -> Observed:
-        return RegressionObservations(self.form, self._known, self.along, self._declared_weights())
+        return RegressionObservations(
+            self.form,
+            self._known,
+            self.along,
+            self._declared_weights(),
+            together=self.ordinal,
+        )
 
     def renewed(self, declaration: Declaration) -> Compiled:
         """Compile the declaration of the same problem with other values of its parameters.

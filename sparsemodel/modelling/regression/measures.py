@@ -77,6 +77,28 @@ def summary_of(
     )
 
 
+def summary_of_levels(
+    form: SparseRegression, x: FloatArray, weights: FloatArray, name: Callable[[int], Any] | None
+) -> Summary:
+    """Return the measures of the fit of ordered classes, whose thresholds have a term each."""
+    c = form.terms[0].weights / form.terms[0].weights.sum()
+    u = [margins(term, term.design.matvec(x)) for term in form.terms]
+    losses = [t.loss.total(one, t.target, c) for t, one in zip(form.terms, u, strict=True)]
+    found = sum((one > 0.0).astype(np.intp) for one in u)
+    own = sum((term.target > 0.0).astype(np.intp) for term in form.terms)
+    return Summary(
+        loss="ordinal_loss",
+        n=float(copies(weights).sum()),
+        k=form.sparsity.count(x) + form.sparsity.forced_units,
+        d=int(np.count_nonzero(x[form.sparsity.counted])) + int(x[form.sparsity.free].size),
+        mean_loss=float(sum(losses)),
+        accuracy=float(c[found == own].sum()),
+        largest_class=float(np.bincount(np.asarray(own), weights=c).max()),
+        estimates=[] if name is None else _plain(x, np.flatnonzero(x), name),
+        without_errors="the ordinal loss is not a likelihood of the classes",
+    )
+
+
 # ---- measures --------------------------------------------------------------------------------
 
 
@@ -195,7 +217,7 @@ def _estimates(
     """Return the coefficients with their errors, or without them and the reason."""
     if x.ndim == 2 or name is None:
         return (), ""
-    plain = [Estimate(str(name(j)), float(x[j]), None, None) for j in support.tolist()]
+    plain = _plain(x, support, name)
     reason = _why_not(form, x, support, n)
     if reason:
         return plain, reason
@@ -222,6 +244,10 @@ def _estimates(
         Estimate(one.name, one.value, float(at.x[j]), float(error))
         for one, j, error in zip(plain, support.tolist(), errors, strict=True)
     ], ""
+
+
+def _plain(x: FloatArray, support: IntArray, name: Callable[[int], Any]) -> list[Estimate]:
+    return [Estimate(str(name(j)), float(x[j]), None, None) for j in support.tolist()]
 
 
 def _why_not(form: SparseRegression, x: FloatArray, support: IntArray, n: float) -> str:

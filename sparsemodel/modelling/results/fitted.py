@@ -48,7 +48,8 @@ class Fitted:
             ``"response"`` for values of the target: for counts and amounts with the log link their
             means, for classes their labels (where the target was numbers, 0 and 1, or 0 to
             ``m - 1``). ``"probability"`` for those of the classes: of two that of the second one,
-            which is the larger number or comes later in sorted order; of more, one column for each.
+            which is the larger number or comes later in sorted order; of more, one column for each
+            (of ordered ones what is between the thresholds).
             ``"linear"`` for ``A @ w + c``.
 
         Returns

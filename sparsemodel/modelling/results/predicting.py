@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, final
 
@@ -44,12 +44,16 @@ class Predictor:
     """Those of the columns."""
     encoding: Encoding | None = None
     """How they are made from the columns of a table, where they are."""
+    levels: tuple[Any, ...] | None = None
+    """Ordered classes: the constants are then minus the thresholds between them."""
 
     def __call__(self, new: Any, kind: Kind = "response") -> Any:
         """Return predictions for the rows of ``new``."""
         if kind not in ("response", "probability", "linear"):
             raise ModelError(f"kind must be 'response', 'probability' or 'linear', not {kind!r}.")
         u = as_design(self._columns(new), where="The new data").matvec(self.coefficients)
+        if self.levels is not None:
+            return self._ordered(u, kind)
         return self.of_linear(u + self.constant, kind)
 
     def of_linear(self, u: FloatArray, kind: Kind) -> Any:
@@ -68,6 +72,15 @@ class Predictor:
             return self.loss.mean(u)
         codes = (u > 0.0).astype(np.intp) if u.ndim == 1 else np.argmax(u, axis=1)
         return codes if self.classes is None else np.array(self.classes)[codes]
+
+    def _ordered(self, u: FloatArray, kind: Kind) -> Any:
+        """Return the class above as many thresholds as ``u`` is."""
+        if kind == "linear":
+            return u
+        above = u[:, None] + self.constant
+        if kind == "probability":
+            return -np.diff(self.loss.mean(above), axis=1, prepend=1.0, append=0.0)
+        return np.array(self.levels)[(above > 0.0).sum(axis=1)]
 
     def _columns(self, new: Any) -> Any:
         """Return the columns that the model was declared on, in their order."""
@@ -112,14 +125,19 @@ def predictor_of(reading: Reading, values: Sequence[FloatArray]) -> Predictor | 
         for term in getattr(reading.goal.objective, "terms", ())
         if isinstance(term, LossTerm) and term.prediction is not None and _rows(term) != 1
     ]
-    if len(terms) != 1:
+    levels = terms[0].levels if terms else None
+    if len(terms) != 1 and (levels is None or any(term.levels is not levels for term in terms)):
         found = "no loss" if not terms else f"{len(terms)} losses"
         return ModelError(
             f"predict() is for problems with one loss of observations, and this one has {found}; "
             "multiply the new data by the .value of the variables."
         )
     known = {id(v): value for v, value in zip(reading.variables, values, strict=True)}
-    return _of_term(terms[0], reading.variables, known)
+    each = [_of_term(term, reading.variables, known) for term in terms]
+    first, constants = each[0], [one.constant for one in each if isinstance(one, Predictor)]
+    if isinstance(first, ModelError) or levels is None:
+        return first
+    return replace(first, constant=np.array(constants), levels=levels)
 
 
 def _rows(term: LossTerm) -> int:
