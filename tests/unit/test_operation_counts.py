@@ -224,21 +224,22 @@ def test_a_plan_ends_when_the_support_stands_out() -> None:
 
 def test_the_share_that_stands_out_is_that_of_exact_exchanges() -> None:
     rng = np.random.default_rng(1)
-    A = np.linalg.qr(rng.standard_normal((30, 8)))[0]
-    b = A @ np.array([3.0, -2.0, 1.5, 0.5, 0.2, 0.1, 0.0, 0.0]) + 0.01 * rng.standard_normal(30)
-    w = sm.Variable(8)
-    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3).form
+    A = rng.standard_normal((30, 14))  # of a column outside the support leaves two thirds
+    b = A[:, :10] @ rng.uniform(1.0, 2.0, 10) + 0.1 * rng.standard_normal(30)
+    w = sm.Variable(14)
+    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 10).form
     objective = RegressionObjective(form)
-    support = np.arange(3)
+    support = np.arange(10)
     point = minimise_on_support(objective, support, objective.origin())
 
     def value(chosen: list[int]) -> float:
         x = np.linalg.lstsq(A[:, chosen], b, rcond=None)[0]
         return 0.5 * float(np.mean(np.square(A[:, chosen] @ x - b)))
 
-    cheapest = value([0, 1]) - value([0, 1, 2])
-    largest = value([0, 1, 2]) - value([0, 1, 2, 3])
-    assert separation(objective, point) == pytest.approx(cheapest / largest, rel=1e-9)
+    here, inside = value(list(support)), list(support)
+    cheapest = min(value([*inside[:i], *inside[i + 1 :]]) - here for i in range(10))
+    largest = max(here - value([*inside, j]) for j in range(10, 14))
+    assert separation(objective, point) == pytest.approx(cheapest / largest, rel=1e-6)
 
 
 @pytest.mark.unrefereed("products are counted, and the referee multiplies as well")
