@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
+from pathlib import Path
+from types import CodeType, FrameType
 
 import numpy as np
 
@@ -14,6 +17,28 @@ from sparsemodel.checker.graphs.check import check as check_graph
 
 _EXACT = 20_000
 """Entries up to which --exact is meant."""
+_HERE = Path(__file__).parent
+
+
+class _Used:
+    """The functions of the checker that are called, in the order of their first calls."""
+
+    def __init__(self) -> None:
+        self._codes: dict[CodeType, None] = {}
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        """Note a call; what Python's profiler is given."""
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(_HERE)) and code.co_name[0] != "<":
+            self._codes.setdefault(code)
+
+    def __str__(self) -> str:
+        rows = [(len(inspect.getsourcelines(code)[0]), code) for code in self._codes]
+        text = f"\nran {len(rows)} functions of {sum(lines for lines, _ in rows)} lines:\n"
+        for lines, code in rows:
+            place = f"{Path(code.co_filename).relative_to(_HERE)}:{code.co_firstlineno}"
+            text += f"  {place:<26} {lines:>3} lines  {code.co_qualname}\n"
+        return text
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,9 +49,12 @@ def main(arguments: list[str] | None = None) -> int:
         "data", nargs="+", help=".npz, .npy or .csv files with the data it is about"
     )
     parser.add_argument("--exact", action="store_true", help="rational numbers, no rounding at all")
+    parser.add_argument("--functions", action="store_true", help="list the code that judged it")
     given = parser.parse_args(arguments)
-    report = Report()
+    report, used = Report(), _Used()
     status, verdict = 0, ""
+    if given.functions:
+        sys.setprofile(used)
     try:
         with np.errstate(all="ignore"):
             body = read(given.certificate)
@@ -47,7 +75,10 @@ def main(arguments: list[str] | None = None) -> int:
         status, verdict = 2, f"not checked: {error}"
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         status, verdict = 1, f"the certificate does NOT hold: it is malformed ({error!r})"
-    sys.stdout.write(verdict + "\n")
+    finally:
+        if given.functions:
+            sys.setprofile(None)
+    sys.stdout.write(verdict + "\n" + (str(used) if given.functions else ""))
     return status
 
 
