@@ -42,6 +42,7 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     found = trials.afresh(start, Rounds(1.0, 100))
     assert found is not None
     assert found.value < start.value
+    assert trials._grown().support.size == 20, "a full support, whose columns each gain something"
     assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
 
 

@@ -151,6 +151,13 @@ def test_two_variables_have_a_limit_each_and_one_together():
     best = min(combinations(range(P), 3), key=value)
     assert np.isclose(together.solve().value, value(best))
 
+    costs, prices = np.arange(1.0, 6.0), np.arange(6.0, P + 1.0)
+    paid = costs @ sm.chosen(u) + prices @ sm.chosen(v)
+    priced = sm.Problem(sm.minimize(fit + paid)).form.sparsity.prices
+    assert priced.tolist() == np.arange(1.0, P + 1.0).tolist()
+    knapsack = sm.Problem(sm.minimize(fit), paid <= 12.0).form.sparsity.knapsack
+    assert knapsack.costs.tolist() == np.arange(1.0, P + 1.0).tolist()
+
 
 def test_a_proof_without_a_ridge_can_be_verified():
     """Units that are in for good have slopes of zero: whoever reads a part has to know that."""
