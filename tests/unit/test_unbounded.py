@@ -282,3 +282,16 @@ def test_coefficients_may_be_as_large_as_small_columns_ask_for(
         return sm.Problem(sm.minimize(sm.absolute_loss(u, b)), sm.card(w) <= 3).solve().value
 
     assert value(size * a) == pytest.approx(value(a), rel=1e-9)
+
+
+def test_linear_constraints_leave_coefficients_as_large() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((25, 4))
+    b = 2.0 * a[:, 0] - a[:, 2] + 0.5 * rng.standard_normal(25)
+
+    def value(matrix: Any) -> float:
+        w = sm.Variable(4)
+        goal = sm.minimize(sm.huber_loss(matrix @ w, b))
+        return sm.Problem(goal, sm.card(w) <= 3, w[0] == 2.0 * w[1]).solve().value
+
+    assert value(1e-13 * a) == pytest.approx(value(a), rel=1e-9)

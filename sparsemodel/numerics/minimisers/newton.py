@@ -168,8 +168,7 @@ def _unless_blind(
     """Return Newton's step, or one down the gradient where Newton's promises nothing.
 
     So it is where the losses are linear and a large gradient meets no curvature (a Huber loss far
-    from its targets, say). The step would reach the infimum if nothing bent: one that is twice as
-    long may end as far on the other side, and come no nearer.
+    from its targets, say). The step would reach the infimum if nothing bent.
     """
     room = point.value - objective.infimum()
     if not np.isfinite(room) or -float(np.vdot(gradient, step)) > 1e-14 * room:
