@@ -15,6 +15,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Constraint,
     LinearConstraint,
+    Requirement,
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
@@ -44,6 +45,12 @@ KEPT: dict[type[Constraint], list[tuple[Callable[[Any], Any], Check]]] = {
         (
             lambda W: np.arange(1.0, P + 1.0) @ sm.chosen(W, axis=1) <= 4.5,
             lambda X: np.arange(1.0, P + 1.0) @ np.any(X != 0, axis=1) <= 4.5,
+        )
+    ],
+    Requirement: [
+        (
+            lambda W: sm.chosen(W, axis=1)[0] <= sm.chosen(W, axis=1)[1],
+            lambda X: not X[0].any() or X[1].any(),
         )
     ],
     LossLimit: [

@@ -215,6 +215,8 @@ class Certificate(SearchedCertificate):
         loose = self.problem.ridge_smallest == 0.0 and self.problem.box == "none"
         if self.claim is Claim.WITHIN_GAP and self.relative_gap >= 1.0 and loose:
             rows.append(("raised by", _RAISED_BY))
+        if known and self.proof is None and "order" in (self.problem.numbers or {}):
+            rows.append(("of it left out", "that entries are nonzero only beside others"))
         return [
             *rows,
             ("objective at zero", number(self.null_value)),

@@ -29,7 +29,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
-from sparsemodel.modelling.expressions.values import array_of
+from sparsemodel.modelling.expressions.values import group_codes
 from sparsemodel.modelling.expressions.variables import indices_of
 
 
@@ -168,7 +168,9 @@ class chosen(Symbolic):
 
     ``costs @ sm.chosen(w)`` is what the nonzero entries cost together. In an objective each has a
     price of its own; ``costs @ sm.chosen(w) <= budget`` is a constraint. Costs are not negative;
-    costs that are all the same make it ``card(w)``.
+    costs that are all the same make it ``card(w)``. ``sm.chosen(w)[kids] <= sm.chosen(w)[parents]``
+    is a hierarchy, :math:`z_c \le z_p` pair by pair: an entry is in only beside its parent;
+    ``z[c] <= z[p] + z[q]`` asks for one of two, ``z[c] <= sm.card(w[some])`` for any of several.
 
     Parameters
     ----------
@@ -183,7 +185,8 @@ class chosen(Symbolic):
     Raises
     ------
     ModelError
-        When what is counted is not a vector of entries, groups or rows.
+        When what is counted is not a vector of entries, groups or rows, or the sides of a hierarchy
+        have several entries and not as many.
 
     Examples
     --------
@@ -192,6 +195,8 @@ class chosen(Symbolic):
     >>> w = sm.Variable(3, name="w")
     >>> np.array([1.0, 2.0, 5.0]) @ sm.chosen(w) <= 6.0
     costs @ chosen(w) <= 6
+    >>> sm.chosen(w)[1:] <= sm.chosen(w)[0]
+    chosen(w[...]) <= chosen(w[...])
     """
 
     _instead = "After solving, sm.chosen(w).value has the zeros and ones."
@@ -336,7 +341,7 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
         raise ModelError(f"{affine} is a single number; there is nothing to count.")
     if axis == 1 and len(shape) != 2:
         raise _unknown_axis()
-    labels = None if groups is None else _group_codes(groups, shape, whole=axis is None)
+    labels = None if groups is None else group_codes(groups, shape, whole=axis is None)
     rows = axis == 1 or len(shape) < 2 or shape[1] == 1
     if not rows and (labels is None or labels.size != shape[0]):
         affine = _entries(affine.pieces[0])
@@ -361,7 +366,7 @@ def _of_expression(affine: Affine, groups: Any, axis: int | None) -> Counted:
             raise ModelError(f"card({affine}): the constant beside a matrix takes no parameter.")
         offset = np.broadcast_to(np.asarray(affine.offset), shape).ravel()
         affine = Affine((replace(whole, factor=piece.factor),), offset)
-    labels = None if groups is None else _group_codes(groups, affine.value_shape(), whole=True)
+    labels = None if groups is None else group_codes(groups, affine.value_shape(), whole=True)
     return Counted(affine, labels)
 
 
@@ -379,22 +384,3 @@ def _entries(piece: Piece) -> Affine:
         m = piece.variable.shape[1]
         rows = (rows[:, None] * m + np.arange(m)).ravel()
     return Affine((Piece(entries, rows, None),))
-
-
-def _group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray:
-    """Return the labels as numbers: one for each entry, for each row of a matrix, or, ``whole``,
-    for each entry of a matrix, in its shape."""
-    array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
-    size = shape[0]
-    if whole and len(shape) == 2 and array.shape == shape:
-        array, size = array.ravel(), array.size
-    if array.shape != (size,):
-        raise ModelError(
-            f"groups needs one label for each of the {size} entries, and its shape is "
-            f"{array.shape}."
-        )
-    if array.dtype.kind == "f" and np.any(np.isnan(array)):
-        raise ModelError(f"groups has no label at index {int(np.argmax(np.isnan(array)))} (NaN).")
-    if array.dtype.kind == "O":
-        array = array.astype(str)
-    return np.unique(array, return_inverse=True)[1].reshape(-1)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
-from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, ModelError
+from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import whole_number
 
 
@@ -138,3 +138,22 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | No
         named = tuple(text_of(c, f"A class of {where}") for c in classes)
         return codes.reshape(array.shape).astype(np.float64), named
     return real_array(array, where=where, ndim=(1, 2)), None
+
+
+def group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray:
+    """Return the labels as numbers: one for each entry, for each row of a matrix, or, ``whole``,
+    for each entry of a matrix, in its shape."""
+    array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
+    size = shape[0]
+    if whole and len(shape) == 2 and array.shape == shape:
+        array, size = array.ravel(), array.size
+    if array.shape != (size,):
+        raise ModelError(
+            f"groups needs one label for each of the {size} entries, and its shape is "
+            f"{array.shape}."
+        )
+    if array.dtype.kind == "f" and np.any(np.isnan(array)):
+        raise ModelError(f"groups has no label at index {int(np.argmax(np.isnan(array)))} (NaN).")
+    if array.dtype.kind == "O":
+        array = array.astype(str)
+    return np.unique(array, return_inverse=True)[1].reshape(-1)
