@@ -204,10 +204,10 @@ def _decided_in_order(
     alone = (ends[order.child] == UNDECIDED) & (open_.sum(axis=1) == 1)
     alone &= ~(ends[order.parents] == IN).any(axis=1)
     child, parent = order.child[alone], order.parents[alone][open_[alone]]
-    while True:
+    for _ in range(status.size):  # no chain of them is longer
         before = np.concatenate([if_in, if_out])
-        np.maximum.at(if_in, child, if_in[parent])
-        np.maximum.at(if_out, parent, if_out[child])
+        np.fmax.at(if_in, child, if_in[parent])
+        np.fmax.at(if_out, parent, if_out[child])
         if np.array_equal(before, np.concatenate([if_in, if_out])):
             break
     since = (after != status) & np.isfinite(found.bound)
