@@ -314,7 +314,10 @@ def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> B
         bound = tree_bound(form, inner, c.proof["tree"])
         # The bound without branching may be the better one.
         if c.witness.duals:
-            bound = max(bound, evaluate(inner, c.witness, caution=1.0), key=lambda b: b.value)
+            root = evaluate(inner, c.witness, caution=1.0)
+            if not root.finite:
+                raise CertificateError("line 'witness' proves nothing on these data.")
+            bound = max(bound, root, key=lambda b: b.value)
     else:
         single = c.version < 2 or c.proof is not None
         bound = evaluate(inner, c.witness, caution=1.0 if single else CAUTION)

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsemodel.checker import regression
 from sparsemodel.checker.claims import Report
-from sparsemodel.checker.files import FORMATS, NotChecked, Refuted, load, read
+from sparsemodel.checker.files import FORMATS, NotChecked, Refuted, load, read, unread
 from sparsemodel.checker.graphs.check import check as check_graph
 
 _EXACT = 20_000
@@ -67,6 +67,9 @@ def main(arguments: list[str] | None = None) -> int:
                 claim = check_graph(body, data, report)
             else:
                 claim = regression.check(body, data, given.exact, report)
+            left = unread(body)
+            if left:
+                raise Refuted(f"line '{left[0][1:]}' does not belong into a certificate.")
         kind = "in exact rational arithmetic" if given.exact else "in floats with error bounds"
         verdict = f"the certificate HOLDS, {kind}: {claim}"
     except Refuted as error:

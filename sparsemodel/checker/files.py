@@ -51,8 +51,45 @@ def read(path: str) -> dict[str, Any]:
     return body
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+class Lines(dict[str, Any]):
+    """An object of the file, which knows the lines that somebody has read."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.seen = set[str]()
+
+    def __getitem__(self, key: str) -> Any:
+        self.seen.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a line that may be missing."""
+        self.seen.add(key)
+        return super().get(key, default)
+
+
+WORDS = {"bound_method", "bound_reason", "method", "active", "assumptions", "allowance"}
+"""What is not compared, as the report says; so are the writer's own words."""
+
+_WHOLE = {"coefficients", "names", "tree"}
+"""Objects that are compared as they are, or whose lines are not all needed."""
+
+
+def unread(item: Any, at: str = "") -> list[str]:
+    """Return the lines that nobody has read, and that the report does not say so of."""
+    if isinstance(item, list):
+        return [line for i, inner in enumerate(item) for line in unread(inner, f"{at}[{i}]")]
+    if not isinstance(item, Lines):
+        return []
+    known = item.seen if at else item.seen | WORDS | {"digest", "recipe", "writer"}
+    out = [f"{at}.{key}" for key in item if key not in known]
+    for key in item.keys() & item.seen - _WHOLE:
+        out += unread(item.get(key), f"{at}.{key}")
+    return out
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Lines:
+    found = Lines(pairs)
     if len(found) < len(pairs):
         raise ValueError("a line is there twice")
     return found
@@ -71,11 +108,26 @@ def real(value: Any) -> float:
     return float(value)
 
 
+def whole(value: Any) -> int:
+    """Return a whole number of the file."""
+    if type(value) is not int or abs(value) > 2**62:
+        raise Refuted(f"{value!r} stands where a whole number must be.")
+    return value
+
+
+def numbers(values: Any) -> Any:
+    """Return an array of the numbers in a list."""
+    found = np.array(values)
+    if found.dtype.kind not in "fiu":
+        raise Refuted("a text stands where a number must be.")
+    return found.astype(np.float64)
+
+
 def array(item: Any) -> Any:
     """Return a packed array, None for null: base64 of float64, or one number for all entries."""
     if item is None:
         return None
-    shape = tuple(int(s) for s in item["shape"])
+    shape = tuple(whole(s) for s in item["shape"])
     if min(shape, default=0) < 0 or math.prod(shape) > 2**28:
         raise Refuted(f"an array of shape {shape}.")
     if "every" in item:
@@ -94,11 +146,9 @@ def array(item: Any) -> Any:
 def index(item: Any, size: int) -> Any:
     """Return a list of different indices below ``size``, or a range ``from .. to``."""
     if isinstance(item, dict):
-        out = np.arange(int(item["from"]), int(item["to"]))
+        out = np.arange(whole(item["from"]), whole(item["to"]))
     else:
-        out = np.array(item, dtype=np.int64)
-        if any(isinstance(i, bool) or not isinstance(i, int) for i in item):
-            raise Refuted("an index is not a whole number.")
+        out = np.array([whole(i) for i in item], dtype=np.int64)
     if out.ndim != 1 or np.unique(out).size != out.size:
         raise Refuted("an index appears twice.")
     if out.size and (out.min() < 0 or out.max() >= size):

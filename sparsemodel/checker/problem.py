@@ -29,6 +29,7 @@ from sparsemodel.checker.files import (
     listed,
     real,
     vector,
+    whole,
 )
 from sparsemodel.checker.losses import FORMULAS, Family, loss_of
 
@@ -154,7 +155,7 @@ def _up_sum(values: Any) -> Any:
 
 def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     """Return the problem, everything in the file compared with the data and with itself."""
-    held, shape = facts["numbers"], tuple(int(s) for s in facts["shape"])
+    held, shape = facts["numbers"], tuple(whole(s) for s in facts["shape"])
     p, columns, terms, words = shape[0], dict[int, str](), list[Term](), list[str]()
     rows = _rows(held, facts["region"], p)
     for one, more in zip(facts["terms"], held["terms"], strict=True):
@@ -166,7 +167,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     low, high, box = _box(held, shape)
     units = int(unit.max(initial=-1)) + 1
     limits, knapsack, order = _limits(held, units), _knapsack(held, units), _order(held, units)
-    k, forced = int(facts["k"]), int(facts["forced"])
+    k, forced = whole(facts["k"]), whole(facts["forced"])
     price, constant = real(facts["price"]), real(facts["constant"])
     prices = np.full(units, price)
     if "prices" in held:
@@ -232,7 +233,7 @@ def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | N
 
 def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
     """Return the limits on sets of units."""
-    found = [(index(one["units"], units), int(one["most"])) for one in held.get("limits", [])]
+    found = [(index(one["units"], units), whole(one["most"])) for one in held.get("limits", [])]
     if any(most < 0 for _, most in found):
         raise Refuted("a limit is negative.")
     outer, sizes = np.full(units, -1), list[int]()  # the largest set so far around each unit
@@ -258,7 +259,7 @@ def _knapsack(held: dict[str, Any], units: int) -> tuple[Any, float] | None:
 
 def _order(held: dict[str, Any], units: int) -> list[tuple[int, Any]]:
     """Return which units need which others."""
-    found = [(int(child), index(parents, units)) for child, *parents in held.get("order", [])]
+    found = [(whole(child), index(parents, units)) for child, *parents in held.get("order", [])]
     if any(not -1 <= child < units for child, _ in found):
         raise Refuted("a unit that needs others is not there.")
     return found
@@ -276,7 +277,7 @@ def _units(held: dict[str, Any], p: int, free: Any) -> Any:
     if held["groups"] is None:
         unit[np.setdiff1d(np.arange(p), free)] = np.arange(p - free.size)
     else:
-        unit = np.array([int(g) for g in held["groups"]])
+        unit = np.array([whole(g) for g in held["groups"]])
         out = np.flatnonzero(unit < 0)
         if unit.shape != (p,) or unit.min(initial=0) < -1 or set(out) != set(free):
             raise Refuted("the groups do not fit the coordinates that are always in.")
@@ -341,7 +342,7 @@ def _compare(
         ("ridge_largest", float(counted.max(initial=0.0))),
     ):
         stated = real(facts[line]) if isinstance(found, float) else facts[line]
-        if stated != found:
+        if stated != found or isinstance(stated, bool) != isinstance(found, bool):
             raise Refuted(f"line 'problem.{line}' says {stated!r}, and its numbers {found!r}.")
 
 
@@ -349,7 +350,7 @@ def _term(
     one: Any, more: Any, shape: Any, data: Data, exact: bool, columns: dict[int, str]
 ) -> tuple[Term, list[str]]:
     """Return a data set with its loss, in words as well; ``columns`` gets names of the reader's."""
-    n, p = int(one["observations"]), int(one["coordinates"])
+    n, p = whole(one["observations"]), whole(one["coordinates"])
     if p != shape[0] or n < 0 or n * p > 2**28:
         raise NotChecked(f"a matrix of {n} rows and {p} columns: it does not fit or is too large")
     matrix, parts, sources = np.zeros((n, p)), [], []
@@ -365,9 +366,9 @@ def _term(
         if len(names) == at.size > 0:
             columns.update(zip(at.tolist(), names, strict=True))
     text = f"stack {(n, p)} " + " ".join(sorted(parts))
-    whole = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    stacked = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     alone = len(parts) == 1 and more["blocks"][0]["entries"]
-    if one["design"] not in (whole, alone):
+    if one["design"] not in (stacked, alone):
         raise Refuted("line 'design' does not follow from the fingerprints of the matrices.")
     label, y = data.vector(one["target"])
     c = vector(array(more["weights"]), (n,), "weights")
@@ -376,7 +377,8 @@ def _term(
         raise Refuted(loss + ".")
     u_shape = (n, *shape[1:])
     of_rows = {"multinomial_loss": (n,), "cox_loss": (n, y.shape[-1])}
-    if y.shape != of_rows.get(loss.name, u_shape):
+    alike = one["parameters"].get("classes") in (None, shape[-1])
+    if not alike or y.shape != of_rows.get(loss.name, u_shape):
         raise Refuted(f"the target has shape {y.shape}, and the predictions {u_shape}.")
     o = array(more["offset"])
     if array_hash(c) != one["weights"] or array_hash(o) != one["offset"] or np.any(c < 0.0):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT, high, low, middle
-from sparsemodel.checker.bound import bound, dual, objective
+from sparsemodel.checker.arithmetic import UNIT, Ball, gamma, high, low, middle
+from sparsemodel.checker.bound import bound, dual, objective, predictions, weighted
 from sparsemodel.checker.claims import (
     Report,
     claim_of,
@@ -69,14 +69,27 @@ def check(body: dict[str, Any], data: Data, exact: bool, report: Report) -> str:
 def _value(body: dict[str, Any], problem: Problem, x: Any, report: Report) -> float:
     value = objective(problem, x)
     stated, upper = real(body["value"]), real(body["upper"])
-    error = upper - stated  # what the writer allowed for, and what is not known here
-    if not abs(stated - float(middle(value))) <= error + float(high(value) - low(value)):
+    # What the writer allowed for is not known here, but that is how far floats may be.
+    error = min(upper - stated, _rounding(problem, x)) + float(high(value) - low(value))
+    if not abs(stated - float(middle(value))) <= error:
         raise Refuted(f"line 'value' says {stated!r}, and it is {float(middle(value))!r}.")
     report.line("objective P", stated, float(middle(value)))
     if not upper >= high(value):
         raise Refuted(f"line 'upper' says {upper!r}, and P may be {float(high(value))!r}.")
     report.line("P is at most", upper, float(high(value)))
     return upper
+
+
+def _rounding(problem: Problem, x: Any) -> float:
+    """Return how far a value may be from P(x) that was computed with plain products of floats."""
+    squares = np.square(x).reshape(len(x), -1).sum(axis=1)
+    room = gamma(64 + len(x)) * float(middle(problem.ridge) @ squares)
+    for t in problem.terms:
+        reach = np.abs(t.matrix) @ np.abs(x) + np.abs(middle(t.o))
+        wide = Ball(middle(predictions(problem, t, x)), gamma(64 + 4 * len(x)) * reach)
+        v = weighted(replace(t, c=Ball(middle(t.c))), t.loss.value(wide, t.y))
+        room += float(np.sum(v.rad + gamma(64 + v.mid.size) * np.abs(v.mid)))
+    return room
 
 
 def _point(body: dict[str, Any], problem: Problem, x: Any, report: Report) -> None:
@@ -159,12 +172,15 @@ def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
     if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
         raise Refuted("the multipliers do not fit the linear constraints.")
     aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
+    own = held.get("own", False)  # of parts: the slopes are a term though all of them are zero here
+    if not isinstance(own, bool):
+        raise Refuted("line 'witness.multipliers.own' says neither yes nor no.")
     for name, aim, c, o in (
         ("linear_term", y, zero + 1.0, -ends),
         ("squared_loss", aims, stiff, zero),
     ):
         loss = loss_of(name, {}, aim)
-        there = np.any(y) or held.get("own") is True if name == "linear_term" else np.any(stiff)
+        there = own or np.any(y) if name == "linear_term" else np.any(stiff)
         if there and not isinstance(loss, str):
             A, weights, offset = (problem.number(values) for values in (matrix, c, o))
             terms.append(Term(matrix, A, loss, aim, weights, offset))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker.bound import dual, region_bound
-from sparsemodel.checker.files import NotChecked, Refuted, index, real
+from sparsemodel.checker.files import NotChecked, Refuted, index, numbers
 from sparsemodel.checker.problem import Problem
 from sparsemodel.checker.quadratic import has_curvature, hessian, least_of_all
 
@@ -119,13 +119,15 @@ class RegressionTree(Tree):
         self.problem = problem
         self.at: Callable[[Any], Problem] | None = None
         """The problem with other slopes of linear constraints, where these are in the objective."""
+        if not all(isinstance(tree[name], bool) for name in ("gram", "boxed")):
+            raise Refuted("the tree does not say how its parts were bounded.")
         if tree.get("kind") != "parts":
             raise NotChecked(f"a proof of the kind {tree.get('kind')!r}")
         self.stages = []
         for stage in tree["stages"]:
             active = index(stage["active"], problem.shape[0])
             taken, member = np.zeros(problem.shape[0]), np.zeros(problem.shape[0], dtype=bool)
-            taken[active] = [real(v) for v in stage["delta"]]
+            taken[active] = numbers(stage["delta"])
             member[active] = member[problem.free] = True
             on = np.flatnonzero(member)
             h = hessian(problem, taken)[np.ix_(on, on)] if problem.squares else None
@@ -172,18 +174,18 @@ class RegressionTree(Tree):
             if not np.all(member[alive]):
                 raise Refuted("curvature was taken out for fewer coordinates than are left.")
             at = np.zeros(problem.shape)
-            at[index(record["at"], at.size)] = [real(v) for v in record["x"]]
+            at[index(record["at"], at.size)] = numbers(record["x"])
             at[~alive] = 0.0
             if not np.all(np.isfinite(at)):
                 raise Refuted("a point of the tree is not finite.")
             if "slopes" in record:
                 if self.at is None:
                     raise Refuted("a part has slopes without linear constraints.")
-                problem = self.at(np.array([real(v) for v in record["slopes"]]))
+                problem = self.at(numbers(record["slopes"]))
             return dual(problem, None, at, taken, balanced), -np.inf
         if "duals" not in record:
             return None, -np.inf
-        points = [np.array(a, dtype=np.float64) for a in record["duals"]]
+        points = [numbers(a) for a in record["duals"]]
         return dual(problem, fitting(problem, points), balanced=balanced), -np.inf
 
 

@@ -104,3 +104,9 @@ def test_a_matrix_expression_is_bounded_by_columns():
     W = sm.Variable((P, 2))
     with pytest.raises(sm.ModelError, match="each column"):
         sm.norm(F @ W)
+
+
+def test_the_squared_norm_of_a_variable_is_a_ridge():
+    w = sm.Variable(3, name="w")
+    assert repr(sm.norm(w) ** 2) == repr(sm.ridge(w, 2.0).as_terms())
+    assert "squared_loss" in repr(sm.norm(w - 1.0) ** 2)

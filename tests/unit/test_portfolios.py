@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 import sparsemodel as sm
+from sparsemodel.certificates import certify
 
 P = 4
 
@@ -149,3 +151,22 @@ def test_quad_form_is_a_squared_loss_with_a_bound():
     x = w.value
     assert solution.value == pytest.approx(np.sum((B @ x) ** 2) - np.arange(9.0) @ x, rel=1e-12)
     assert certificate.relative_gap <= 1e-4
+
+
+def test_a_search_does_not_end_below_what_is_certified(monkeypatch):
+    proving = importlib.import_module("sparsemodel.certificates.proving.prove")
+    rng = np.random.default_rng(3)
+    returns = rng.standard_normal((60, 8))
+    w = sm.Variable(8)
+    problem = sm.Problem(
+        sm.minimize(sm.squared_loss(returns @ w, returns.mean(axis=1))),
+        [sm.card(w) <= 4, sm.semicontinuous(w, 0.1, 1.0), w.sum() == 1],
+    )
+    problem.solve()
+    x = np.nextafter(w.value, 1.0) * (w.value != 0.0)  # as good, up to rounding
+    monkeypatch.setattr(proving, "prove", lambda form, _, **how: certify(form, x, relax=False))
+    weak = proving.prove(problem.form, x)
+    found = problem.prove(time_limit=5.0)  # nothing was certified before
+    assert found.bound > weak.bound + 0.1 * (weak.upper - weak.bound)
+    certificate = problem.certify(time_limit=5.0)
+    assert problem.prove(time_limit=5.0).bound == certificate.bound

@@ -46,7 +46,10 @@ def objection(form: SparseRegression, curvature: FloatArray) -> str:
             return "bounds on single entries of a group"
     flat = finite if finite.ndim == 1 else finite.all(axis=1)
     if np.any((curvature <= 0.0) & ~flat & counted):
-        return "counted coordinates have neither ridge nor bounds"
+        return (
+            "counted coordinates have neither ridge nor bounds, and for these losses none follow "
+            "from the data; add a ridge, sm.ridge(w, 1e-3), or bounds, w <= 10 and w >= -10"
+        )
     if sparsity.groups is not None:
         index = sparsity.groups[counted]
         largest, smallest = np.zeros(sparsity.units), np.full(sparsity.units, np.inf)

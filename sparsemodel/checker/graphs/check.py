@@ -71,7 +71,8 @@ def check(body: dict[str, Any], data: Data, report: Report) -> str:
     within = 0.5 * gap_of(upper, real(body["restricted_bound"])) / g.weight
     claim = claim_of(math.isfinite(upper), share, False, within <= 1e-6)
     report.exactly("claim", body["claim"], claim)
-    report.unknown("method, active, assumptions (words)")
+    samples = body["problem"].get("samples")
+    report.unknown(f"method, active, assumptions (words), the number of samples ({samples})")
     report.unknown("rounding of eigenvalues is bounded as for a backward stable method, not proved")
     return claim
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker.arithmetic import UNIT
-from sparsemodel.checker.files import Data, Refuted, array_hash, index, real
+from sparsemodel.checker.files import Data, Refuted, array_hash, index, real, whole
 
 _GRID = np.concatenate([np.geomspace(1e-3, 0.5, 12), 1.0 - np.geomspace(0.5, 1e-3, 12)])
 
@@ -30,8 +30,8 @@ class Graph:
     """The problem: covariance, edges, bounds on the eigenvalues."""
 
     def __init__(self, facts: dict[str, Any], data: Data) -> None:
-        p, held = int(facts["order"]), facts["numbers"]
-        self.p, self.k = p, int(facts["k"])
+        p, held = whole(facts["order"]), facts["numbers"]
+        self.p, self.k = p, whole(facts["k"])
         self.alpha, self.beta = real(facts["alpha"]), real(facts["beta"])
         self.weight, self.constant = real(facts["weight"]), real(facts["constant"])
         required, forbidden = (index(held[key], p * p) for key in ("required", "forbidden"))
@@ -45,7 +45,7 @@ class Graph:
         makes_sense = 0.0 <= self.alpha <= self.beta and self.weight > 0.0 and self.k >= 0
         if not makes_sense or array_hash(structure) != facts["structure"]:
             raise Refuted("the edges or bounds in the file contradict each other.")
-        if int(facts["units"]) != self.counted.sum() or int(facts["required"]) != free.size - p:
+        if whole(facts["units"]) != self.counted.sum() or whole(facts["required"]) != free.size - p:
             raise Refuted("the numbers of edges in the file are wrong.")
         self.source, self.S = self._covariance([real(v) for v in facts["probes"]], data)
         self.words = [
@@ -234,7 +234,7 @@ def smaller(g: Graph, V: Any, upper: float, box: tuple[float, float, Any]) -> An
 
 def enclosed(g: Graph, units: Any, upper: float) -> tuple[Graph, float, float, Any]:
     """Return the problem in units, its shift and level, and a set that holds the best matrices."""
-    h, shift = (g, 0.0) if units is None else g.in_units(_whole(units))
+    h, shift = (g, 0.0) if units is None else g.in_units(np.array([whole(e) for e in units]))
     half = np.where(h.diagonal, h.beta, 0.5 * (h.beta - h.alpha))
     level = upper + shift + 4.0 * UNIT * (abs(upper) + abs(shift))
     box = smaller(h, np.zeros(h.rows.size), level, (h.alpha, h.beta, half))
@@ -257,9 +257,3 @@ def _root(delta: float, large: bool) -> float:
             else (first, middle)
         )
     return last * (1.0 + 1e-9) if large else first * (1.0 - 1e-9)
-
-
-def _whole(values: Any) -> Any:
-    if any(isinstance(e, bool) or not isinstance(e, int) for e in values):
-        raise Refuted("line 'witness.units' holds something that is not a whole number.")
-    return np.array(values, dtype=np.int64)

@@ -13,7 +13,7 @@ from sparsemodel.losses import AbsoluteLoss, SquaredLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import Constraint, limit_text
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
-from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
+from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective, Ridge
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 
@@ -129,6 +129,8 @@ class norm(Symbolic):
         expression, offset = self.expression, self.expression.offset
         if self.order != 2 or exponent != 2:
             raise ModelError("Of powers of norms only sm.norm(A @ w - b)**2 is understood.")
+        if offset is None and len(expression.pieces) == 1 and expression.pieces[0].bare:
+            return Ridge(expression, 2.0).as_terms()
         shape = expression.value_shape() or (1,)
         constant: Any = np.zeros(shape) if offset is None else offset
         target = -(constant if np.shape(constant) == shape else constant + np.zeros(shape))

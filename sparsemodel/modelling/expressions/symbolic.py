@@ -133,16 +133,17 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with an error that says what to write for an argument it has not."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    named = ", ".join(name for name in known if name != "self")
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         for name in kwargs:
             if name not in known:
                 close = get_close_matches(name, known, n=1)
-                hint = _ARGUMENTS.get(name) or (f"is {close[0]!r} meant?" if close else "")
+                hint = f"is {close[0]!r} meant?" if close else f"it has {named}"
                 what = function.__qualname__.removesuffix(".__init__")
                 raise DataTypeError(
-                    f"sm.{what} has no argument {name!r}" + f"; {hint}." * bool(hint)
+                    f"sm.{what} has no argument {name!r}; {_ARGUMENTS.get(name, hint)}."
                 )
         return function(*args, **kwargs)
 

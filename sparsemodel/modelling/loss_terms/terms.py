@@ -237,7 +237,10 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
         raise ModelError(f"ridge(w, lam) takes a variable first, not {type(expression).__name__}.")
     affine = expression.as_affine()
     if len(affine.pieces) != 1 or affine.offset is not None or not affine.pieces[0].bare:
-        raise ModelError(f"ridge takes a variable or a slice of one, not {affine}.")
+        raise ModelError(
+            f"ridge takes a variable or a slice of one, not {affine}. Of an expression write its "
+            "squared norm, `0.5 * lam * sm.norm(w - w0)**2`."
+        )
     return Ridge(affine, weight)
 
 

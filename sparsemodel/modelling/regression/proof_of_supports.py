@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ from sparsemodel.interfaces import FloatArray, SparseRegression
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+
+_SHARE = 0.8
+"""Share of the time for a search beside linear constraints, where nothing was certified before."""
 
 
 def searched(
@@ -47,7 +51,8 @@ def searched(
     def listen(now: Snapshot) -> None:
         show(now.value, now.bound, now.nodes, now.open)
 
-    x = outcome.x
+    x, began = outcome.x, time.perf_counter()
+    share = 1.0 if last is not None or form.region is None else _SHARE
     try:
         known = known_candidates([last, resume], form)
         earlier = _resumable(last, gap) if resume is None else resume
@@ -56,7 +61,7 @@ def searched(
             x,
             names=names,
             gap=gap,
-            time_limit=time_limit,
+            time_limit=None if time_limit is None else share * time_limit,
             duals=outcome.duals,
             backend=backend,
             history=outcome.history,
@@ -68,9 +73,40 @@ def searched(
         )
     except KeyboardInterrupt:  # before there was anything to search
         found = _at_hand(form, outcome, backend, names, last)
-    if last is not None and np.array_equal(last.x, found.x) and last.bound > found.bound:
+    if last is None:
+        left = None if time_limit is None else time_limit - (time.perf_counter() - began)
+        last = _otherwise(form, outcome, found, backend, names, gap, left)
+    same = last is not None and abs(last.upper - found.upper) <= last.allowance
+    if last is not None and same and last.bound > found.bound:
         return last  # rounding, or a gap that was asked for and is wider
     return found
+
+
+def _otherwise(
+    form: SparseRegression,
+    outcome: Outcome,
+    found: Certificate,
+    backend: str,
+    names: tuple[str, ...],
+    gap: float,
+    left: float | None,
+) -> Certificate | None:
+    """Return what is certified with other multipliers than those of a search that left a gap."""
+    from sparsemodel.certificates import certify
+
+    ended = (found.proof or {"summary": {}})["summary"].get("ended")
+    open_ = found.witness.multipliers is not None and found.relative_gap > gap
+    if not open_ or ended == "interrupted" or (left is not None and left <= 0.0):
+        return None
+    return certify(
+        form,
+        found.x,
+        names=names,
+        backend=backend,
+        history=outcome.history,
+        target=gap,
+        time_limit=left,
+    )
 
 
 def _known_bounds(last: Certificate | None, x: FloatArray) -> CoefficientBounds | None:

@@ -155,9 +155,16 @@ def _unbounded(objective: RegressionObjective) -> UnboundedError:
         if separable
         else "some observations are fitted perfectly by ever larger coefficients, and it"
     )
+    form = objective.form
+    cure = "Add a ridge, sm.ridge(w, 1e-3) for instance, or bounds."
+    if np.all(form.ridge[form.sparsity.counted] > 0.0):
+        cure = (
+            "What is not counted (an intercept) has no ridge: leave it out where all targets are "
+            "alike, or give it a ridge or bounds as well."
+        )
     message = (
         f"The {what} has no minimiser on the support that was found: {why} falls for ever as the "
-        "coefficients grow. Add a ridge, sm.ridge(w, 1e-3) for instance, or bounds."
+        f"coefficients grow. {cure}"
     )
     return SeparableDataError(message) if separable else UnboundedError(message)
 

@@ -11,7 +11,7 @@ from sparsemodel.certificates.precision_matrices.ascent import Task, rescaled
 from sparsemodel.certificates.precision_matrices.proving.part import below
 from sparsemodel.certificates.precision_matrices.spectral_bounds import Enclosure, node_minorant
 from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Minorant
-from sparsemodel.certificates.proving.records.readers import Reader
+from sparsemodel.certificates.proving.records.readers import Reader, numbers
 from sparsemodel.certificates.proving.records.replay import MALFORMED, Checked, Replay
 from sparsemodel.interfaces import CertificateError, FloatArray
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -106,7 +106,7 @@ class _GraphReader(Reader):
     def _point(self, record: Any) -> FloatArray | None:
         if "duals" not in record:
             return None
-        U, mu = (np.array(part, dtype=np.float64) for part in record["duals"])
+        U, mu = map(numbers, record["duals"])
         if U.shape != self._task.form.shape or mu.shape != (1,):
             raise ValueError("a dual matrix does not fit the graph")
         point = np.append(U, mu)

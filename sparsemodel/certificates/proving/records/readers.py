@@ -104,7 +104,7 @@ class GramReader(Reader):
         if number < 0 or not np.all(member[live]):
             raise ValueError("a stage does not cover a part")
         x = np.zeros(alive.size)
-        x[indices(record["at"], x.size)] = np.array(record["x"], dtype=np.float64)
+        x[indices(record["at"], x.size)] = numbers(record["x"])
         if self._q.near is not None:  # as good anywhere, and the file's has other columns
             h, loose = self._q.hessian, self._balanced
             right = self._q.linear[loose] - h[np.ix_(loose, live)] @ x[live]
@@ -114,7 +114,7 @@ class GramReader(Reader):
             raise ValueError("a point is not finite")
         q = self._q
         if "slopes" in record:
-            q = q.at(np.array(record["slopes"], dtype=np.float64))
+            q = q.at(numbers(record["slopes"]))
         low = minorant(
             q, live, self._balanced, point, delta[live], self._box, caution=self._caution
         )
@@ -176,14 +176,14 @@ class DualReader(Reader):
             if number < 0 or not np.all(member[alive]):
                 raise ValueError("a stage does not cover a part")
             at = np.zeros(form.shape)
-            at[indices(record["at"], at.size)] = np.array(record["x"], dtype=np.float64)
+            at[indices(record["at"], at.size)] = numbers(record["x"])
             if not np.all(np.isfinite(at)):
                 raise ValueError("a point is not finite")
             at[~alive] = 0.0
             duals = extracted(form, at, full).duals
             extraction = Extraction(full)
         elif "duals" in record:
-            points = tuple(np.array(a, dtype=np.float64) for a in record["duals"])
+            points = tuple(numbers(a) for a in record["duals"])
             shapes = [(term.design.shape[0], *form.shape[1:]) for term in form.terms]
             finite = all(np.all(np.isfinite(a)) for a in points)
             if [a.shape for a in points] != shapes or not finite:
@@ -213,9 +213,11 @@ def _alive(form: SparseRegression, status: Any) -> Any:
 
 def _stage(stage: Any, size: int) -> tuple[Any, FloatArray]:
     """Return which coordinates a stage covers, and the curvature claimed for all of them."""
+    if stage.keys() != {"active", "delta"}:
+        raise ValueError("a stage has other lines than its coordinates and their curvature")
     active = indices(stage["active"], size)
     full, member = np.zeros(size), np.zeros(size, dtype=bool)
-    full[active], member[active] = np.array(stage["delta"], dtype=np.float64), True
+    full[active], member[active] = numbers(stage["delta"]), True
     if not np.all(np.isfinite(full)) or np.any(full < 0.0):
         raise ValueError("extracted curvature is negative or not finite")
     return member, full
@@ -229,9 +231,19 @@ def _no_curvature() -> CertificateError:
 
 def indices(values: Any, size: int) -> Any:
     """Return different indices below ``size``; raise ValueError where they are not."""
+    if not isinstance(values, list) or any(type(i) is not int for i in values):
+        raise ValueError("an index is not a whole number")
     index = np.array(values, dtype=np.intp)
-    if index.ndim != 1 or np.unique(index).size != index.size:
+    if np.unique(index).size != index.size:
         raise ValueError("an index appears twice")
     if index.size and (index.min() < 0 or index.max() >= size):
         raise ValueError("an index does not exist")
     return index
+
+
+def numbers(values: Any) -> FloatArray:
+    """Return an array of the numbers in a list; raise ValueError where others are among them."""
+    found = np.array(values)
+    if found.dtype.kind not in "fiu":
+        raise ValueError("a text stands where a number must be")
+    return found.astype(np.float64)

@@ -34,6 +34,9 @@ from sparsemodel.interfaces import (
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError)
 """What reading a tree raises that is not made as it should."""
 
+LINES = {"stage", "at", "x", "slopes", "duals", "balanced", "out", "in", "next", "branch"}
+"""What a record may hold, or that it is ``enumerated``."""
+
 _OLD = "regions"
 """The kind of earlier trees of all losses; those of squared losses had none."""
 
@@ -141,7 +144,10 @@ def upgraded(form: SparseRegression, tree: Any) -> dict[str, Any]:
 def _upgraded(form: SparseRegression, tree: Any) -> dict[str, Any]:
     kind = tree.get("kind")
     if kind == KIND:
-        return {name: tree[name] for name in ("kind", "gram", "boxed", "stages", "nodes")}
+        sound = tree.keys() == {"kind", "gram", "boxed", "stages", "nodes"}
+        if not sound or not all(isinstance(tree[name], bool) for name in ("gram", "boxed")):
+            raise ValueError("the tree has other lines than it must have")
+        return dict(tree)
     if kind == _OLD:
         return {**tree, "kind": KIND, "gram": False, "boxed": True}
     if kind is not None:
@@ -176,10 +182,12 @@ class Replay:
         ]
         while todo:
             number, status, k, known, facts = todo.pop()
-            if not isinstance(number, int) or number < 0 or number in seen:
+            if type(number) is not int or number < 0 or number in seen:
                 raise ValueError(f"record {number} appears twice")
             seen.add(number)
             record = self._nodes[number]
+            if not record.keys() - LINES <= {"enumerated"}:
+                raise ValueError(f"record {number} has lines that are not known")
             out = indices(record.get("out", []), status.size)
             inside = indices(record.get("in", []), status.size)
             decided = np.concatenate([out, inside])
@@ -196,7 +204,7 @@ class Replay:
                 todo.append((record["next"], status, k, known, facts))
             elif "branch" in record:
                 j, *children = record["branch"]
-                if j < 0 or status[j] != UNDECIDED or len(children) != 2:
+                if status[indices([j], status.size)[0]] != UNDECIDED or len(children) != 2:
                     raise ValueError(f"record {number} branches on a unit decided before")
                 below = self._reader.below(record, status, k, facts)
                 for side, decision in ((1, IN), (2, OUT)):
