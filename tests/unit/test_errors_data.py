@@ -175,6 +175,17 @@ def test_separable_data_without_ridge(rng: np.random.Generator) -> None:
     assert ridged.solve().support.tolist() == [1]
 
 
+def test_what_becomes_nan_after_the_declaration_is_named() -> None:
+    for what in ("target", "offset"):
+        a, given = np.eye(4)[:, :2], {"target": np.arange(4.0), "offset": np.ones(4)}
+        w = sm.Variable(2, name="w")
+        loss = sm.squared_loss(a @ w + given["offset"], given["target"])
+        problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 1)
+        given[what][0] = np.nan
+        with pytest.raises(sm.DataError, match=f"The {what} of squared_loss holds NaN"):
+            problem.solve()
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_the_callers_arrays_are_left_alone(data: Any, order: Any) -> None:
     A, b = (np.array(part, order=order) for part in data)

@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, certainly_psd
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
-from sparsemodel.numerics.budget import eigenvalue_cost
+from sparsemodel.numerics.budget import threaded_eigenvalues
 from sparsemodel.threads import large_work
 
 _SHRINK = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
@@ -53,7 +53,7 @@ def simple_diagonals(c: Curvature) -> list[FloatArray]:
     Each is the largest multiple that leaves the Schur complement ``S`` positive semidefinite.
     Empty when ``S`` is singular.
     """
-    with large_work(operations=eigenvalue_cost(len(c.schur))):
+    with large_work(operations=threaded_eigenvalues(len(c.schur))):
         size = c.schur.shape[0]
         if not size:
             return []

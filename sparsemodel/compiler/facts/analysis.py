@@ -188,6 +188,13 @@ class Facts(FactSheet):
                     f"The data matrix{which} holds NaN or an infinite value, the first at row "
                     f"{found[0]}, column {found[1]}. Drop or impute such entries."
                 )
+            offset = np.zeros(1) if term.offset is None else term.offset
+            for what, values in (("target", term.target), ("offset", offset)):
+                if not np.all(np.isfinite(np.asarray(values, dtype=np.float64))):
+                    raise DataError(
+                        f"The {what} of {term.loss.name} holds NaN or an infinite value, and "
+                        "had none when it was declared. Replace it and declare the problem again."
+                    )
         raise DataError(
             "The gradient overflows although the data are finite: their scale is too large for "
             "float64. Divide the data matrix or the target by a constant."
