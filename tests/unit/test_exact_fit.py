@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import sparsemodel as sm
+from sparsemodel.certificates import Claim, verify
 from sparsemodel.certificates.statements.exact_fit import exact_fit
 from sparsemodel.certificates.statements.objective_interval import primal
+from sparsemodel.checker.__main__ import main
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import HingeLoss, SquaredLoss
@@ -52,3 +56,18 @@ def test_a_few_huge_targets_do_not_make_the_others_large():
     y[0] = 1e15
     x = np.array([1e6, 1e15 - 1e6])
     assert not judged(form_of(A, y), x)
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_nothing_left_beside_linear_constraints_is_zero_and_not_far_from_it(fitted, tmp_path):
+    a = np.random.default_rng(0).standard_normal((20, 6))
+    w = sm.Variable(6)
+    loss = sm.squared_loss(a @ w, (a[:, 0] - a[:, 1]) * fitted)
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 2, w.sum() <= 1)
+    problem.solve()
+    for certificate in (problem.certify(), problem.prove()):
+        assert (certificate.claim, certificate.bound) == (Claim.ZERO, 0.0)
+        assert verify(certificate, problem.form).claim is Claim.ZERO
+    path = certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=a, b=(a[:, 0] - a[:, 1]) * fitted)
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0

@@ -37,6 +37,7 @@ from sparsemodel.certificates.proving.records.resuming import at_least, better, 
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
+from sparsemodel.certificates.statements.derived import stated
 from sparsemodel.certificates.statements.numbers import rows_of
 from sparsemodel.certificates.statements.objective_interval import (
     Primal,
@@ -287,7 +288,7 @@ class _Conclusion:
             if at_root > value:
                 value, source = at_root, f"{best.source} ({source})"
         # No part can be better than the point itself, however far beyond it the closed ones are.
-        value = min(value, seen.highest)
+        value = stated(seen, value)
         bound = Bound(value, 0.0, SEARCHED, "" if math.isfinite(value) else NOTHING)
         bound = named(bound, witness.bounds)
         certificate = assemble(

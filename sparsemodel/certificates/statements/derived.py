@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import check_adjoint, matrix_free
 from sparsemodel.certificates.arithmetic.tall import Survey
-from sparsemodel.certificates.dual_bounds.bound import INFIMUM, Bound
+from sparsemodel.certificates.dual_bounds.bound import INFIMUM, Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
@@ -83,6 +83,12 @@ class Statement:
         )
 
 
+def stated(seen: Survey, value: float) -> float:
+    """Return a bound as it is stated: no higher than the point says, where its losses say less."""
+    least = min(infimum_bound(seen.form).value, seen.at_point.upper)
+    return min(value, max(seen.highest, least))
+
+
 def derive(
     seen: Survey,
     x: FloatArray,
@@ -115,7 +121,7 @@ def derive(
     if searched and bound.value > at_point.upper:
         bound = Bound(at_point.upper, bound.allowance, bound.method)
     if seen.highest < bound.value <= seen.ceiling(x):
-        bound = replace(bound, value=seen.highest)
+        bound = replace(bound, value=stated(seen, bound.value))
     contradicts = bound.value > at_point.upper or math.isnan(bound.value)
     if contradicts and not at_point.violations:
         # Impossible for convex losses with right conjugates: one of the two was broken.
