@@ -103,7 +103,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     ``candidates`` are minimised on their support and the first that lowers the objective is kept.
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
-    nothing and from one of GraSP, and perturbations from the better of them if it is better.
+    nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
+    better.
     Under constraints, which link units, and with room left a search also begins with all units,
     of which half leave at a time.
 

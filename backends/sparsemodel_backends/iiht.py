@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -11,33 +11,21 @@ import numpy as np
 from sparsemodel.interfaces import (
     Capabilities,
     Context,
-    FloatArray,
     IterativeBackend,
     ModelError,
     Objective,
-    Point,
     Role,
     Stop,
 )
-from sparsemodel.numerics import project
+from sparsemodel.numerics import Threshold, armijo_step
 
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class IIHTState:
-    """An iterate with the step that led to it."""
-
-    point: Point
-    previous: Point | None = None
-    step_size: float = 0.0
-    change: float = np.inf
-    """``||x+ - x|| / ||x+||`` of the last step."""
-    stuck: bool = False
+_SLOW = 1e-3
+"""Fall of the objective in a step, as a share, below which an impatient run ends."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class IIHT(IterativeBackend[IIHTState]):
+class IIHT(IterativeBackend[Threshold]):
     r"""Projected gradient steps onto the sparse set with sufficient decrease.
 
     :math:`x^+ = P(x - \alpha_0 \beta^m g)` for the smallest ``m`` with
@@ -54,6 +42,9 @@ class IIHT(IterativeBackend[IIHTState]):
         :math:`\alpha_0` of every iteration; None for Barzilai-Borwein steps.
     tol
         Stops when the relative change of ``x`` falls below it.
+    progress
+        Stops when the objective falls by no more than this share of it in a step (the mean over
+        the last ten or so).
     max_iter
         Iteration limit.
 
@@ -69,6 +60,7 @@ class IIHT(IterativeBackend[IIHTState]):
     beta: float = 0.5
     step_size: float | None = None
     tol: float = 1e-9
+    progress: float = 0.0
     max_iter: int = 5000
 
     name: ClassVar[str] = "iiht"
@@ -93,55 +85,22 @@ class IIHT(IterativeBackend[IIHTState]):
         if not 0.0 < self.sigma < (1.0 if self.step_size is None else np.inf):
             raise ModelError(f"sigma must be in (0, 1), not {self.sigma}.")
 
-    def init(self, objective: Objective, context: Context) -> IIHTState:
-        return IIHTState(context.first_point(objective))
+    def with_patience(self, factor: float) -> IIHT:
+        return replace(self, progress=_SLOW) if factor < 1.0 else self
 
-    def step(self, objective: Objective, state: IIHTState, context: Context) -> IIHTState:
-        point = state.point
-        g = objective.gradient(point)
-        alpha = first = self.step_size or _trial(objective, state, g)
-        unit = max(first, 1e-300) if self.step_size is None else 1.0
-        for _ in range(80):
-            following = objective.point(*project(objective, point.x - alpha * g))
-            square = float(np.sum(np.square(following.x - point.x)))
-            enough = 0.5 * self.sigma / unit * square
-            if following.value <= point.value - enough + 1e-15 * abs(point.value):
-                size = float(np.linalg.norm(following.x))
-                moved = float(np.sqrt(square))
-                change = moved / size if size > 0.0 else moved
-                return IIHTState(following, point, alpha, change)
-            alpha *= self.beta
-        return IIHTState(point, state.previous, first, state.change, stuck=True)
+    def init(self, objective: Objective, context: Context) -> Threshold:
+        return Threshold(context.first_point(objective))
 
-    def residual(self, state: IIHTState) -> float:
+    def step(self, objective: Objective, state: Threshold, context: Context) -> Threshold:
+        return armijo_step(
+            objective, state, sigma=self.sigma, beta=self.beta, step_size=self.step_size
+        )
+
+    def residual(self, state: Threshold) -> float:
         return state.change
 
-    def stopped(self, objective: Objective, state: IIHTState) -> Stop | None:
+    def stopped(self, objective: Objective, state: Threshold) -> Stop | None:
         if state.stuck:
             return Stop.STALLED
-        return Stop.CONVERGED if state.change <= self.tol else None
-
-
-def _trial(objective: Objective, state: IIHTState, g: FloatArray) -> float:
-    """Return the Barzilai-Borwein step, or a first one from the curvature along ``-g``."""
-    point, previous = state.point, state.previous
-    if previous is not None:
-        s, y = point.x - previous.x, g - objective.gradient(previous)
-        along = float(np.vdot(s, y))
-        if along > 0.0:
-            return float(
-                np.clip(np.vdot(s, s) / along, 1e-3 * state.step_size, 1e6 * state.step_size)
-            )
-        return 2.0 * state.step_size
-    support, values = project(objective, -g)
-    size = float(np.linalg.norm(values))
-    if size == 0.0:
-        return 1.0
-    # A secant in the gradient over a tiny step measures the curvature, whatever the units.
-    slope = float(np.linalg.norm(objective.gradient(point)))
-    t = 1e-4 * max(abs(point.value), np.finfo(np.float64).tiny) / slope**2
-    moved = point.x[support] + t * values
-    probe = objective.point(support, moved)
-    difference = objective.restricted_gradient(probe, support) - g[support]
-    curvature = float(np.vdot(difference, values)) / t
-    return size**2 / curvature if curvature > 0.0 else t * 1e4
+        slow = self.progress > 0.0 and state.pace <= self.progress
+        return Stop.CONVERGED if slow or state.change <= self.tol else None

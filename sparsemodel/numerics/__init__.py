@@ -62,6 +62,11 @@ from sparsemodel.numerics.support.hard_threshold import (
 )
 from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
 from sparsemodel.numerics.support.segments import as_sequence, best_segments
+from sparsemodel.numerics.support.thresholding import (
+    Threshold,
+    armijo_step,
+    relative_change,
+)
 from sparsemodel.numerics.support.units import (
     descent_gradient,
     gradient_scores,
@@ -86,6 +91,8 @@ __all__ = [
     "Rounds",
     "SupportFactor",
     "Swap",
+    "Threshold",
+    "armijo_step",
     "as_sequence",
     "batch_count",
     "best_segments",
@@ -131,6 +138,7 @@ __all__ = [
     "project_dual",
     "pruned",
     "quadratic_model",
+    "relative_change",
     "relaxed_budget",
     "removal_costs",
     "removal_order",

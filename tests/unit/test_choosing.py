@@ -164,7 +164,7 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value
     assert low <= quick
     monkeypatch.setattr(openings, "_swapping", lambda form: 1.0)
-    outline = "gomp > nhtp:patience=5 | iiht:max_iter=100 > nhtp:patience=5"
+    outline = "gomp > nhtp:patience=5 | iiht:progress=0.001:max_iter=100 > nhtp:patience=5"
     assert problem.plan().outline == outline
 
 

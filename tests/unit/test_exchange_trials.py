@@ -12,8 +12,12 @@ from sparsemodel.numerics import (
     HessianRows,
     RegressionObjective,
     Rounds,
+    Threshold,
+    armijo_step,
     minimise_restricted,
 )
+from sparsemodel.numerics.support.thresholding import thresholded
+from sparsemodel_backends.iiht import IIHT
 
 
 def separable(n: int = 80, p: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -46,16 +50,37 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
 
 
-def test_the_default_is_no_worse_than_grasp_where_classes_are_separable() -> None:
-    rng = np.random.default_rng((1, 256, 13))
-    m, k = 52, 13
+@pytest.mark.parametrize(("method", "m", "seed"), [("grasp", 52, 1), ("iiht", 77, 0)])
+def test_the_default_is_no_worse_than_its_starts_where_classes_are_separable(
+    method: str, m: int, seed: int
+) -> None:
+    rng, k = np.random.default_rng((seed, 256, 13)), 13
     y = np.where(rng.permutation(m) < m // 2, 1.0, 0.0)
     A = y[:, None] * rng.standard_normal((m, 1)) + rng.standard_normal((m, 256))
     w = sm.Variable(256, name="w")
     problem = sm.Problem(
         sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 2e-6 / m)), sm.card(w) <= k
     )
-    assert problem.solve().value <= problem.solve("grasp", start=np.zeros(256)).value
+    known = problem.solve(method, start=np.zeros(256)).value
+    assert problem.solve().value <= known * (1.0 + 1e-9)
+
+
+def test_an_impatient_approach_ends_where_the_objective_hardly_falls() -> None:
+    A, y = separable()
+    w = sm.Variable(A.shape[1], name="w")
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 8).form)
+    patient, at, rest = Threshold(objective.origin()), [], IIHT().with_patience(0.1)
+    assert IIHT().with_patience(2.0) == IIHT()
+    while rest.stopped(objective, patient) is None:
+        patient = armijo_step(objective, patient)
+        at.append(patient.point.value)
+    falls = 1.0 - np.divide(at[1:], at[:-1])
+    assert 30 < len(at) < 400
+    assert 0.9 ** len(at) + sum(0.1 * 0.9**i * f for i, f in enumerate(falls[::-1])) <= 1e-3
+    slower = thresholded(objective, 400, lambda: False)
+    assert slower.value <= at[-1] <= slower.value * 1.01
+    assert thresholded(objective, 400, lambda: True).value == objective.origin().value
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-8])

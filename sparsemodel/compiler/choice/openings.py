@@ -40,10 +40,12 @@ support leaves no more of the loss."""
 TOO_LONG = 5.0
 """Forecast seconds from which the finish is not begun by default."""
 
-NEAR = 100
-"""Steps of a first-order method before a recovery where classes may be nearly separable."""
+NEAR, NEARER = 100, 400
+"""Steps of a first-order method before a recovery where classes may be nearly separable: as many as
+there has to be time for, and at most."""
 _IMPATIENT = 1 / 16
-"""Patience of a recovery that another method has begun: what it gains, it gains in a few steps."""
+"""Patience of that method, and of a recovery that another method has begun: what it gains, it gains
+in a few steps."""
 
 _ALONE = "it starts as well by itself as from where another ends"
 _ONCE = "once, without perturbations, which take nine times as long where the loss has kinks"
@@ -241,7 +243,8 @@ def _brief(
     """
     swaps = candidates.best(Role.SWAPS) if _swapping(form) <= TOO_LONG else None
     recovery, greedy = candidates.best(Role.RECOVERY), candidates.best(Role.GREEDY)
-    near = candidates.best(Role.APPROACH) if _approachable(form) else None
+    steps = _approach(form)
+    near = candidates.best(Role.APPROACH) if steps >= NEAR else None
     names: list[tuple[str | None, Start]] = [(recovery, "zero"), (greedy, "zero")]
     if swaps is not None and form.traits.quadratic:
         names = [(recovery, "zero"), (swaps, "last"), (swaps, "zero")]
@@ -253,8 +256,8 @@ def _brief(
         candidates.stage(
             name,
             start=start,
-            share=_IMPATIENT if start == "last" else 1.0,
-            max_iter=NEAR if name == near else None,
+            share=_IMPATIENT if start == "last" or name == near else 1.0,
+            max_iter=min(steps, NEARER) if name == near else None,
         )
         for name, start in names
         if name is not None
@@ -270,11 +273,12 @@ def _brief(
     return Choice(stages, notes=(note,))
 
 
-def _approachable(form: SparseRegression) -> bool:
-    """Return whether the loss is smooth, not squared, and cheap enough for ``NEAR`` gradients."""
+def _approach(form: SparseRegression) -> int:
+    """Return for how many gradients there is time; 0 where the loss is squared or not smooth."""
+    if not (_stored(form) and form.traits.has_hessian) or form.traits.quadratic:
+        return 0
     entries = sum(term.design.entries for term in form.terms)
-    cheap = _stored(form) and 0.5 * NEAR * entries * _SECONDS_PER_ENTRY <= TOO_LONG
-    return cheap and form.traits.has_hessian and not form.traits.quadratic
+    return int(TOO_LONG / (0.5 * entries * _SECONDS_PER_ENTRY))
 
 
 def _enumerated(sparsity: Cardinality, limit: int) -> int:

@@ -22,13 +22,14 @@ from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel.numerics.support.units import insertion_scores
 
 _NEGLIGIBLE = 1e-11
 """A decrease below this fraction of the objective's range is rounding."""
-_ROUGH = 1e-4
-"""Accuracy of the restricted minimisations that only compare supports, beside what is left of the
-objective: where classes are nearly separable, gradients are small everywhere."""
+_ROUGH, _COARSE = 1e-4, 0.03
+"""Accuracy of the restricted minimisations that only compare supports, and that fill one, beside
+what is left of the objective: where classes are nearly separable, gradients are small."""
 _LAYERS = 30
 """A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 _JUDGED = 4
@@ -40,16 +41,14 @@ _FILLED = 2
 _SMALL, _AT_ONCE, _MUCH = 8, 4, 0.5
 """Supports that are filled in two steps, the last of so many units, while so much of the objective
 is left: there the model holds. Of 610 random problems 6 ended higher by it, and 7 lower."""
-_COARSE = 0.03
-"""Accuracy of the restricted minimisations while a support is filled."""
 _PROMISING = 50
 """Units that a perturbation draws from."""
 _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED = 0.01
 """What is left of the objective, as a share, where classes are nearly separable."""
-_REPLACED = 0.5
-"""Share of a support that a perturbation replaces at most."""
+_REPLACED, _STEPS = 0.5, 100
+"""Share of a support that a perturbation replaces at most; steps of IIHT to a support."""
 
 
 @final
@@ -120,15 +119,14 @@ class ExchangeTrials:
     def clear(self, point: Point) -> bool:
         """Return whether the support stands out in the model at ``point``.
 
-        Returns nothing where classes are nearly separable, or where there is no such model.
+        Nowhere if classes are nearly separable, or if there is no such model.
         """
         search = self._search(point) if self._plain else None
-        if search is None or share_left(self._objective, point) <= _SEPARATED:
-            return False
-        return search.clear
+        left = share_left(self._objective, point)
+        return search is not None and left > _SEPARATED and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
-        """Descend from a support grown from nothing and one of GraSP; return what is better.
+        """Descend from supports grown from nothing, of GraSP and of IIHT; return what is better.
 
         None also where much of the objective is left, units are not single coordinates, or a price
         says how many there are. With classes nearly separable curvatures say little of other
@@ -137,7 +135,7 @@ class ExchangeTrials:
         if self._started or not self._plain or share_left(self._objective, point) > _SEPARATED:
             return None
         self._started, best = True, point
-        for start in (self._grown, self._merged):
+        for start in (self._grown, self._merged, self._approached):
             found = point if self._over() else self._descended(start(), rounds)
             if self.better(found, best):
                 best = found
@@ -164,6 +162,9 @@ class ExchangeTrials:
 
     def _merged(self) -> Point:
         return merged(self._objective, self._restricted, self.debiased, self.better, self._over)
+
+    def _approached(self) -> Point:
+        return self.debiased(thresholded(self._objective, _STEPS, self._over))
 
     def _grown(self) -> Point:
         """Return a full support grown from nothing, from one minimiser to the next.
