@@ -163,6 +163,10 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     assert squared == "nhtp > local_search | local_search"
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value
     assert low <= quick
+    monkeypatch.setattr(openings, "TOO_LONG", 1e-3)
+    crowded = posed("logistic", n=40, p=500, k=10).plan().outline
+    assert crowded == "gomp | iiht:progress=0.001:max_iter=100 | best local_search"
+    monkeypatch.setattr(openings, "TOO_LONG", 5e-3)
     monkeypatch.setattr(openings, "_swapping", lambda form: 1.0)
     outline = "gomp > nhtp:patience=5 | iiht:progress=0.001:max_iter=100 > nhtp:patience=5"
     assert problem.plan().outline == outline

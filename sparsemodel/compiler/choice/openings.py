@@ -54,6 +54,8 @@ _AMBIGUOUS = (
     "with so many features for the observations other supports may fit better than a recovery"
 )
 _LIMIT = "near the limit of what can be recovered another search may find what this one misses"
+_CROWD = 5
+"""Observations for each unit, up to which supports far from each other separate the classes."""
 _WORTH_A_LOOK = 10_000
 """Prices of exchanges at a time (``k p``) from which a quicker opening is worth looking for."""
 _SECONDS_PER_ENTRY, _SECONDS_PER_PRICE, _SECONDS_PER_STEP = 1e-9, 2e-8, 2e-10
@@ -164,6 +166,11 @@ def _ambiguous(form: SparseRegression) -> bool:
     return 2 * min(form.sparsity.budget, form.sparsity.units) > _observations(form)
 
 
+def _crowded(form: SparseRegression) -> bool:
+    """Return whether so many units may be chosen that they are likely to separate two classes."""
+    return _CROWD * min(form.sparsity.budget, form.sparsity.units) >= _observations(form)
+
+
 def _at_the_limit(form: SparseRegression) -> bool:
     """Return whether a recovery is possible, but of so many units that one search may miss it."""
     n, p = _observations(form), form.sparsity.units
@@ -248,6 +255,8 @@ def _brief(
     names: list[tuple[str | None, Start]] = [(recovery, "zero"), (greedy, "zero")]
     if swaps is not None and form.traits.quadratic:
         names = [(recovery, "zero"), (swaps, "last"), (swaps, "zero")]
+    elif swaps is not None and near is not None and _crowded(form):
+        names = [(greedy, "zero"), (near, "zero"), (swaps, "best")]
     elif swaps is not None:
         names = [(greedy, "zero"), (swaps, "last")]
     elif near is not None:
