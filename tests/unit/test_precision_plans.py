@@ -37,6 +37,7 @@ def test_several_starts_are_no_worse_than_the_one_there_was(seed: int) -> None:
 def test_what_would_take_long_is_named_and_runs_when_somebody_waits() -> None:
     for p, k, outline in (
         (400, 900, "precision_swap > precision_exchange"),
+        (400, 3000, "precision_swap > precision_exchange:tries=12"),
         (400, 4000, "precision_swap"),
         (400, 40000, "precision_grahtp"),
     ):
@@ -47,6 +48,19 @@ def test_what_would_take_long_is_named_and_runs_when_somebody_waits() -> None:
         patient = problem.plan(time_limit=60.0)
         assert patient.outline.count("|") == 2
         assert not any("by default" in note for note in patient.notes)
+
+
+def test_the_first_tries_gain_most_and_more_are_no_worse() -> None:
+    values = []
+    for tries in (0, 3, 2000):
+        problem = posed(p=30, n=40, k=60)
+        solution = problem.solve(f"precision_swap:tol=1.0 > precision_exchange:tries={tries}")
+        assert sum(event.backend == "precision_exchange" for event in solution.history) <= tries + 2
+        assert solution.status == "solved"
+        values.append(solution.value)
+    assert values[0] > values[1] >= values[2]
+    with pytest.raises(sm.ModelError, match="tries must be at least 0, not -1"):
+        problem.solve("precision_exchange:tries=-1")
 
 
 def test_the_explanation_has_reasons() -> None:

@@ -30,6 +30,8 @@ from sparsemodel_backends.precision._search import (
 from sparsemodel_backends.precision.swap import PrecisionSwap
 
 _PROGRESS = 1e-4
+_BRIEF = 120
+"""Tries of a search with a factor of its patience, in units of the factor."""
 _NONE: IntArray = np.empty(0, dtype=np.intp)
 
 
@@ -42,6 +44,7 @@ class ExchangeState:
     block: int
     failures: int = 0
     gained: float = np.inf
+    tried: int = 0
     polished: bool = False
 
 
@@ -61,6 +64,8 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
         Size of the first block as a fraction of ``k``, in (0, 1].
     patience
         At size one, how many insertions are tried, best first, before the search ends.
+    tries
+        Blocks that are tried before the search ends. The first gain most.
     tol
         Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
     max_iter
@@ -73,6 +78,7 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
 
     first_block: float = 0.05
     patience: int = 5
+    tries: int = 2000
     tol: float = 0.1
     max_iter: int = 2000
 
@@ -90,8 +96,13 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
             raise ModelError(f"first_block must lie in (0, 1], not {self.first_block}.")
         if self.patience < 1:
             raise ModelError(f"patience must be at least 1, not {self.patience}.")
+        if self.tries < 0:
+            raise ModelError(f"tries must be at least 0, not {self.tries}.")
         if not self.tol > 0.0:
             raise ModelError(f"tol must be positive, not {self.tol}.")
+
+    def with_patience(self, factor: float) -> PrecisionExchange:
+        return self if factor >= 1.0 else replace(self, tries=int(_BRIEF * factor))
 
     def init(self, objective: Objective, context: Context) -> ExchangeState:
         if context.start is None:
@@ -108,8 +119,9 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
             return ExchangeState(exact if exact.value <= point.value else point, 0, polished=True)
         scores = edge_scores(objective, point)
         q = min(state.block, scores.inside.size, scores.outside.size)
-        if q == 0 or state.failures >= scores.outside.size:
+        if q == 0 or state.failures >= scores.outside.size or state.tried >= self.tries:
             return replace(state, block=0)
+        state = replace(state, tried=state.tried + 1)
         if q == 1:
             order = best_first(scores.gains, state.failures + 1)
             added = scores.outside[order[state.failures :]]
@@ -126,7 +138,7 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
             gained = (point.value - following.value) / objective_weight(objective)
             if gained > _PROGRESS:
                 block = min(q + q // 2 + 1, self._largest_block(objective))
-                return ExchangeState(following, block, 0, gained)
+                return ExchangeState(following, block, 0, gained, state.tried)
         if q > 1:
             return replace(state, block=q // 2)
         failures = state.failures + 1
