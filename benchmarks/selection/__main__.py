@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.selection.draws import NONZEROS, Case, draw
+from benchmarks.selection.kept import every
 from benchmarks.selection.methods import METHODS, found
 
 SIZES = ((100, 20), (60, 120))
 CORRELATIONS = (0.0, 0.7)
 SNRS = (0.25, 1.0, 6.0)
+NOISE = 5
+"""Draws of noise alone for each draw of a case with a signal."""
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "selection.md"
 Runs = list[tuple[float, int, bool]]
 """Risk, size, and whether the support is exact, for every draw."""
@@ -42,7 +45,8 @@ the true one.
 """
 _NOISE = """## Noise alone
 
-Mean number of nonzeros where there is nothing to find.
+Mean number of nonzeros where there is nothing to find, and of {draws} draws those in which
+nothing is chosen ([the rule](../adr/0015-how-k-and-the-ridge-are-chosen.md)).
 """
 
 
@@ -50,29 +54,37 @@ def main() -> None:
     """Draw, fit and write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.selection", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3, help="draws of each case")
+    parser.add_argument("--jobs", type=int, default=2, help="draws at the same time")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("build/selection.jsonl"),
+        help="what is known of the draws; a run that was ended goes on from it",
+    )
     parser.add_argument("--out", type=Path, default=PAGE, help="the page")
     arguments = parser.parse_args()
-    results = {}
     cases = [
         Case(n, p, correlation, snr)
         for (n, p), correlation, snr in product(SIZES, CORRELATIONS, SNRS)
     ]
     cases += [Case(n, p, 0.0, 0.0) for n, p in SIZES]
-    for case in cases:
-        results[case] = compared(case, arguments.repeats)
-        print(case, {name: f"{risk(row):.3f}" for name, row in results[case].items()}, flush=True)
+    seeds = {case: range(arguments.repeats * (1 if case.snr else NOISE)) for case in cases}
+    tasks = [(case, seed) for case in cases for seed in seeds[case]]
+    known = every(tasks, compared, arguments.results, arguments.jobs)
+    results = {
+        case: {name: [known[case, seed][name] for seed in seeds[case]] for name in METHODS}
+        for case in cases
+    }
     arguments.out.write_text(page(results, arguments.repeats), encoding="utf-8")
 
 
-def compared(case: Case, repeats: int) -> Row:
-    """Return what each method finds in each draw."""
-    rows: Row = {name: [] for name in METHODS}
-    for seed in range(repeats):
-        data = draw(case, seed)
-        for name, method in METHODS.items():
-            w = found(method, data.X, data.y)
-            rows[name].append((data.risk(w), int(np.count_nonzero(w)), data.exact(w)))
-    return rows
+def compared(case: Case, seed: int) -> dict[str, tuple[float, int, bool]]:
+    """Return what each method finds in a draw."""
+    data, row = draw(case, seed), {}
+    for name, method in METHODS.items():
+        w = found(method, data.X, data.y)
+        row[name] = data.risk(w), int(np.count_nonzero(w)), data.exact(w)
+    return row
 
 
 def risk(row: Runs) -> float:
@@ -100,8 +112,8 @@ def page(results: dict[Case, Row], repeats: int) -> str:
         _overall(signal),
         _SIZES.format(nonzeros=NONZEROS, repeats=repeats),
         _table(signal, lambda row: f"{size(row):.1f}, {exact(row)}"),
-        _NOISE,
-        _table(noise, lambda row: f"{size(row):.1f}"),
+        _NOISE.format(draws=NOISE * repeats),
+        _table(noise, lambda row: f"{size(row):.1f}, {sum(one[1] == 0 for one in row)}"),
         _advice(signal),
     ]
     return "\n".join(parts)

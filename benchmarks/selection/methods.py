@@ -20,22 +20,17 @@ Method = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class _Remembering(SparseLinearRegressionCV):
-    """Keeps what candidates score in the folds for another choice among them on the same data.
-
-    A path begins with its smallest ridge, so that fewer ridges score what they do among more.
-    """
+    """Keeps what candidates score in the folds for another choice among them on the same data."""
 
     def _scores(self, data: Any, scoring: Any, ks: Any) -> Any:
-        key, ridges = tuple(a.tobytes() for a in (data.X, data.y, ks)), self.ridges_
-        tried, known = _KNOWN.get(key, (ridges[:0], None))
-        if not np.array_equal(tried[: ridges.size], ridges):
-            tried, known = _KNOWN[key] = ridges, super()._scores(data, scoring, ks)
-        scores, squares, shares = known
-        return scores[:, :, : ridges.size], squares[:, :, : ridges.size], shares
+        key = tuple(a.tobytes() for a in (data.X, data.y, ks, self.ridges_))
+        if key not in _KNOWN:
+            _KNOWN[key] = super()._scores(data, scoring, ks)
+        return _KNOWN[key]
 
 
 _KNOWN: dict[tuple[bytes, ...], Any] = {}
-"""Ridges and scores by data and candidates."""
+"""Scores by data, candidates and ridges."""
 
 
 def subset_and_ridge(X: FloatArray, y: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from sparsemodel.selection.precision_matrices import (
 from sparsemodel.selection.regression_path import valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
+    fall_towards,
     most_carried,
     regression_criterion_values,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "charged",
     "chosen_cell",
     "cross_validate",
+    "fall_towards",
     "limited_path",
     "mean_over_folds",
     "most_carried",

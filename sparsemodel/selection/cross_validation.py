@@ -56,8 +56,9 @@ def cross_validate(
 
     Everything is done anew in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
-    ``k = 0`` unless the best mean is better in a paired t test at 5 %, over the observations held
-    out; over the folds where these are given, as groups may be, or observations are coupled.
+    ``k = 0`` unless losses of the observations held out fall from there in a t test at 10 %
+    (:func:`~sparsemodel.selection.chosen_cell`), or over the folds where these are given, as groups
+    may be, or observations are coupled.
 
     Parameters
     ----------
@@ -70,23 +71,21 @@ def cross_validate(
     labels = fold_labels(observed[0], folds, random_numbers(seed))
     numbers = np.unique(np.concatenate(labels))
     losses = np.empty((numbers.size, len(ks), len(observed)))
-    squares: FloatArray | None = np.empty(losses.shape) if np.ndim(folds) == 0 else None
+    falls: list[tuple[FloatArray, FloatArray]] = []
     for row, number in enumerate(numbers):
         kept = [part != number for part in labels]
-        here = how
+        here, fall = how, None
         for column, one in enumerate(observed):
             points = one.solutions(kept, ks, here)
             losses[row, :, column] = one.held_out_losses(kept, points)
-            apart = None if squares is None else one.held_out_squares(kept, points)
-            if squares is None or apart is None:
-                squares = None
-            else:
-                squares[row, :, column] = apart
+            if np.ndim(folds) == 0 and (more := one.held_out_falls(kept, points)) is not None:
+                fall = more if fall is None else (fall[0] + more[0], fall[1])
             here = replace(how, near=points)
+        falls += [] if fall is None else [fall]
     place = chosen_cell(
         losses,
         one_standard_error=one_standard_error,
         null=int(ks[0]) == 0,
-        held=None if squares is None else Held(squares, observed[0].count),
+        held=Held.of(falls, observed[0].count) if falls else None,
     )
     return CrossValidation(np.array(ks), losses, place)

@@ -44,12 +44,13 @@ class Observed(ABC):
     ) -> list[float]:
         """Return each point's mean loss on the observations that are not ``kept``."""
 
-    def held_out_squares(
+    def held_out_falls(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
-    ) -> list[float] | None:
-        """Return the mean squares of what losses of each point and the first differ by there.
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return how fast losses fall there from the first point towards the sum of the others.
 
-        None where individual observations have no losses of their own.
+        Of all observations, and their weights, zero where they are kept. None where individual
+        observations have no losses of their own.
         """
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
     Likelihood,
-    Loss,
     ModelError,
     Point,
     SparseRegression,
@@ -30,6 +29,13 @@ from sparsemodel.selection.searched_path import limited_path
 
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
+
+
+def fall_towards(loss: Any, predictions: Sequence[FloatArray], y: FloatArray) -> FloatArray:
+    """Return how fast each loss falls from the first predictions towards the sum of the others."""
+    first = predictions[0]
+    falls = -loss.derivative(first, y) * (sum(predictions) - len(predictions) * first)
+    return np.asarray(falls if falls.ndim == 1 else falls.sum(axis=1))
 
 
 @final
@@ -99,30 +105,22 @@ class RegressionObservations(Observed):
         objective = RegressionObjective(form)
         return [_mean_loss(form, objective.point_from(p.x).state, weights) for p in points]
 
-    def held_out_squares(
+    def held_out_falls(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
-    ) -> list[float] | None:
+    ) -> tuple[FloatArray, FloatArray] | None:
         form = self._form
         if not form.traits.by_observation:
             return None
-        objective, out = RegressionObjective(form), np.zeros(len(points))
         weights = [
             np.where(m, 0.0, t.weights) for t, m in zip(form.terms, self._masks(kept), strict=True)
         ]
-        first = self._values(objective, points[0])
-        for row, point in enumerate(points):
-            for value, start, c in zip(self._values(objective, point), first, weights, strict=True):
-                out[row] += float(c @ np.square(value - start))
-        total = sum(float(c.sum()) for c in weights)
-        return [float(squares) / total for squares in out]
-
-    def _values(self, objective: RegressionObjective, point: PathPoint) -> list[FloatArray]:
-        """Return the loss of every observation at a point."""
-        state = objective.point_from(point.x).state
-        return [
-            cast("Loss", t.loss).value(margins(t, z), t.target)
-            for t, z in zip(self._form.terms, state, strict=True)
-        ]
+        objective = RegressionObjective(form)
+        states = [objective.point_from(point.x).state for point in points]
+        falls = []
+        for term, at in zip(form.terms, zip(*states, strict=True), strict=True):
+            reached = [margins(term, z) for z in at]
+            falls.append(fall_towards(term.loss, reached, term.target))
+        return np.concatenate(falls), np.concatenate(weights)
 
     @property
     def count(self) -> float:

@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import (
 
 from sparsemodel.interfaces import FloatArray, IntArray, Loss
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
-from sparsemodel.selection import Held, at_the_end, chosen_cell, mean_over_folds
+from sparsemodel.selection import Held, at_the_end, chosen_cell, fall_towards, mean_over_folds
 from sparsemodel.selection.criteria import copies
 from sparsemodel.sklearn._base import Data, Options
 from sparsemodel.sklearn._declared import Declared, candidates_of, predict_linear, splitter
@@ -47,6 +47,7 @@ class ChosenK(Options):
     cv: Any = None
     scoring: Any = None
     one_standard_error: bool = False
+    effort: str = "low"
     n_jobs: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -85,23 +86,21 @@ class ChosenK(Options):
         n, p = float(copies(data.c).sum()), data.X.shape[1]
         ks = candidates_of("ks", self.ks, usual_ks(n, p))
         self.ridges_ = ridges_of(self.ridges)
-        scores, squares, shares = self._scores(data, scoring, ks)
+        scores, shares, falls = self._scores(data, scoring, ks)
         if self.ks is None:
             best = chosen_cell(-scores, one_standard_error=self.one_standard_error, shares=shares)
             more = between(ks, best[0])
             if more.size:
-                again = np.concatenate([ks[:1], more])  # what squares are differences from
-                found, further, _ = self._scores(data, scoring, again)
+                found = self._scores(data, scoring, more)[0]
                 order = np.argsort(np.concatenate([ks, more]))
                 ks = np.concatenate([ks, more])[order]
-                scores = np.concatenate([scores, found[:, 1:]], axis=1)[:, order]
-                squares = np.concatenate([squares, further[:, 1:]], axis=1)[:, order]
+                scores = np.concatenate([scores, found], axis=1)[:, order]
         place, column = chosen_cell(
             -scores,
             one_standard_error=self.one_standard_error,
             null=bool(ks[0] == 0),
             shares=shares,
-            held=None if np.isnan(squares).any() else Held(squares, self._held(data, scoring)),
+            held=Held.of(falls, self._held(data, scoring)) if falls else None,
         )
         self.ks_, self.k_ = ks, int(ks[place])
         self.ridge_ = float(self.ridges_[column])
@@ -117,14 +116,19 @@ class ChosenK(Options):
         each = copies(data.c)
         return min(float(each.sum()), sum(float(each[test].sum()) for _, test in scoring.folds))
 
-    def _scores(self, data: Data, scoring: _Scoring, ks: IntArray) -> tuple[FloatArray, ...]:
-        """Return scores and squares of shape (folds, ks, ridges), and the share of each fold."""
+    def _scores(
+        self, data: Data, scoring: _Scoring, ks: IntArray
+    ) -> tuple[FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]]]:
+        """Return scores of shape (folds, ks, ridges), the share of each fold, and how losses fall.
+
+        The last from the first ``k``, with weights, for each fold: nothing where that is not known.
+        """
         work = (
             delayed(_fold)(self, data, scoring, ks, train, test) for train, test in scoring.folds
         )
-        scored = Parallel(n_jobs=self.n_jobs)(work)
-        scores, squares, shares = (np.array(part) for part in zip(*scored, strict=True))
-        return scores, squares, shares / shares.sum()
+        scores, shares, falls = zip(*Parallel(n_jobs=self.n_jobs)(work), strict=True)
+        known = [fall for fall in falls if fall is not None]
+        return np.array(scores), np.array(shares) / sum(shares), known
 
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         """Solve on all samples as it is done in the folds: along k, and along the ridges."""
@@ -186,11 +190,11 @@ def _fold(
     ks: IntArray,
     train: Any,
     test: Any,
-) -> tuple[FloatArray, FloatArray, float]:
+) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray] | None]:
     """Return scores of shape (ks, ridges) on the held-out samples, and the samples' share.
 
-    Between them are the mean squares of what the losses of samples differ by from those of the
-    first ``k``: not a number where they are not known, or samples depend on each other.
+    Then how fast their losses fall from the first ``k`` towards the others, and their weights: None
+    where that is not known, or samples depend on each other.
     """
     share = float(data.c[test].sum())
     if not (data.c[train].sum() > 0.0 and share > 0.0):
@@ -201,24 +205,22 @@ def _fold(
     target = model._targets(data.target[test], data.outputs)
     params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
     scores = np.empty((ks.size, model.ridges_.size))
-    squares, loss = np.full(scores.shape, np.nan), model._loss()
+    loss, falls = model._loss(), np.zeros(c.size)
     known = scoring.scorer is None and scoring.apart and isinstance(loss, Loss)
     path = declared.path(ks, model.ridges_)
     for column, ridge in enumerate(model.ridges_):
-        first = None
+        reached = []
         for row, k in enumerate(ks):
             found = declared.coefficients_at(path, int(k), float(ridge))
             if scoring.scorer is None:
-                u = predict_linear(held_out, *found)
-                scores[row, column] = -float(loss.total(u, target, c))
-                if known:
-                    values = loss.value(u, target)
-                    first = values if first is None else first
-                    squares[row, column] = c @ np.square(values - first)
+                reached.append(predict_linear(held_out, *found))
+                scores[row, column] = -float(loss.total(reached[-1], target, c))
             else:
                 fitted._take(found, data.outputs)
                 scores[row, column] = float(scoring.scorer(fitted, held_out, y, **params))
-    return scores, squares, share
+        if known:
+            falls += fall_towards(loss, reached, target)
+    return scores, share, (falls, c) if known else None
 
 
 def _part(value: Any, rows: Any, n: int) -> Any:

@@ -39,7 +39,7 @@ _OPTIONS = """\
         Features that are in every model and not counted: their names, their numbers, or a mask.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
-    effort : {{"low", "medium", "high"}}, default="medium"
+    effort : {{"low", "medium", "high"}}, default="{effort}"
         How long {search}.
     time_limit : float, default=None
         Seconds after which {ending}.
@@ -65,9 +65,10 @@ _CHOICE = """\
         Weights of samples are passed on to scorers that take them, those of classes never.
     one_standard_error : bool, default=False
         Take the smallest candidate, and of its ridges the largest, within one standard error of
-        the best mean score: smaller models that predict less well. In any case 0 is left only for
-        candidates that are better in a paired t test over the held-out samples, at 5 %;
-        over the folds with ``groups``, a scorer, or a loss that couples samples.
+        the best mean score: smaller models that predict less well. In any case 0 is left only where
+        held-out losses fall from there towards the average candidate, in a t test over the samples
+        at 10 %; with ``groups``, a scorer, or a loss that couples samples, the best candidate is
+        compared with 0 over the folds, at 5 %.
     n_jobs : int, default=None
         Folds worked on at the same time.
 """
@@ -79,11 +80,13 @@ CLASS_WEIGHT = """\
 """
 
 _GIVEN = _OPTIONS.format(
+    effort="medium",
     search="the search goes on in vain",
     ending="the best model so far is taken",
     seeds="Of backends that draw random numbers",
 )
 _CHOSEN = _OPTIONS.format(
+    effort="low",
     search="each ``k`` is searched on its own (as in ``Problem.path``), in folds and fit alike",
     ending="a fold, or the fit, takes the largest model so far for every larger ``k``",
     seeds="Of the folds, and of backends that draw random numbers",

@@ -80,14 +80,15 @@ def test_pure_noise_chooses_nothing() -> None:
         for mean, place in ((0.999 * least, 0), (1.001 * least, 1)):
             pair = np.stack([np.zeros(folds), away - mean], axis=1)[:, :, np.newaxis]
             assert chosen_cell(pair, one_standard_error=False, null=True) == (place, 0)
-    away = np.linspace(-1.0, 1.0, 40)  # what 40 observations in five folds gain, in any order
-    away *= np.sqrt(40) / away.std(ddof=1)  # a standard error of one, and t of 39 is 1.685
-    for mean, place in ((0.999 * 1.6849, 0), (1.001 * 1.6849, 1)):
-        gains = np.random.default_rng(0).permutation(away + mean).reshape(5, 8)
-        pair = np.stack([np.zeros(5), -gains.mean(axis=1)], axis=1)[:, :, np.newaxis]
-        squares = np.stack([np.zeros(5), np.square(gains).mean(axis=1)], axis=1)[:, :, np.newaxis]
-        held = Held(squares, 40.0)
-        assert chosen_cell(pair, one_standard_error=False, null=True, held=held) == (place, 0)
+    away = np.linspace(-1.0, 1.0, 40)  # what 40 observations in five folds say, in any order
+    away *= np.sqrt(40) / away.std(ddof=1)  # a standard error of one, and t of 39 at 10 % is 1.304
+    gain = np.stack([np.zeros(5), -np.ones(5)], axis=1)[:, :, np.newaxis]
+    for mean, place in ((0.999 * 1.3036, 0), (1.001 * 1.3036, 1)):
+        falls = np.random.default_rng(0).permutation(away + np.sqrt(2.0) * mean).reshape(5, 8)
+        held = Held.of([(fall, np.ones(8)) for fall in falls], 40.0)
+        assert chosen_cell(gain, one_standard_error=False, null=True, held=held) == (place, 0)
+        # Whatever observations say, what predicts worse is not chosen.
+        assert chosen_cell(-gain, one_standard_error=False, null=True, held=held) == (0, 0)
     chosen = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -112,16 +113,17 @@ def test_observations_are_compared_one_by_one_where_they_are_independent(monkeyp
     assert held is not None
     assert held.observations == weights.sum()
     for row, (train, test) in enumerate(cv.split(X)):
-        for column, ridge in enumerate([0.1, 1.0]):
-            fits = [
+        falls = np.zeros(test.size)
+        for ridge in (0.1, 1.0):
+            none, two = (
                 SparseLinearRegression(k, ridge=ridge, effort="high")
                 .fit(X[train], Y[train], sample_weight=weights[train])
                 .predict(X[test])
                 for k in (0, 2)
-            ]
-            apart = 0.5 * (np.square(Y[test] - fits[0]) - np.square(Y[test] - fits[1]))
-            wanted = np.average(np.square(apart), weights=weights[test])
-            assert held.squares[row, :, column] == pytest.approx([0.0, wanted], rel=1e-6)
+            )
+            falls += (Y[test] - none) * (two - none)
+        for found, wanted in ((held.means, falls), (held.squares, np.square(falls))):
+            assert found[row] == pytest.approx(np.average(wanted, weights=weights[test]), rel=1e-6)
     model.set_params(cv=GroupKFold(4)).fit(X, Y, groups=np.arange(X.shape[0]) // 3)
     assert seen[-1] is None  # samples of a group may depend on each other
     model.set_params(scoring="neg_max_error", cv=cv).fit(X, Y)
@@ -130,9 +132,10 @@ def test_observations_are_compared_one_by_one_where_they_are_independent(monkeyp
     goal = sm.minimize(sm.squared_loss(X @ w, Y, weights=weights) + sm.ridge(w, 0.1))
     path = sm.Problem(goal, sm.card(w) <= 1).path([0, 2, 4])
     path.cross_validate(folds=4)
-    held = seen[-1]
-    assert held is not None
-    assert held.observations == weights.sum()
+    again = seen[-1]
+    assert again is not None
+    assert again.observations == weights.sum()
+    assert again.means.shape == again.squares.shape == (4,)
     path.cross_validate(folds=np.arange(X.shape[0]) % 4)
     assert seen[-1] is None
 

@@ -227,9 +227,9 @@ class Path:
 
         Every fold is solved from its own observations alone. With ``one_standard_error`` the
         smallest k within one standard error of the best is taken: a smaller model that predicts
-        less well. Where 0 is on the path, it is left only for a k that is better in a
-        one-sided paired t test at 5 % over the observations held out; over the folds where
-        these are given or observations are coupled.
+        less well. Where 0 is on the path, it is left only where the losses of observations held
+        out fall from there towards the average candidate, in a t test at 10 %; where folds are
+        given or observations are coupled, for a k that is better over the folds.
 
         Parameters
         ----------
