@@ -39,8 +39,9 @@ def solve_path(
         found = _moved(how.near, reduced)
     effort = checked_effort(how.effort)
     slow = form.region is not None or not form.traits.has_hessian
-    descended = slow and form.region is None and max(ks) * form.sparsity.units <= LITTLE
-    finish = backend_for(Role.FINISH, reduced.form) if descended and effort == "medium" else None
+    little = form.region is None and max(ks) * form.sparsity.units <= LITTLE
+    descended = little and effort == ("medium" if slow else "low")
+    finish = backend_for(Role.FINISH, reduced.form) if descended else None
     if finish is not None:  # perturbations take long
         how = replace(how, backend=backend_class(finish)().with_patience(0.0))
     elif effort == "low" or (slow and effort == "medium"):
