@@ -120,6 +120,8 @@ class RegressionObservations(Observed):
         for term, at in zip(form.terms, zip(*states, strict=True), strict=True):
             reached = [margins(term, z) for z in at]
             falls.append(fall_towards(term.loss, reached, term.target))
+        if self._together:  # all terms say something of the same observations
+            return np.asarray(sum(falls)), weights[0]
         return np.concatenate(falls), np.concatenate(weights)
 
     @property

@@ -83,8 +83,8 @@ class ChosenK(Options):
 
     def _choose(self, data: Data, scoring: _Scoring) -> None:
         """Keep ``k_``, ``ridge_`` and the scores behind them."""
-        n, p = float(copies(data.c).sum()), data.X.shape[1]
-        ks = candidates_of("ks", self.ks, usual_ks(n, p))
+        n, units = float(copies(data.c).sum()), self._declared(data).units
+        ks = candidates_of("ks", self.ks, usual_ks(n, units))
         self.ridges_ = ridges_of(self.ridges)
         scores, shares, falls = self._scores(data, scoring, ks)
         if self.ks is None:
@@ -107,7 +107,7 @@ class ChosenK(Options):
         self.all_scores_ = scores
         self.scores_ = np.ascontiguousarray(scores[:, :, column])
         self.best_score_ = float(mean_over_folds(self.scores_, shares)[place])
-        said = at_the_end(ks.tolist(), place, by="cross-validation", units=p)
+        said = at_the_end(ks.tolist(), place, by="cross-validation", units=units)
         if said is not None and place > 0 and self.ks is None:
             warnings.warn(said, stacklevel=4)
 
@@ -236,10 +236,10 @@ def _takes_weights(scorer: Any) -> bool:
 
 
 def usual_ks(n: float, p: int) -> IntArray:
-    """Return the candidates for ``n`` samples of ``p`` features: the Fibonacci numbers from 0 on.
+    """Return the candidates for ``n`` samples of ``p`` units: the Fibonacci numbers from 0 on.
 
-    Up to half of the samples, the features there are, and 89: coarse where few features more
-    hardly matter, and refined around the best afterwards.
+    Up to half of the samples, the features or groups there are to choose from, and 89: coarse
+    where few more hardly matter, and refined around the best afterwards.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class Declared:
         among: Any = self._w
         if counted.size < p and (labels is None or labels.shape == (p,)):  # else card refuses it
             among, labels = self._w[counted], None if labels is None else labels[counted]
-        self._units = counted.size if labels is None else len(np.unique(labels))
+        self.units = counted.size if labels is None else len(np.unique(labels))
         constraints = [
             card(among, groups=labels, axis=rows) <= self._k,
             *_within(self._w, model, counted),
@@ -63,7 +63,7 @@ class Declared:
     def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
         """Solve for ``k`` and the ridge ``lam``, or finish the solution of a path for them."""
         # More than there are features is no constraint, which is what a grid of k would mean.
-        self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self._units)
+        self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self.units)
         self._ridge.value = ridge_weight(lam)
         model = self._model
         return self.problem.solve(
@@ -81,7 +81,7 @@ class Declared:
         model = self._model
         return self.problem.path(
             self._k,
-            np.unique(np.minimum(ks, self._units)),
+            np.unique(np.minimum(ks, self.units)),
             ridges=ridges,
             effort=checked_effort(model.effort),
             backend=model.backend,
@@ -90,7 +90,7 @@ class Declared:
 
     def coefficients_at(self, path: Path, k: int, ridge: float) -> tuple[FloatArray, Any]:
         """Return the coefficients of a point of a path, with as many features as there are."""
-        reached = path.k[path.k <= min(k, self._units)]  # time may have ended it before
+        reached = path.k[path.k <= min(k, self.units)]  # time may have ended it before
         values = path.at(int(reached[-1] if reached.size else path.k[0]), ridge).values
         return self._shaped(values["coef"], values.get("intercept"))
 

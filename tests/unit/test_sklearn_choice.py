@@ -43,6 +43,12 @@ def test_the_usual_candidates_begin_at_zero_and_end_at_half_the_samples() -> Non
     assert between(ks, 0).size == between(ks, 1).size == 0
 
 
+def test_groups_are_what_is_counted_up_to() -> None:
+    labels = np.arange(X.shape[1]) // 2
+    model = SparseLinearRegressionCV(groups=labels, always=[0, 1], cv=2, ridges=1.0).fit(X, Y)
+    assert model.ks_.max() == labels.max()  # all groups but the one that is always in
+
+
 def test_the_best_is_refined_and_the_table_holds_everything() -> None:
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((90, 12))
