@@ -136,7 +136,14 @@ class Problem(Declaration):
         'Problem: minimise squared_loss + ridge, at most 1 of 3 entries nonzero'
         """
         plan = self.plan(backend)
-        return as_text(plan.document()) if full else str(plan)
+        said = as_text(plan.document()) if full else str(plan)
+        if self._declared.reading.fewest is None:
+            return said
+        held = ", ".join(map(repr, self.constraints))
+        return (
+            f"Problem: {self.goal!r}, {held}\n\nSolved as the least loss for one number of "
+            f"nonzeros after another, of which this is one.\n\n{said}"
+        )
 
     @answering("Solving")
     def solve(
@@ -161,7 +168,8 @@ class Problem(Declaration):
             starts again, the best point wins) is obeyed or refused, never replaced.
         start
             Where to begin: an array for the problem's one variable, a mapping from variables to
-            arrays, or ``"value"`` for the variables' present values. None begins at zero.
+            arrays, or ``"value"`` for the variables' present values. None begins at zero. Where
+            the nonzeros are minimised, every run that allows as many as the start has begins there.
         effort
             How long a search goes on in vain: with ``"low"`` hardly, and not at all where the loss
             has kinks; ``"high"`` also runs searches that take long, and tries a short proof for
@@ -199,7 +207,7 @@ class Problem(Declaration):
 
             def least_loss(each: Problem) -> Solution:
                 here = replace(options, time_limit=limit.limit)
-                return each._solve(began, backend, start, here, effort, verbose)
+                return each._solve(began, backend, start, here, effort, verbose, fitting=True)
 
             return self._take(fewest.solve(fewest.problem(Problem), least_loss))
 
@@ -228,13 +236,16 @@ class Problem(Declaration):
         options: RunOptions,
         effort: Effort,
         verbose: bool,
+        *,
+        fitting: bool = False,
     ) -> Solution:
         compiled = self._compiled()
-        first = (
-            warm_start(compiled.form, self._outcome if self.parameters else None)
-            if start is None
-            else (given_start(start, compiled.form, compiled.layout, self.variables))
-        )
+        first = None
+        if start is not None:
+            there = compiled.layout, self.variables
+            first = given_start(start, compiled.form, *there, fitting=fitting)
+        if first is None:
+            first = warm_start(compiled.form, self._outcome if self.parameters else None)
         known, read = compiled.analysed, compiled.stored[0]
         plan = self.plan(backend, options.time_limit, effort)
         proof = compiled.short_proof(effort) if backend is None else None

@@ -187,6 +187,7 @@ def test_more_constraints() -> None:
         [cp.norm(w, "inf") <= 0.3],
         [cp.max(cp.abs(w)) <= 0.3],
         [cp.abs(w) <= 0.3],
+        [cp.max(w) <= 0.3, cp.maximum(-w, 0.1, -2.0 * w - 0.3) <= 0.2],
         [cp.sum_squares(w) <= 0.25],
     ):
         means_the_same(goal, w, constraints)
@@ -258,7 +259,8 @@ def test_what_cvxpy_means_by_a_number_is_not_taken_for_the_identity() -> None:
         (lambda w: cp.sum(cp.power(A @ w, 4)), "Power"),
         (lambda w: cp.log_sum_exp(A @ w), "log_sum_exp"),
         (lambda w: cp.sum_squares(cp.pos(A @ w)), "maximum"),
-        (lambda w: cp.sum(cp.maximum(A @ w, 1.0)), "maximum"),
+        (lambda w: cp.sum(cp.maximum(A @ w, 1.0)), "maximum.*a variable t in its place"),
+        (lambda w: cp.max(A @ w), r"a variable t = cp\.Variable\(\) .* `u <= t`"),
         (lambda w: -cp.sum_squares(A @ w), "not convex"),
         (lambda w: cp.quad_form(w, -np.eye(P)), "not convex"),
     ],

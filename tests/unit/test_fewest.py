@@ -137,3 +137,26 @@ def test_what_else_is_refused(goal, limits, words):
     loss = sm.squared_loss(A @ w, B)
     with pytest.raises(sm.SparseModelError, match=words):
         sm.Problem(sm.minimize(goal(w, loss)), limits(w, loss))
+
+
+def test_the_explanation_begins_with_what_was_written():
+    w = sm.Variable(P, name="w")
+    problem = sm.Problem(sm.minimize(sm.card(w)), sm.norm(A @ w - B) ** 2 <= LEAST[2] * 1.01)
+    for full in (False, True):
+        said = problem.explain(full=full)
+        assert said.startswith("Problem: minimize(card(w)), ")
+        assert f"<= {LEAST[2] * 1.01:g}" in said.splitlines()[0]
+        assert "minimise squared_loss" in said
+
+
+def test_a_start_is_where_runs_begin_that_allow_as_many_nonzeros():
+    w = sm.Variable(P, name="w")
+    problem = sm.Problem(sm.minimize(sm.card(w)), sm.norm(A @ w - B) ** 2 <= LEAST[2] * 1.01)
+    for start in (np.ones(P), {w: np.zeros(P)}):
+        assert problem.solve(start=start).value == 2.0
+    found = w.value
+    assert problem.solve("iht", start=found, max_iter=0).value == 2.0  # the start is all it has
+    with pytest.raises(sm.InfeasibleError):
+        problem.solve("iht", max_iter=0)
+    with pytest.raises(sm.SparseModelError, match="start"):
+        problem.solve(start=np.ones(P + 1))

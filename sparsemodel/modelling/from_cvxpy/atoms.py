@@ -347,8 +347,12 @@ _HINTS = {
         "`cp.norm1(D @ x)` with differences D."
     ),
     "max": (
-        " For the largest entry of u, minimise another loss under the bounds `u <= t`, for smaller "
-        "and smaller t."
+        " For the largest entry of u minimise a variable t = cp.Variable() in its place, with the "
+        "constraint `u <= t`."
+    ),
+    "maximum": (
+        " Minimise a variable t in its place (the sum of a vector t for that of entries), with a "
+        "constraint for each part: `u <= t`, `v <= t`."
     ),
     "sum_largest": (
         " Of the k largest of u it is the least of `cp.sum(cp.pos(u - t)) + k * t` over a further "

@@ -123,6 +123,8 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
             return ball
         if left.is_affine() and right.is_affine():
             return affine_of(left) <= affine_of(right)
+        if kind_of(left) in ("max", "maximum") and getattr(left, "axis", None) is None:
+            return tuple(one for part in left.args for one in flat(_below(part, right)))
     if any(v.attributes["boolean"] for v in constraint.variables()):
         raise ModelError(
             f"The constraint {shown(constraint)} has a boolean variable. {_INSTEAD['boolean']}"
@@ -138,6 +140,15 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
         "norms of affine expressions and `Omega >> alpha * np.eye(p)` are. Declare the problem "
         "with sm.Variable, or leave it to CVXPY."
     )
+
+
+def _below(part: Any, right: Any) -> Constraint | tuple[Constraint, ...]:
+    """Return ``part <= right`` for one of the parts of a maximum."""
+    if not (part.is_constant() and right.is_constant()):
+        return constraint_of(part - right <= 0.0 if part.is_constant() else part <= right)
+    if np.any(value_of(part) > value_of(right)):
+        raise ModelError(f"{shown(part)} <= {shown(right)} never holds.")
+    return ()
 
 
 def _sides(constraint: Any) -> tuple[Any, Any]:

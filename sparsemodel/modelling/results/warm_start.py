@@ -18,8 +18,12 @@ def given_start(
     form: Form,
     layout: VariableLayout,
     variables: tuple[Variable, ...],
-) -> FloatArray:
+    *,
+    fitting: bool = False,
+) -> FloatArray | None:
     """Return the start as coordinates of ``form``.
+
+    With ``fitting`` one that has too many nonzero units is None.
 
     Raises
     ------
@@ -44,6 +48,8 @@ def given_start(
         checked.append(probe.value)
     x = layout.join(tuple(checked))
     count, k = form.cardinality.count(x), form.cardinality.budget
+    if count > k and fitting:
+        return None
     if count > k:
         raise ModelError(f"The start has {count} nonzero units, and the constraint allows {k}.")
     return x
