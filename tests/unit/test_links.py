@@ -130,6 +130,9 @@ def test_what_has_no_positive_means_is_refused_with_what_to_do() -> None:
     kept = sm.Problem(goal, [sm.card(w) <= 2, A[y <= 0.0] @ w + c >= 0.0])
     judge(kept, kept.solve())
     assert (A @ w.value + c.value).min() >= -1e-8
+    goal = sm.minimize(term("inverse", A @ w + c, np.r_[1e-12, np.ones(49)]))
+    with pytest.raises(sm.InfeasibleError, match=r"for a target of 1e-12\. Leave out"):
+        sm.Problem(goal, sm.card(w) <= 0).solve()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -57,6 +57,33 @@ def test_the_best_of_all_supports_is_found(low, high, k, backend):
         held = w.value[w.value != 0.0]
         assert np.all((held >= low) & (held <= high))
         judge(made, solution)
+
+
+def test_sizes_on_both_sides_are_two_variables():
+    """As the message says; against bounded least squares on all supports with all signs."""
+    A, b = data(2)
+    b = b - A[:, 3:] @ [0.5, 0.1, 0.0]
+    u, v = sm.Variable(P, name="u"), sm.Variable(P, name="v")
+    goal = sm.squared_loss(A @ u - A @ v, b) + sm.ridge(u, RIDGE) + sm.ridge(v, RIDGE)
+    limits = [sm.card(u[[j]]) + sm.card(v[[j]]) <= 1 for j in range(P)]
+    both = [sm.semicontinuous(one, 0.2, 0.4) for one in (u, v)]
+    problem = sm.Problem(sm.minimize(goal), both, sm.card(u) + sm.card(v) <= 2, limits)
+    solution, found = problem.solve(), []
+    for signs in product((-1.0, 0.0, 1.0), repeat=P):
+        s = np.flatnonzero(signs)
+        if 0 < s.size <= 2:
+            rows = np.vstack([A[:, s] / np.sqrt(N), np.sqrt(RIDGE) * np.eye(s.size)])
+            t, side = np.concatenate([b / np.sqrt(N), np.zeros(s.size)]), np.array(signs)[s]
+            x = lsq_linear(rows * side, t, (0.2, 0.4), tol=1e-14).x
+            found.append(0.5 * float(np.sum((rows @ (side * x) - t) ** 2)))
+    assert np.isclose(solution.value, min(found), rtol=1e-9)
+    w = u.value - v.value
+    assert np.all(u.value * v.value == 0.0)
+    assert w.min() < 0.0 < w.max()
+    assert np.all((w == 0.0) | (np.abs(w) >= 0.2))
+    proof = problem.prove()
+    assert proof.gap <= 1e-4 * solution.value
+    judge(problem, proof)
 
 
 @pytest.mark.parametrize("scale", [1.0, -1e-5, 1e5])

@@ -69,6 +69,13 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
     def misplaced(self, u: FloatArray, y: FloatArray) -> str:
         logs = self.parts(y)[1] > 0.0
         wrong = logs & (u < self._edge(y))
+        if np.any(wrong) and np.all(u[wrong] > 0.0):
+            row = int(np.argmax(wrong))
+            return (
+                f"{self.name} is computed for predictions of at least {self.edge:g} times the best "
+                f"one of their target, and {int(wrong.sum())} are below: {u[row]:.3g} for a target "
+                f"of {y[row]:.3g}. Leave out targets as small, or take the log link."
+            )
         if np.any(wrong):
             return (
                 f"{self.name} needs positive predictions, and no coefficients were found that "

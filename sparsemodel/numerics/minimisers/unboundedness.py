@@ -63,7 +63,7 @@ def check_bounded(objective: RegressionObjective, restricted: RestrictedSolver) 
 def _try(objective: RegressionObjective, restricted: RestrictedSolver, support: IntArray) -> None:
     point = restricted(objective, support, objective.origin())
     if float(np.linalg.norm(point.x)) > 0.1 * FAR and np.isfinite(point.value):
-        raise _unbounded(objective)
+        raise _unbounded(objective, point)
 
 
 def check_attained(objective: RegressionObjective, point: Point) -> None:
@@ -86,21 +86,23 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
     if np.all(form.ridge[point.support] > 0.0) or not np.any(x):
         return
     if float(np.linalg.norm(x)) > 0.1 * farthest(objective):
-        raise _unbounded(objective)
+        raise _unbounded(objective, point)
     for direction in _directions(objective, point):
         far = objective.point(point.support, x + 10.0 * direction)
         if not satisfied(form, far.x):
             continue  # constraints keep the coefficients from growing
         floor = objective.infimum()
         size = 0.5 * (point.value - floor) if np.isfinite(floor) else 1e-14 * abs(point.value)
+        if np.isfinite(floor) and not form.traits.strictly_convex:  # it may have reached its floor
+            size = max(size, 1e-14 * (objective.origin().value - floor))
         if far.value < point.value - size:
-            raise _unbounded(objective)
+            raise _unbounded(objective, point)
         if form.traits.strictly_convex:
             rounding = 1e-14 * _summands(objective, point)
             back = objective.point(point.support, x - direction)
             higher = back.value > point.value + 1e-6 * (objective.origin().value - point.value)
             if far.value <= point.value + rounding and higher and back.value > far.value:
-                raise _unbounded(objective)
+                raise _unbounded(objective, point)
 
 
 def _summands(objective: RegressionObjective, point: Point) -> float:
@@ -141,7 +143,10 @@ def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray
     return found
 
 
-def _unbounded(objective: RegressionObjective) -> UnboundedError:
+def _unbounded(objective: RegressionObjective, point: Point) -> UnboundedError | InfeasibleError:
+    outside = misplaced(objective.form, point)
+    if outside:
+        return InfeasibleError(outside)
     what = " + ".join(sorted({term.loss.name for term in objective.form.terms}))
     if not np.isfinite(objective.infimum()):
         return UnboundedError(
