@@ -69,6 +69,16 @@ class Reading:
         inner = collect_parameters(self.goal.objective, self.constraints)
         return tuple({id(p): p for p in (*self.outer, *inner)}.values())
 
+    def introduced(self, plan: str) -> str:
+        """Return a plan in words, that of the least loss after what is minimised in its place."""
+        if self.fewest is None:
+            return plan
+        held = ", ".join(map(repr, self.constraints))
+        return (
+            f"Problem: {self.goal!r}, {held}\n\nSolved as the least loss for one number of "
+            f"nonzeros after another, of which this is one.\n\n{plan}"
+        )
+
     def fill(self, values: tuple[FloatArray, ...]) -> None:
         """Give all variables their values."""
         for variable, value in zip(self.variables, values, strict=True):

@@ -136,14 +136,7 @@ class Problem(Declaration):
         'Problem: minimise squared_loss + ridge, at most 1 of 3 entries nonzero'
         """
         plan = self.plan(backend)
-        said = as_text(plan.document()) if full else str(plan)
-        if self._declared.reading.fewest is None:
-            return said
-        held = ", ".join(map(repr, self.constraints))
-        return (
-            f"Problem: {self.goal!r}, {held}\n\nSolved as the least loss for one number of "
-            f"nonzeros after another, of which this is one.\n\n{said}"
-        )
+        return self._declared.reading.introduced(as_text(plan.document()) if full else str(plan))
 
     @answering("Solving")
     def solve(
@@ -207,7 +200,7 @@ class Problem(Declaration):
 
             def least_loss(each: Problem) -> Solution:
                 here = replace(options, time_limit=limit.limit)
-                return each._solve(began, backend, start, here, effort, verbose, fitting=True)
+                return each._solve(began, backend, start, here, effort, verbose, True)
 
             return self._take(fewest.solve(fewest.problem(Problem), least_loss))
 
@@ -236,16 +229,13 @@ class Problem(Declaration):
         options: RunOptions,
         effort: Effort,
         verbose: bool,
-        *,
         fitting: bool = False,
     ) -> Solution:
-        compiled = self._compiled()
-        first = None
+        compiled, first = self._compiled(), None
         if start is not None:
-            there = compiled.layout, self.variables
-            first = given_start(start, compiled.form, *there, fitting=fitting)
-        if first is None:
-            first = warm_start(compiled.form, self._outcome if self.parameters else None)
+            first = given_start(start, compiled.form, compiled.layout, self.variables, fitting)
+        elif self.parameters:
+            first = warm_start(compiled.form, self._outcome)
         known, read = compiled.analysed, compiled.stored[0]
         plan = self.plan(backend, options.time_limit, effort)
         proof = compiled.short_proof(effort) if backend is None else None

@@ -18,7 +18,6 @@ def given_start(
     form: Form,
     layout: VariableLayout,
     variables: tuple[Variable, ...],
-    *,
     fitting: bool = False,
 ) -> FloatArray | None:
     """Return the start as coordinates of ``form``.
