@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey
 from sparsemodel.certificates.dual_bounds.root import contradicts
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import (
@@ -61,16 +62,19 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         import sparsemodel.certificates.proving.gram.numba_compiled  # noqa: F401
     except MissingDependencyError:
         return None
+    from sparsemodel.certificates.proving.attempts import own_slopes
     from sparsemodel.certificates.proving.gram.part import GramPart, objections
-
-    if objections(form) or not (form.sparsity.budget and _curved(form)):
-        return None
     from sparsemodel.certificates.proving.incumbent import Incumbent
     from sparsemodel.certificates.proving.node import UNDECIDED, Node
     from sparsemodel.certificates.proving.records.writing import Recorder
     from sparsemodel.certificates.proving.search import Search, Snapshot
 
-    root = GramPart.root(form, form)
+    seen: Survey | None = plain_survey(form, x)
+    if form.region is not None and seen is not None:
+        seen = None if seen.at_point.violations else own_slopes(seen, x)
+    if seen is None or objections(seen.below) or not (form.sparsity.budget and _curved(form)):
+        return None
+    root = GramPart.root(seen.below, form)
     incumbent = Incumbent(form.sparsity, x, lambda point: feasible_upper(form, point))
     constant, above = constant_part(form), null_value(form)
     if not math.isfinite(incumbent.upper):
@@ -81,7 +85,9 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         return max(0.5 * OPTIMAL_GAP * size, root.rounding)
 
     def hopeless(now: Snapshot) -> bool:
-        return now.nodes > 0 and now.value - now.bound > _HOPELESS * (above - now.value)
+        # Nothing need be feasible at zero beside linear constraints.
+        room = above - now.value if form.region is None else now.value - constant
+        return now.nodes > 0 and now.value - now.bound > _HOPELESS * room
 
     search = Search(
         root,
@@ -96,7 +102,7 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
     search.begin([Node(root, undecided, form.sparsity.budget, x)])
     search.run()
     bound = min(search.bound, incumbent.upper)
-    if not math.isfinite(bound) or contradicts(incumbent.upper, search.bound):
+    if not math.isfinite(bound) or contradicts(seen.ceiling(incumbent.x), search.bound):
         return None
     share = relative_gap_of(incumbent.upper, bound, constant)
     return Short(incumbent.x, incumbent.upper, bound, share <= OPTIMAL_GAP)

@@ -28,7 +28,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes
 from sparsemodel.certificates.proving.compiling import compilable, loadable
 from sparsemodel.certificates.proving.dual.world import objections
 from sparsemodel.certificates.proving.gram import part as gram
@@ -38,7 +38,6 @@ from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED,
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
 from sparsemodel.certificates.statements.derived import stated
-from sparsemodel.certificates.statements.numbers import rows_of
 from sparsemodel.certificates.statements.objective_interval import (
     Primal,
     primal,
@@ -195,14 +194,13 @@ def _priced(seen: Survey, x: FloatArray) -> Survey:
     that is always in; unless only bounds on the coefficients, which hold for one choice of the
     slopes, can say much.
     """
-    form, rows = seen.form, rows_of(seen.form)
-    plain = rows is not None and not rows.matrix[:, form.sparsity.free].any()
-    if plain and compilable() and not gram.objections(replace(form, region=None)):
-        other = with_multipliers(seen, x, own=True)
-        count = sum(term.design.shape[0] for term in form.terms)
-        if other.below.box is not None or count >= form.sparsity.size:
-            return other
-    return with_multipliers(seen, x, STIFF)
+    other = own_slopes(seen, x) if compilable() else None
+    if other is None:
+        return with_multipliers(seen, x, STIFF)
+    form = seen.form
+    count = sum(term.design.shape[0] for term in form.terms)
+    curved = other.below.box is not None or count >= form.sparsity.size
+    return other if curved else with_multipliers(seen, x, STIFF)
 
 
 def _repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
