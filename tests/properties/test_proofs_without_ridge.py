@@ -77,6 +77,28 @@ def test_proofs_within_coefficient_bounds_agree_with_brute_force(kind, seed):
     verify(certificate, form)
 
 
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 10.0])
+def test_many_columns_take_a_matrix_where_the_ridge_is_weak(monkeypatch, ridge):
+    monkeypatch.setattr("sparsemodel.certificates.proving.attempts.LIMIT", 6)
+    monkeypatch.setattr(
+        "sparsemodel.certificates.dual_bounds.coefficient_bounds.iterate._SHARE", 0.0
+    )
+    rng = np.random.default_rng(8)
+    a = rng.standard_normal((12, 16))
+    y = a[:, 0] - a[:, 1] + rng.standard_normal(12)
+    form = SparseRegression(
+        (Term(DenseDesign(a), SquaredLoss(), y, np.full(12, 1 / 12)),),
+        np.full(16, ridge),
+        Cardinality(16, 3, np.empty(0, dtype=np.intp)),
+    )
+    truth = brute_force(form)
+    certificate = prove(form, np.zeros(16), gap=1e-6, time_limit=20.0, boxable=True)
+    assert certificate.proof["tree"]["gram"] is (ridge < 1.0)
+    assert certificate.bound <= truth * (1.0 + 1e-9)
+    assert truth * (1.0 - 1e-9) <= certificate.value <= truth * (1.0 + 2e-6)
+    verify(certificate, form)
+
+
 def test_many_rows_of_dependent_columns_are_proved_within_bounds_from_the_data():
     rng = np.random.default_rng(5)
     a = rng.standard_normal((90, 16))

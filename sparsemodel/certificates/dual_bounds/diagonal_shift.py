@@ -30,6 +30,9 @@ from sparsemodel.threads import large_work
 LIMIT = 4000
 """Coefficients up to which the p x p matrix is formed (128 MB)."""
 
+LARGE = 12_000
+"""Those up to which a proof forms it (1.2 GB, and as much twice more beside it)."""
+
 _FAINT = 1e-280
 """Squared norm of a column from which on its products may underflow noticeably."""
 

@@ -17,12 +17,15 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.arithmetic.tall import Survey
+from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     boxed,
     from_data,
     objection,
 )
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
@@ -36,6 +39,7 @@ from sparsemodel.certificates.proving.records.writing import Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.claims import relative_gap_of
 from sparsemodel.certificates.statements.exact_fit import exact_fit
+from sparsemodel.certificates.statements.numbers import rows_of
 from sparsemodel.certificates.statements.objective_interval import (
     constant_part,
     feasible_upper,
@@ -65,8 +69,8 @@ _DOUBTFUL, _RACE = 1.1, 40
 _TIME = 0.7
 """Share of the time left that the bounds may take."""
 
-WORK = 2e10
-"""Products that a proof may spend on the bounds: some seconds."""
+WORK = 4e10
+"""Products that a proof may spend on the bounds: half a minute."""
 
 
 @final
@@ -161,6 +165,20 @@ class Task:
         ]
 
 
+def own_slopes(seen: Survey, x: FloatArray) -> Survey | None:
+    """Return a survey with the linear constraints in the objective, their slopes free at each part.
+
+    None where nodes have no Gram matrix, or a row holds a coordinate that is always in.
+    """
+    form = seen.form
+    if gram.objections(replace(form, region=None)):
+        return None
+    rows = rows_of(form)
+    if rows is None or rows.matrix[:, form.sparsity.free].any():
+        return None
+    return with_multipliers(seen, x, own=True)
+
+
 class Attempt(NamedTuple):
     """A task, its search, and whether the user stopped it."""
 
@@ -171,8 +189,18 @@ class Attempt(NamedTuple):
 
 def attempted(task: Task, quick: bool) -> Attempt:
     """Search, or go on with a stored search, in the box that the data prove where that helps."""
-    attempt = Attempt(task, task.search(quick=quick))
+    large = (
+        quick and task.tree is None and task.form.sparsity.size > LIMIT and not _loose(task.form)
+    )
+    attempt = Attempt(task, task.search(quick=quick and not large))
     try:
+        if large:
+            # A strong ridge needs no matrix.
+            attempt.search.run(1)
+            if attempt.search.over or _gap(attempt.search) <= _MILD:
+                attempt.search.run()
+                return attempt
+            attempt = Attempt(task, task.search(quick=True))
         root = attempt.search.root
         if task.boxable and isinstance(root, gram.GramPart) and _boxable(task, root):
             attempt = _chosen(attempt, root)
@@ -203,7 +231,7 @@ def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
     """
     task, search, _ = attempt
     form, gap = task.form, math.inf
-    loose = bool(np.any(form.ridge[form.sparsity.counted] == 0.0))
+    loose = _loose(form)
     if _enumerable(form, loose):
         search.run()
         if _gap(search) <= task.gap:
@@ -261,6 +289,11 @@ def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
         deadline=deadline,
         max_nodes=left,
     )
+
+
+def _loose(form: SparseRegression) -> bool:
+    """Return whether a counted coordinate has no ridge."""
+    return bool(np.any(form.ridge[form.sparsity.counted] == 0.0))
 
 
 def _gap(search: Search) -> float:

@@ -24,7 +24,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import (
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.iterate import find
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import MOST, Sweep
-from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.objective_interval import Primal
 from sparsemodel.interfaces import Box, FloatArray, SparseRegression
@@ -50,8 +50,8 @@ def objection(form: SparseRegression) -> str:
         return "there are constraints beside the cardinality"
     if any(matrix_free(t.design) for t in form.terms):
         return "the entries of a matrix-free design cannot be read"
-    if sparsity.size > LIMIT:
-        return f"there are more than {LIMIT} coordinates"
+    if sparsity.size > LARGE:
+        return f"there are more than {LARGE} coordinates"
     if sparsity.budget < 1 or not sparsity.units:
         return "nothing may be chosen"
     if box is not None:

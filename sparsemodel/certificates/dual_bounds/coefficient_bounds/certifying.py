@@ -14,6 +14,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     from_data,
     objection,
 )
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
 from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.statements.certificate import Witness
@@ -53,7 +54,8 @@ def search_within(
     ``best`` is the best candidate without it. Compiling is not counted as search.
     """
     gap = relative_gap_of(at_point.upper, best.bound.value)
-    if gap <= _GAP or at_point.violations or objection(form) or not loadable(deadline):
+    large = form.sparsity.size > LIMIT
+    if gap <= _GAP or at_point.violations or large or objection(form) or not loadable(deadline):
         return _NOTHING
     try:
         from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling

@@ -132,15 +132,16 @@ def _equal_columns(
     loose = np.flatnonzero((form.ridge[counted] == 0.0) & (np.diag(gram) > 0.0))
     if form.box is not None or loose.size < 2:
         return
-    sizes = np.sqrt(np.diag(gram))[loose]
-    own = gram if loose.size == len(gram) else gram[np.ix_(loose, loose)]
-    close = np.abs(own) >= (1.0 - _CLOSE) * np.outer(sizes, sizes)
-    places = loose[np.argwhere(np.triu(close, 1))]
-    if len(places) > _MOST:
-        return
+    sizes, places = np.sqrt(np.diag(gram)), list[tuple[int, int]]()
+    for first, i in enumerate(loose.tolist(), 1):
+        rest = loose[first:]  # row by row: as large a matrix again is spared
+        close = np.abs(gram[i, rest]) >= (1.0 - _CLOSE) * sizes[i] * sizes[rest]
+        places += [(i, j) for j in rest[close].tolist()]
+        if len(places) > _MOST:
+            return
     found = intercept(form) if len(form.terms) == 1 else None
     shifted = found is not None and bool(np.all(found[1][0] == 1.0))
-    for i, j in places.tolist():
+    for i, j in places:
         both = np.array([counted[i], counted[j]], dtype=np.intp)
         pairs = [term.design.restrict(both).to_array().T for term in form.terms]
         sign = -1.0 if gram[i, j] > 0.0 else 1.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import Eliminated
@@ -14,8 +17,10 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
 from sparsemodel.interfaces import BoolArray, FloatArray
 
 _PASSES = 40
-_INFLATION = 1e-6
-_SHRINKAGE = 0.01
+_SLACK, _LITTLE = 0.02, 1e-3
+"""Share by which bounds are larger than they have to be, where the columns leave room for it, and
+where passes are cheap: what is below need not be divided, and fewer passes are needed."""
+
 _FLOOR = 3e-3
 """What is added to every right-hand side, in units of the median one."""
 
@@ -30,6 +35,9 @@ _SHARE = 0.05
 
 _WORTH = 0.95
 """The share of the largest bound that is left when it was worth it."""
+
+_LOOKS, _RATE = 8.0, 1.5e9
+"""Products that bounds take for every neighbour of a row, per entry of the matrix, and a second."""
 
 _AMPLE = 1.3
 """Multiple of what the largest column alone can have that is small enough for a bound."""
@@ -70,7 +78,10 @@ def find(
     size = e.counted.size
     if not size:  # nothing depends on any coordinate
         return np.zeros(0), Neighbours.none(0)
-    levels = tuple(q for q in LEVELS if q < size) if eliminate and k > 1 else (0,)
+    rate = math.inf if deadline is None else max(0.0, _RATE * (deadline - time.perf_counter()))
+    most = min(work, rate) / (_LOOKS * float(size) ** 2)
+    levels = tuple(q for q in LEVELS if q < size and q <= most)
+    levels = levels if eliminate and k > 1 else (0,)
     counts, frozen = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
     best: tuple[FloatArray, Neighbours] | None = None
     spent, ample = 0.0, _AMPLE * float(np.max(np.abs(e.linear) / _own(e)))
@@ -78,7 +89,9 @@ def find(
         neighbours = strongest(e.gram, counts)
         start = None if best is None else best[0]
         sweep = Sweep(e, k, neighbours, deadline)
-        found = _fixed_point(e, sweep, ceiling, start, last=False)
+        cheap = _LOOKS * float(counts.sum()) * size <= _SHARE * work
+        slack = _LITTLE if cheap else _SLACK
+        found = _fixed_point(e, sweep, ceiling, start, slack=slack, last=False)
         spent += sweep.spent
         if isinstance(found, str):
             return found if best is None else (np.minimum(best[0], fallback), best[1])
@@ -104,7 +117,8 @@ def find(
     known = np.minimum(ceiling, fallback)
     if best is None and np.all(np.isfinite(known)):
         neighbours = Neighbours.none(size)
-        found = _fixed_point(e, Sweep(e, k, neighbours, deadline), known, None, last=True)
+        sweep = Sweep(e, k, neighbours, deadline)
+        found = _fixed_point(e, sweep, known, None, slack=_LITTLE, last=True)
         if not isinstance(found, str) and found[1]:
             best = found[0], neighbours
     if best is None:
@@ -126,13 +140,20 @@ def _before(levels: tuple[int, ...], q: int) -> int:
 
 
 def _fixed_point(
-    e: Eliminated, sweep: Sweep, ceiling: FloatArray, start: FloatArray | None, *, last: bool
+    e: Eliminated,
+    sweep: Sweep,
+    ceiling: FloatArray,
+    start: FloatArray | None,
+    *,
+    slack: float,
+    last: bool,
 ) -> tuple[FloatArray, bool, BoolArray] | str:
     """Return bounds, whether they are proved, and the rows that fail whatever the bounds.
 
     Policy iteration: with the worst case of every row held fixed the bounds solve linear
-    equations; then the worst cases are looked for again. With ``last`` it stops at the ceiling,
-    which is finite, and not where it grows beyond the limit. ``start`` are bounds that hold.
+    equations; then the worst cases are looked for again, until none is above the bounds. With
+    ``last`` it stops at the ceiling, which is finite, and not where it grows beyond the limit.
+    ``start`` are bounds that hold.
     """
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import settle
 
@@ -141,26 +162,19 @@ def _fixed_point(
     m = np.minimum((sizes + floor) / _own(e), ceiling) if start is None else start.copy()
     nobody = np.zeros(m.size, dtype=bool)
     limit = np.inf if last else _LIMIT
-    for _ in range(_PASSES):
-        out = sweep(m, floor=floor)
+    for number in range(_PASSES):
+        out = sweep(m, floor=floor, slack=0.5 * slack)
         if out is None:
             return "time was up"
         failed = np.isinf(out) & (ceiling > m)
         if failed.any() and not last:
             return m, False, failed
+        if (number or start is None) and np.all((out < m) | (m >= ceiling)):
+            return m, True, nobody
         sweep.shares[failed] = np.inf
-        change = np.where(m < ceiling, out / m, 1.0)
-        # From above every pass shrinks the bounds; the last digits are not worth one.
-        small = start is None or float(change.min(initial=1.0)) >= 1.0 - _SHRINKAGE
-        # The floor is not asked for in the check: what is missing may be half of it.
-        if small and np.all((out - m <= 0.5 * floor) | (m >= ceiling)):
-            m = np.minimum(m, ceiling) * (1.0 + _INFLATION)
-            held = sweep.holds(m, ceiling)
-            if held is None:
-                return "time was up"
-            if held.all():
-                return m, True, nobody
-            continue
-        if not settle(m, ceiling, sweep.shares, sweep.others, sweep.factors, limit, 500):
-            return m, False, nobody
+        before = m.copy()
+        while not settle(m, ceiling, sweep.shares, sweep.others, sweep.factors, slack, limit, 500):
+            if slack == 0.0:
+                return m, False, nobody
+            m, slack = before, 0.0
     return m, False, nobody

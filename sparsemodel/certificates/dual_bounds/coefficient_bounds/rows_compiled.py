@@ -25,6 +25,7 @@ from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
 
 _U = 2.0**-53
+_BLOCK = 1024
 _SPARE = 8
 """Coordinates that are listed beyond those that a part has room for."""
 
@@ -115,16 +116,19 @@ def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ig
 @numba.njit(cache=True)
 def _outside(gram, sizes, index, size, r, error, m, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` with what each coordinate outside the subset can add, 0 inside."""
-    row = gram[index[0]]
-    for i in range(out.size):
-        out[i] = r[0] * row[i]
-    for a in range(1, size):
-        row = gram[index[a]]
-        factor = r[a]
-        for i in range(out.size):
-            out[i] += factor * row[i]
-    for i in range(out.size):
-        out[i] = (abs(out[i]) + error * sizes[i]) * m[i]
+    for first in range(0, out.size, _BLOCK):  # what is written stays in the fastest memory
+        part = out[first : first + _BLOCK]
+        row = gram[index[0], first : first + _BLOCK]
+        for i in range(part.size):
+            part[i] = r[0] * row[i]
+        for a in range(1, size):
+            row = gram[index[a], first : first + _BLOCK]
+            factor = r[a]
+            for i in range(part.size):
+                part[i] += factor * row[i]
+        own, known = sizes[first : first + _BLOCK], m[first : first + _BLOCK]
+        for i in range(part.size):
+            part[i] = (abs(part[i]) + error * own[i]) * known[i]
     for a in range(size):
         out[index[a]] = 0.0
 
@@ -283,10 +287,11 @@ def settle(
     shares: FloatArray,
     others: IntArray,
     factors: FloatArray,
+    slack: float,
     limit: float,
     sweeps: int,
 ) -> bool:
-    """Iterate ``m = min(shares + factors * m, ceiling)`` in place; False beyond limits."""
+    """Iterate ``m = min((1 + slack) (shares + factors m), ceiling)`` in place; False at limits."""
     for _ in range(sweeps):
         change = 0.0
         for j in range(m.size):
@@ -294,7 +299,7 @@ def settle(
             for t in range(others.shape[1]):
                 if others[j, t] >= 0:
                     value += factors[j, t] * m[others[j, t]]
-            value = min(value, ceiling[j])
+            value = min((1.0 + slack) * value, ceiling[j])
             if value > limit:
                 return False
             change = max(change, abs(value - m[j]) / (value + 1e-300))
@@ -310,7 +315,7 @@ def _both() -> None:
     starts, others = np.zeros(2, np.int64), np.empty((1, 0), np.int64)
     data, sides = (one[None], one, one, one, 1.0, 1.0), (0, 1, starts, starts[:0])
     rows(*data, 0.0, 1, one, *sides, one, one, 1, one, one, others, none)
-    settle(one, one, one, others, none, 1.0, 1)
+    settle(one, one, one, others, none, 0.0, 1.0, 1)
 
 
 def compiling() -> float:

@@ -41,15 +41,17 @@ class Sweep:
         self.others = np.full((size, width), -1, dtype=np.int64)
         self.factors = np.zeros((size, width))
 
-    def __call__(self, m: FloatArray, *, floor: float) -> FloatArray | None:
+    def __call__(self, m: FloatArray, *, floor: float, slack: float = 0.0) -> FloatArray | None:
         """Return the bounds that follow from ``m``, rounded up; None when time is up.
 
-        The worst cases of the last pass count again, whether or not the rows need them.
+        The worst cases of the last pass count again, whether or not the rows need them, and half of
+        ``slack`` more: where nothing is above that, nothing is looked at more closely.
         """
         again = self.shares + np.sum(
             self.factors * np.where(self.others >= 0, m[self.others], 0), 1
         )
-        return self._pass(m, floor, again * (1.0 - 1e-12), np.full(m.size, np.inf))
+        low = again * (1.0 + slack - 1e-9)
+        return self._pass(m, floor, low, np.full(m.size, np.inf))
 
     def holds(self, m: FloatArray, ceiling: FloatArray) -> BoolArray | None:
         """Return for which rows bounds below ``m`` follow from ``m``; None when time is up.

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.arithmetic.products import matrix_free
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
-from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.compiling import LOADING
@@ -61,8 +61,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
     if any(matrix_free(t.design) for t in form.terms):
         out.append("the entries of a matrix-free design cannot be read")
-    if sparsity.size > LIMIT:
-        out.append(f"there are {sparsity.size} coordinates, and it is for at most {LIMIT}")
+    if sparsity.size > LARGE:
+        out.append(f"there are {sparsity.size} coordinates, and it is for at most {LARGE}")
     if box is not None:
         low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
