@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.designs.elsewhere import workers
+from sparsemodel.designs.elsewhere import columns, workers
 
 ROWS, COLUMNS, K, BLOCKS = 40_000, 300, 5, 4
 WORKERS = (1, 2, 10, 100, 1000)
@@ -60,7 +60,7 @@ class Counts:
 @contextmanager
 def counting(found: list[tuple[str, int]]) -> Iterator[None]:
     """Note the kind of every trip, and how many rows or numbers it brings back."""
-    inner = workers.placed
+    inner, kept = workers.placed, columns.KEPT_BYTES
 
     def placed(tasks: Sequence[Any]) -> list[Any]:
         out = inner(tasks)
@@ -71,11 +71,11 @@ def counting(found: list[tuple[str, int]]) -> Iterator[None]:
             found.append((name, int(sum(np.size(part) for part in out))))
         return out
 
-    workers.placed = placed
+    workers.placed, columns.KEPT_BYTES = placed, 0  # no column of so many rows comes over
     try:
         yield
     finally:
-        workers.placed = inner
+        workers.placed, columns.KEPT_BYTES = inner, kept
 
 
 def counts(call: Callable[[], Any]) -> Counts:

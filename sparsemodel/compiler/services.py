@@ -51,7 +51,7 @@ def _(
     if distributed(form):
         from sparsemodel.numerics.objectives.distributed import DistributedObjective
 
-        if DistributedObjective.fits(form):
+        if DistributedObjective.fits(form) and not DistributedObjective.comes_over(form):
             return DistributedObjective(form, gradient_at_zero=gradient_at_zero, work=work)
     return RegressionObjective(form, gradient_at_zero=gradient_at_zero, work=work)
 

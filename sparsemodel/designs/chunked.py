@@ -1,4 +1,4 @@
-"""A design in a memory-mapped file, read block by block so that it need not fit in memory."""
+"""A design in files, mapped or decoded block by block so that it need not fit in memory."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import mmap
 import os
 from collections.abc import Hashable, Iterator
 from typing import Any, final
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsemodel.designs.dense import DenseDesign, columns_again
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.elsewhere.columns import ReadColumns
+from sparsemodel.designs.tables.parquet import ParquetRows
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
 from sparsemodel.threads import large_work, product
@@ -25,7 +26,7 @@ COLUMN_BYTES = 2**29
 
 @final
 class ChunkedDesign(Design):
-    """A design over a :class:`numpy.memmap`, by reference and without ever holding all of it.
+    """A design over a :class:`numpy.memmap` or Parquet files, without ever holding all of it.
 
     Products read the file once, front to back, in blocks of ``block_bytes``; the operating system
     is asked for the next block while one is multiplied, and to take each back afterwards, so the
@@ -36,9 +37,10 @@ class ChunkedDesign(Design):
     Parameters
     ----------
     array
-        Two-dimensional, of real numbers. In row-major files the columns of a support are
-        gathered in one reading (half a pass) and then kept; column-major files are read column by
-        column, which makes supports cheap and rows expensive.
+        Two-dimensional, of real numbers; or rows of Parquet files
+        (:class:`~sparsemodel.designs.tables.parquet.ParquetRows`). In row-major files the columns
+        of a support are gathered in one reading (half a pass) and then kept; column-major files are
+        read column by column, which makes supports cheap and rows expensive.
     block_bytes, column_bytes
         Sizes of what is held in memory. Supports whose columns exceed ``column_bytes`` are not
         gathered: every product with them reads the file.
@@ -51,21 +53,19 @@ class ChunkedDesign(Design):
 
     def __init__(
         self,
-        array: NDArray[Any],
+        array: NDArray[Any] | ParquetRows,
         *,
         block_bytes: int = BLOCK_BYTES,
         column_bytes: int = COLUMN_BYTES,
     ) -> None:
-        self._a = array
+        self._a: Any = array  # rows of Parquet files are sliced like an array
         self._block_bytes = block_bytes
         self._column_bytes = column_bytes
         self._by_columns = abs(array.strides[0]) < abs(array.strides[1])
         self._native = array.dtype in (np.float64, np.float32) and array.dtype.isnative
         self._pages = _Pages(array)
         self._read = 0
-        self._gathered_columns: WeakValueDictionary[tuple[Hashable, bytes], DenseDesign] = (
-            WeakValueDictionary()
-        )
+        self._columns = ReadColumns(self._read_columns)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,9 +73,13 @@ class ChunkedDesign(Design):
         return int(n), int(p)
 
     @property
-    def array(self) -> NDArray[Any]:
-        """Return the mapped array, by reference."""
+    def array(self) -> Any:
+        """Return the mapped array or the rows of Parquet files, by reference."""
         return self._a
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return getattr(self._a, "names", None)
 
     @property
     def access(self) -> Access:
@@ -87,6 +91,8 @@ class ChunkedDesign(Design):
 
     @property
     def stamp(self) -> Hashable | None:
+        if isinstance(self._a, ParquetRows):
+            return self._a.stamp
         name = getattr(self._a, "filename", None)
         if name is None or getattr(self._a, "mode", "") != "r":
             return None
@@ -99,13 +105,14 @@ class ChunkedDesign(Design):
 
     @property
     def bytes_read(self) -> int:
-        return self._read
+        return self._a.bytes_read if isinstance(self._a, ParquetRows) else self._read
 
     def describe(self) -> str:
         n, p = self.shape
         order = "column-major" if self._by_columns else "row-major"
         size = f"{self._a.nbytes / 2**30:.2g} GB" if self._a.nbytes >= 2**27 else "small"
-        return f"memory-mapped {self._a.dtype.name} {n} x {p} ({order}, {size}, read in blocks)"
+        held = "Parquet" if isinstance(self._a, ParquetRows) else "memory-mapped"
+        return f"{held} {self._a.dtype.name} {n} x {p} ({order}, {size}, read in blocks)"
 
     # ---- products ----------------------------------------------------------------------------
 
@@ -142,21 +149,14 @@ class ChunkedDesign(Design):
         return self.restrict_again(support, support[:0], self)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
-        """Return the columns, from ``restricted`` or others still in use where these have them."""
+        """Return the columns, from ``restricted`` or others that are kept where these have them."""
         if 8 * self.shape[0] * support.size > self._column_bytes:
             return RestrictedDesign(self, support)
-        stamp = self.stamp
-        for (then, columns), held in list(self._gathered_columns.items()):
-            if then == stamp and np.isin(support, known := np.frombuffer(columns, np.intp)).all():
-                last, restricted = known, held
-        found = columns_again(self._read_columns, support, last, restricted)
-        if stamp is not None:
-            self._gathered_columns[stamp, support.astype(np.intp).tobytes()] = found
-        return found
+        return self._columns.restrict(support, last, restricted, self.stamp)
 
     def forget(self) -> None:
         """Read columns again, even those that are still in use."""
-        self._gathered_columns.clear()
+        self._columns.forget()
 
     def _read_columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array; one reading of a row-major file."""
@@ -229,14 +229,18 @@ class ChunkedDesign(Design):
         length, width = self._a.shape[axis], self._a.shape[1 - axis]
         step = max(1, self._block_bytes // max(1, width * self._a.itemsize))
         parts = [slice(s, min(s + step, length)) for s in range(0, length, step)]
-        views = [self._a[:, part] if self._by_columns else self._a[part] for part in parts]
-        for number, (part, view) in enumerate(zip(parts, views, strict=True)):
-            if number + 1 < len(views):
-                self._pages.fetch(views[number + 1])
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            if following is not None and self._pages.used:
+                self._pages.fetch(self._view(following))
+            view = self._view(part)
             block = np.asarray(view)
             yield part, block if self._native or not convert else block.astype(np.float64)
             self._read += view.nbytes
             self._pages.release(view)
+
+    def _view(self, part: slice) -> NDArray[Any]:
+        found: NDArray[Any] = self._a[:, part] if self._by_columns else self._a[part]
+        return found
 
     def _gathered(self, columns: IntArray) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Yield groups of single columns of a column-major file, copied side by side."""
@@ -252,7 +256,7 @@ class ChunkedDesign(Design):
 class _Pages:
     """Asks the operating system to fetch pages of a mapping early and to take them back."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: Any) -> None:
         mapping = getattr(array, "_mmap", None)
         # A copy-on-write mapping would lose the caller's changes with its pages.
         usable = isinstance(mapping, mmap.mmap) and getattr(array, "mode", "c") != "c"
@@ -261,6 +265,11 @@ class _Pages:
         self._start = 0
         if self._mapping is not None:
             self._start = np.frombuffer(self._mapping, dtype=np.uint8).ctypes.data
+
+    @property
+    def used(self) -> bool:
+        """Return whether the system is asked."""
+        return self._mapping is not None
 
     def fetch(self, view: NDArray[Any]) -> None:
         self._advise("MADV_WILLNEED", view)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
 from sparsemodel.designs.tables.frames import frame_array, frame_of_dask
+from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
 
 _REAL = "biuf"
@@ -28,7 +31,7 @@ _FEWER = (
 )
 
 
-def as_design(matrix: Any, *, where: str = "A") -> Design:
+def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = None) -> Design:
     """Return a design over ``matrix`` without copying it where its format allows.
 
     Parameters
@@ -38,10 +41,13 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
         ``LinearOperator``, a :class:`numpy.memmap` (read in blocks, never loaded), a Dask array
         or DataFrame (left where its blocks are), an array of PyTorch, JAX, CuPy or what else speaks
         the array API (left on its device; needs ``array-api-compat``), a DataFrame with numeric
-        columns, a nested list, or a :class:`~sparsemodel.interfaces.Design`, which is returned as
-        it is.
+        columns, a nested list, the path of a Parquet file or of a folder of them (read in blocks,
+        never loaded; needs ``pyarrow``), or a :class:`~sparsemodel.interfaces.Design`, which is
+        returned as it is.
     where
         What the user calls it, for error messages.
+    columns
+        Names of the columns that are taken of a Parquet file; None takes all.
 
     Returns
     -------
@@ -71,6 +77,13 @@ def as_design(matrix: Any, *, where: str = "A") -> Design:
     >>> sm.as_design(double) @ sm.Variable(3, name="w")
     A @ w
     """
+    if is_parquet(matrix):
+        return _mapped(ParquetRows(Path(matrix), columns, where), where)
+    if columns is not None:
+        raise DataTypeError(
+            f"columns= chooses among those of a Parquet file, and {where} is of type "
+            f"{type(matrix).__name__}; choose before, with df[columns] for example."
+        )
     if isinstance(matrix, Design):
         return matrix
     if _is_sparse(matrix):
@@ -123,6 +136,11 @@ def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tup
     >>> A.names, features, A.array.tolist()
     (('age', 'colour[red]'), ('age', 'colour'), [[3.0, 1.0], [5.0, 0.0], [4.0, 1.0]])
     """
+    if _is_of_dask(frame, "dataframe", "DataFrame"):
+        raise DataTypeError(
+            "encode() takes a DataFrame in memory, and this one is of Dask; make the dummies "
+            "there, with dask.dataframe.get_dummies(df.categorize()), or encode df.compute()."
+        )
     if column_names(frame) is None or isinstance(frame, Design):
         raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
     fields = fields_of(frame, "The data frame")
@@ -199,10 +217,14 @@ def _dense(matrix: Any, where: str) -> Design:
         )
     if isinstance(matrix, (str, os.PathLike)):
         raise DataTypeError(
-            f"{where} is the path {str(matrix)!r}, not numbers. Write "
-            "dask.dataframe.read_parquet(path) for rows that stay on disk or on workers, "
-            "pandas.read_parquet(path) for what fits in memory, numpy.load(path, mmap_mode='r') "
-            "for a file of NumPy."
+            f"{where} is the path {str(matrix)!r}, which is not that of a Parquet file. Write "
+            "numpy.load(path, mmap_mode='r') for a file of NumPy, numpy.load(path)['A'] for an "
+            "array in an npz file, pandas.read_csv(path) for a table of text."
+        )
+    if isinstance(matrix, np.lib.npyio.NpzFile):
+        raise DataTypeError(
+            f"{where} is a file of the arrays {', '.join(matrix.files[:5])}; "
+            f"take one of them, with A[{(matrix.files or ['A'])[0]!r}]."
         )
     names = column_names(matrix)
     if hasattr(matrix, "to_numpy"):

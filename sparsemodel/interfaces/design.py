@@ -262,8 +262,16 @@ class RestrictedDesign(Design):
         return self._design.shape[0], int(self._support.size)
 
     @property
+    def access(self) -> Access:
+        return self._design.access & (Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED)
+
+    @property
     def product_seconds(self) -> float:
         return self._design.product_seconds
+
+    def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        for rows, block in self._design.row_blocks(size):
+            yield rows, block[:, self._support]
 
     def matvec(self, x: FloatArray) -> FloatArray:
         full = np.zeros((self._design.shape[1], *x.shape[1:]))

@@ -59,7 +59,7 @@ def main():
 
     cases = [
         (name, after, loss, design)
-        for name, after in (("solve", 6), ("path", 9), ("certify", 9))
+        for name, after in (("solve", 6), ("path", 3), ("certify", 9))
         for loss, design in ((sm.logistic_loss, here), (sm.squared_loss, there))
     ]
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:

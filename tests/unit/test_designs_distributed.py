@@ -16,7 +16,7 @@ from sparsemodel.testing.designs import EXACT, run_design_suite
 
 da = pytest.importorskip("dask.array")
 
-from sparsemodel.designs.elsewhere import workers  # noqa: E402
+from sparsemodel.designs.elsewhere import columns, workers  # noqa: E402
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
 from sparsemodel.designs.elsewhere.workers import hands  # noqa: E402
 from sparsemodel.numerics.objectives import distributed  # noqa: E402
@@ -63,8 +63,9 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss])
-@pytest.mark.parametrize("intercept", [False, True])
-def test_the_same_answer_as_in_memory(loss, intercept):
+@pytest.mark.parametrize(("intercept", "kept"), [(False, 0), (True, 0), (True, 2**27)])
+def test_the_same_answer_as_in_memory(loss, intercept, kept, monkeypatch):
+    monkeypatch.setattr(columns, "KEPT_BYTES", kept)
     A, b = data()
     target = b if loss is sm.squared_loss else np.where(b > np.median(b), 1.0, -1.0)
     near, x = problem(A, target, loss, intercept=intercept)
@@ -91,8 +92,7 @@ def test_every_answer_of_the_objective_is_that_of_the_data():
     target = np.where(b > 0.0, 1.0, -1.0)
     near, _ = problem(A, target, sm.logistic_loss, intercept=True)
     far, _ = problem(da.from_array(A, chunks=(64, 20)), target, sm.logistic_loss, intercept=True)
-    one, two = RegressionObjective(near.form), objective_of(far.form)
-    assert isinstance(two, DistributedObjective)
+    one, two = RegressionObjective(near.form), DistributedObjective(far.form)
     rng = np.random.default_rng(1)
     x = rng.standard_normal(21)
     x[3:9] = 0.0
@@ -116,7 +116,9 @@ def test_no_number_per_observation_travels(monkeypatch):
     A, b = data()
     far, _ = problem(da.from_array(A, chunks=(50, 20)), b, sm.squared_loss, intercept=False)
     _, reduced = far._compiled().analysis()
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
     objective = objective_of(reduced.form, reduced.gradient)
+    assert isinstance(objective, DistributedObjective)
     sizes = []
     inner = distributed._call
 
@@ -174,6 +176,30 @@ def test_what_workers_told_is_not_asked_for_again(monkeypatch):
     assert again.bound == first.bound
 
 
+@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
+@pytest.mark.parametrize(("call", "most"), [("solve", 30), ("certify", 60)])
+def test_columns_of_supports_come_over_once(monkeypatch, call, most):
+    calls = []
+    original = workers._again
+    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
+    monkeypatch.setattr(DistributedDesign, "stamp", property(lambda self: self.array.name))
+    A, b = data()
+    near, far = (
+        problem(design, np.where(b > 0.0, 1.0, -1.0), sm.logistic_loss, intercept=True)[0]
+        for design in (A, da.from_array(A, chunks=(64, 20)))
+    )
+
+    expected = getattr(near, call)().value
+    assert getattr(far, call)().value == pytest.approx(expected, rel=1e-9)
+    assert len(calls) <= most
+
+
+def test_masked_blocks_are_refused():
+    masked = da.from_array(np.ma.masked_greater(np.eye(4), 0.5), chunks=2)
+    with pytest.raises(DataTypeError, match="masked array"):
+        sm.as_design(masked).matvec(np.ones(4))
+
+
 def test_data_wait_for_a_worker_where_all_were_lost(monkeypatch):
     class Cluster:
         there: dict[str, int] = {}  # noqa: RUF012
@@ -218,8 +244,8 @@ def test_a_frame_of_dask_stays_distributed(kind, tmp_path):
     text = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "town": ["x", "y"]}), npartitions=1)
     with pytest.raises(DataTypeError, match="not numeric: 'town'"):
         sm.as_design(text)
-    with pytest.raises(DataTypeError, match=r"is the path.*dask\.dataframe\.read_parquet"):
-        sm.as_design(tmp_path / "rows.parquet")
+    with pytest.raises(DataTypeError, match=r"of Dask; make the dummies there"):
+        sm.encode(text)
 
 
 def test_losses_that_couple_observations_still_work():

@@ -167,6 +167,16 @@ def test_what_is_not_multiplied_exactly_is_refused():
         sm.as_design(strict.asarray(np.ones(3)))
 
 
+def test_arrays_without_numbers_of_their_own_are_refused():
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    with pytest.raises(DataTypeError, match=r"sparse tensor of PyTorch.*coo_array"):
+        sm.as_design(torch.eye(3).to_sparse())
+    with pytest.raises(DataTypeError, match="bfloat16, and arrays of jax are"):
+        sm.as_design(jax.numpy.ones((3, 2), dtype="bfloat16"))
+    with pytest.raises(DataTypeError, match="while JAX traces a function"):
+        jax.jit(lambda a: sm.as_design(a).shape)(np.eye(3))
+
+
 def test_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     with pytest.raises(sm.MissingDependencyError, match="pip install array-api-compat"):

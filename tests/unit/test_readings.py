@@ -14,7 +14,7 @@ from sparsemodel.certificates import verify
 from sparsemodel.certificates.arithmetic.readings import forget, read_once
 from sparsemodel.certificates.arithmetic.tall import survey
 from sparsemodel.checker.__main__ import main as check
-from sparsemodel.designs import DenseDesign, StackedDesign
+from sparsemodel.designs import ChunkedDesign, DenseDesign, StackedDesign
 from sparsemodel.interfaces import CertificateError, Term
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics import RegressionObjective
@@ -284,3 +284,28 @@ def test_other_losses_read_the_data_a_few_times(tmp_path):
     again.flush()
     os.utime(tmp_path / "A.bin", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert there.certify().problem.terms[0].design != proof.problem.terms[0].design
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+@pytest.mark.parametrize("ridge", [1e-5, 1e-3])
+def test_columns_that_do_not_fit_cost_few_readings(tmp_path, ridge):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 60))
+    y = np.where(0.1 * A[:, :4].sum(axis=1) + rng.logistic(size=3000) > 0.0, 1.0, -1.0)
+
+    def posed(data):
+        w = sm.Variable(60)
+        loss = sm.logistic_loss(data @ w + sm.Variable(), y)
+        return sm.Problem(sm.minimize(loss + sm.ridge(w, 3000 * ridge)), sm.card(w) <= 4)
+
+    design = ChunkedDesign(mapped(tmp_path, A), column_bytes=8 * 3000 * 12)
+    there, here = posed(design), posed(A)
+    assert there.solve().value == pytest.approx(here.solve().value, rel=1e-9)
+    read = Readings(there)
+    read()
+    certificate, expected = there.certify(), here.certify()
+    assert read() <= 45.0
+    assert certificate.bound <= expected.value
+    assert certificate.bound == pytest.approx(expected.bound, rel=1e-5)
+    there.path(range(1, 5))
+    assert read() <= 260.0

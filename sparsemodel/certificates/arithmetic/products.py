@@ -119,8 +119,10 @@ def _predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Floa
         # No entries to read: the assumption about matrix-free products, per observation.
         rows = np.full(n, _coarseness(design) * _norm(design))
         return u, spread(rows, gamma(2 * max(design.shape) + 16) * norm_up(values, axis=0))
-    if Access.COLUMNS in design.access:  # read once, for the product and for its error
-        design, x, support = design.restrict(support), values, np.arange(support.size)
+    if (Access.COLUMNS | Access.DISTRIBUTED) & design.access:
+        narrow = design.restrict(support)
+        if Access.COLUMNS in narrow.access:  # read once, for the product and for its error
+            design, x, support = narrow, values, np.arange(support.size)
     if _beside_ones(design):
         u, error = np.zeros((n, *x.shape[1:])), np.zeros((n, *x.shape[1:]))
         for part, entries in design.row_blocks(_rows(design)):

@@ -22,6 +22,9 @@ from sparsemodel.interfaces import FloatArray
 _FIRST = 25
 """Accelerated steps before Newton's method, which wants a sensible start."""
 
+_FIRST_OF_FILES = 5
+"""The same where every step reads files."""
+
 _MOST = 5000
 """Steps in all."""
 
@@ -123,7 +126,7 @@ def _descend(
 
 def _time_for_newton(smooth: Smooth, state: State) -> bool:
     """Return whether enough steps were taken for Newton's systems to be small."""
-    if state.iterations % _FIRST:
+    if state.iterations % (_FIRST_OF_FILES if smooth.stored else _FIRST):
         return False
     if smooth.quadratic or state.iterations >= _LATEST:
         return True

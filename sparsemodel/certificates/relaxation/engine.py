@@ -21,7 +21,7 @@ from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinat
 from sparsemodel.certificates.dual_bounds.witness import from_gradients
 from sparsemodel.certificates.relaxation.accelerated import minimise
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, selected
-from sparsemodel.certificates.relaxation.smooth import LossSmooth
+from sparsemodel.certificates.relaxation.smooth import SQUARE, LossSmooth
 from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
@@ -137,13 +137,15 @@ class _WorkingSet:
         # Within a box the nodes of a proof end after a few steps: products would cost more.
         few = _FEW_IN_A_BOX if form.box is not None and squared else _ALL_AT_ONCE
         columns = all(Access.COLUMNS in t.design.access or t.design.streamed for t in form.terms)
-        held = [t.design.restrict(rest) for t in form.terms if t.design.streamed]
-        large = rest.size > few or any(Access.COLUMNS not in d.access for d in held)
+        large = rest.size > few or not _at_hand(form, rest)
         self.x = start.copy()
         self.b: FloatArray | None = self.x[self.eliminated] if self.eliminated.size else None
         self.work = rest
         if large and columns:
-            self.work = _first_set(smoothed, form, self.x, rest, self.whole)
+            first = _first_set(smoothed, form, self.x, rest, self.whole)
+            square = not squared and form.traits.curved and rest.size <= SQUARE
+            # What reads files in any case reads them more often the more sets there are.
+            self.work = first if _at_hand(form, first) or not square else rest
         self.value, self.bound, self.iterations = math.inf, -math.inf, 0
         self.witness: Witness | None = None
         self.gains = np.zeros(self.whole.shape.units)
@@ -219,6 +221,12 @@ class _WorkingSet:
         index = np.searchsorted(self.whole.shape.unit_index, self.regulariser.shape.unit_index)
         kept = _pruned(self.work, self.regulariser, state, units[index], threshold)
         self.work = np.union1d(kept, added)
+
+
+def _at_hand(form: SparseRegression, coordinates: IntArray) -> bool:
+    """Return whether products with these columns need no file, or a file once."""
+    streamed = [term.design for term in form.terms if term.design.streamed]
+    return all(Access.COLUMNS in design.restrict(coordinates).access for design in streamed)
 
 
 def _first_set(

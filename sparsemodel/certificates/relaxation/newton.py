@@ -24,6 +24,7 @@ from sparsemodel.numerics.budget import Budget
 
 _OUTER, _INNER = 60, 30
 _FIRST, _GROWTH = 10.0, 4.0
+_FIRST_OF_FILES = 1e4
 """First sigma in units of 1/L, and its growth; chosen by timing problems of 200 to 1000 columns."""
 
 _FEW = 5
@@ -42,7 +43,9 @@ def proximal_newton(
     deadline: float | None,
 ) -> bool:
     """Improve ``state`` until ``goal`` holds; return False when Newton's method does not apply."""
-    sigma = state.sigma if state.sigma > 0.0 else _FIRST / state.lipschitz
+    first, few = (_FIRST_OF_FILES, _INNER - 1) if smooth.stored else (_FIRST, _FEW)
+    few = _INNER - 1 if smooth.quadratic else few
+    sigma = state.sigma if state.sigma > 0.0 else first / state.lipschitz
     gap = math.inf
     for outer in range(_OUTER):
         if goal(state) or Budget(deadline).over():
@@ -73,7 +76,7 @@ def proximal_newton(
             if sigma * state.lipschitz < 1e-3:
                 return False
             continue
-        if full and rounds <= (_INNER - 1 if smooth.quadratic else _FEW):
+        if full and rounds <= few:
             sigma *= _GROWTH
         elif (rounds == _INNER or not full) and sigma * state.lipschitz > 1.0:
             sigma /= 2.0 if smooth.quadratic else _GROWTH

@@ -28,6 +28,13 @@ Image = tuple[FloatArray, ...]
 """What is linear in ``x`` and costs a product: predictions, or ``Q x``."""
 
 
+SQUARE = 2000
+"""Coordinates up to which a Hessian is formed where data are read from files (32 MB)."""
+
+_BLOCK = 2**23
+"""Numbers in a block of rows that is read (64 MB)."""
+
+
 class Model(ABC):
     """The Hessian of a smooth function at a point, as products and small blocks."""
 
@@ -52,6 +59,8 @@ class Smooth(ABC):
 
     size: tuple[int, ...]
     quadratic: bool = False
+    stored: bool = False
+    """Whether every product reads files, which a model's Hessian does but once."""
 
     @abstractmethod
     def image(self, x: FloatArray) -> Image:
@@ -76,10 +85,8 @@ class Smooth(ABC):
 
 @final
 class _Matrix(Model):
-    exact = True
-
-    def __init__(self, q: FloatArray) -> None:
-        self._q = q
+    def __init__(self, q: FloatArray, *, exact: bool = True) -> None:
+        self._q, self.exact = q, exact
 
     def product(self, u: FloatArray) -> FloatArray:
         on = np.flatnonzero(u)
@@ -133,6 +140,21 @@ class _Products(Model):
             ]
         )
         return np.ascontiguousarray(total - cross.T @ (self._own @ cross))
+
+
+def _in_one_reading(
+    designs: tuple[Design, ...], weights: tuple[FloatArray, ...], free: tuple[FloatArray, ...]
+) -> FloatArray:
+    """Return ``A^T diag(h) A`` with the free coordinates minimised out, from blocks of rows."""
+    width, p = (free[0].shape[1] if free else 0), designs[0].shape[1]
+    total = np.zeros((width + p, width + p))
+    for i, (design, h) in enumerate(zip(designs, weights, strict=True)):
+        for rows, block in design.row_blocks(max(1, _BLOCK // (width + p))):
+            every = np.column_stack([free[i][rows], block]) if free else block
+            total += every.T @ (h[rows, None] * every)
+    inside, cross = total[width:, width:], total[:width, width:]
+    own = np.linalg.pinv(total[:width, :width], hermitian=True, rcond=1e-13)
+    return np.ascontiguousarray(inside - cross.T @ (own @ cross))
 
 
 @final
@@ -196,6 +218,8 @@ class LossSmooth(Smooth):
             t.design if coordinates.size == t.design.shape[1] else t.design.restrict(coordinates)
             for t in form.terms
         )
+        streamed = all(design.streamed for design in self._designs)
+        self.stored = streamed and form.traits.curved and coordinates.size <= SQUARE
         self._free = free
         width = free[0].shape[1] if free else 0
         self._shift = self._projection() if free else np.zeros((0, coordinates.size))
@@ -242,6 +266,8 @@ class LossSmooth(Smooth):
             t.weights * cast("Curved", t.loss).second_derivative(u, t.target)
             for t, u in zip(self._form.terms, z, strict=True)
         )
+        if self.stored:
+            return _Matrix(_in_one_reading(self._designs, weights, self._free), exact=False)
         return _Products(self._designs, weights, self._free)
 
     def curvature_guess(self) -> float:

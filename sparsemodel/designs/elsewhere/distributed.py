@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.elsewhere import columns
 from sparsemodel.designs.elsewhere.workers import (
     client,
     gathered,
@@ -18,7 +19,8 @@ from sparsemodel.designs.elsewhere.workers import (
     sent,
     summed,
 )
-from sparsemodel.interfaces import Access, DataError, Design, FloatArray, IntArray
+from sparsemodel.interfaces import Access, DataError, DataTypeError, Design, FloatArray, IntArray
+from sparsemodel.interfaces.design import RestrictedDesign
 
 _ROW_BYTES = 2**26
 """Bytes of rows that are brought over at a time, where rows are asked for (64 MB)."""
@@ -42,8 +44,9 @@ class DistributedDesign(Design):
     Notes
     -----
     ``A @ x`` sends the nonzeros of ``x`` to every group and brings ``n`` numbers back;
-    ``A.T @ r`` sends ``n`` numbers and brings ``p`` back, added up in a tree. The objective of a
-    problem keeps predictions with the blocks instead, and no ``n`` numbers travel
+    ``A.T @ r`` sends ``n`` numbers and brings ``p`` back, added up in a tree. Columns of a support
+    are brought over once where they take at most 128 MB. Where they do not, the objective of a
+    problem keeps predictions with the blocks, and no ``n`` numbers travel
     (:mod:`~sparsemodel.numerics.objectives.distributed`). Blocks that are lost with a worker are
     computed again from the array's own graph; blocks that came from this process are sent again.
     """
@@ -62,6 +65,7 @@ class DistributedDesign(Design):
         self._groups = _groups(array.chunks[0], hands())
         self._loaded: tuple[Any, ...] | None = None
         self._losses = 0
+        self._columns = columns.ReadColumns(self._brought)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -146,6 +150,23 @@ class DistributedDesign(Design):
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         return self._sum(DenseDesign.rmatvec_in_double, r)
+
+    def comes_over(self, count: int) -> bool:
+        """Return whether so many columns are brought over, and not multiplied where they are."""
+        return 8 * self.shape[0] * count <= columns.KEPT_BYTES
+
+    def restrict(self, support: IntArray) -> Design:
+        return self.restrict_again(support, support[:0], self)
+
+    def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        if not self.comes_over(support.size):
+            return RestrictedDesign(self, support)
+        return self._columns.restrict(support, last, restricted, self.stamp)
+
+    def _brought(self, support: IntArray) -> FloatArray:
+        """Return the columns as rows of a float64 array."""
+        parts = self._gather(_picked_columns, support)
+        return np.concatenate(parts, axis=1, dtype=np.float64)
 
     def restrict_rows(self, rows: IntArray) -> Design:
         wanted = [rows[(rows >= s.start) & (rows < s.stop)] - s.start for s in self.rows]
@@ -235,6 +256,11 @@ def _blocks(array: Any, groups: tuple[tuple[slice, ...], ...]) -> list[Any]:
 def _checked(blocks: list[Any], shapes: list[tuple[int, int]]) -> list[Any]:
     """Return blocks if they are what the array says of them: real numbers of these shapes."""
     for block, shape in zip(blocks, shapes, strict=True):
+        if isinstance(block, np.ma.MaskedArray):
+            raise DataTypeError(
+                "A block of the Dask array is a masked array; fill the missing entries first, "
+                "with dask.array.ma.filled."
+            )
         found = np.asarray(block)
         if found.shape != shape or found.dtype.kind not in "biuf":
             raise DataError(
@@ -272,6 +298,12 @@ def _sparse_product(blocks: list[Any], used: IntArray, values: FloatArray) -> Fl
 def _magnitudes(blocks: list[Any], used: IntArray, sizes: FloatArray) -> FloatArray:
     parts = [np.abs(DenseDesign(block).restrict(used).to_array()) @ sizes for block in blocks]
     return np.concatenate(parts, axis=0)
+
+
+def _picked_columns(blocks: list[Any], index: IntArray) -> FloatArray:
+    """Return columns of a group as rows, in the precision they have until they are here."""
+    parts = [np.take(np.asarray(block), index, axis=1).T for block in blocks]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def _picked(blocks: list[Any], index: IntArray) -> Any:

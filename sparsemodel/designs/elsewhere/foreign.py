@@ -64,12 +64,13 @@ class ForeignDesign(Design):
         found = next((kind for dtype, kind in kinds.items() if array.dtype == dtype), None)
         if found is None:
             raise DataTypeError(
-                f"{where} has dtype {array.dtype}, and arrays of {xp.__name__.split('.')[-1]} are "
+                f"{where} has dtype {array.dtype}, and arrays of {_library(array)} are "
                 "multiplied in float32 or float64 where they are; convert it there first, with "
-                "xp.astype(A, xp.float32) or A.to(torch.float32)."
+                "A.astype(jax.numpy.float32) or A.to(torch.float32), for example."
             )
         self._dtype: Any = np.dtype(found)
         self._jax: bool = _compat(where).is_jax_array(array)
+        _check_plain(array, where, traced=self._jax)
         # JAX moves vectors to the matrix by itself, also to one that is spread over devices.
         self._device = None if self._jax else _compat(where).device(array)
         self._doubles = self._has_doubles()
@@ -96,8 +97,7 @@ class ForeignDesign(Design):
 
     def describe(self) -> str:
         n, p = self.shape
-        library = type(self._a).__module__.partition(".")[0].removesuffix("lib")
-        return f"{library} {self._dtype.name} {n} x {p} on {_compat().device(self._a)}"
+        return f"{_library(self._a)} {self._dtype.name} {n} x {p} on {_compat().device(self._a)}"
 
     # ---- products ----------------------------------------------------------------------------
 
@@ -269,6 +269,28 @@ def fetched(values: Any, where: str) -> NDArray[Any]:
     """
     _compat(where)
     return _as_numpy(values.detach() if hasattr(values, "detach") else values)
+
+
+def _library(array: Any) -> str:
+    """Return the name of the library that an array is of."""
+    return type(array).__module__.partition(".")[0].removesuffix("lib")
+
+
+def _check_plain(array: Any, where: str, *, traced: bool) -> None:
+    """Refuse arrays without entries of their own: sparse ones, and JAX's inside a function."""
+    if str(getattr(array, "layout", "torch.strided")) != "torch.strided":
+        raise DataTypeError(
+            f"{where} is a sparse tensor of PyTorch; pass it as SciPy's, for example "
+            "scipy.sparse.coo_array((values, (rows, columns)), shape), or as A.to_dense()."
+        )
+    if traced:
+        import jax
+
+        if isinstance(array, jax.core.Tracer):
+            raise DataTypeError(
+                f"{where} has no numbers while JAX traces a function (jit, grad, vmap), and what "
+                "is selected depends on them; solve outside such functions."
+            )
 
 
 def _as_numpy(values: Any) -> NDArray[Any]:

@@ -29,6 +29,10 @@ _NUMBERS = 24
 """Bytes that go to a block for each of its rows, at least: target, weight, offset."""
 
 
+_NEIGHBOURS = 4
+"""Columns that are looked at, in supports: fewer than fit would travel again and again."""
+
+
 @final
 class DistributedObjective(OfRegression):
     r"""Evaluate :math:`f(x) = \sum_b f_b(x) + \frac12 \sum_j \lambda_j x_j^2` on blocks of rows.
@@ -64,6 +68,13 @@ class DistributedObjective(OfRegression):
             if any(leaf.groups != leaves[0].groups for leaf in leaves):
                 return False
         return bool(form.terms)
+
+    @staticmethod
+    def comes_over(form: SparseRegression) -> bool:
+        """Return whether the columns of a support and its neighbours come over instead, once."""
+        leaves = [leaf for term in form.terms for leaf in _leaves(term.design)]
+        budget = min(form.sparsity.budget, form.sparsity.size)
+        return all(leaf.comes_over(_NEIGHBOURS * max(budget, 1)) for leaf in leaves)
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
         rest = self._rest.point(support, values)

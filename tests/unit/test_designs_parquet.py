@@ -1,0 +1,116 @@
+"""Parquet files by path: rows read in order, names kept, what is not numeric refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.designs import ChunkedDesign
+from sparsemodel.interfaces import DataError, DataTypeError
+from sparsemodel.testing.designs import EXACT, run_design_suite
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+N, P = 300, 6
+
+
+def frame(kind: str = "float64") -> Any:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.standard_normal((N, P)), columns=list("abcdef")).astype(kind)
+
+
+def written(folder, table: Any, name: str = "t.parquet", groups: int = 70) -> Any:
+    table.to_parquet(folder / name, row_group_size=groups)
+    return folder / name
+
+
+def test_laws(tmp_path):
+    def make(array: np.ndarray) -> Any:
+        names = [f"x{j}" for j in range(array.shape[1])]
+        name = f"{len(list(tmp_path.iterdir()))}.parquet"
+        return sm.as_design(written(tmp_path, pd.DataFrame(array, columns=names), name, 7))
+
+    run_design_suite("parquet", make, tolerance=EXACT).raise_if_failed()
+
+
+@pytest.mark.parametrize("groups", [9, 70, 1000])
+def test_rows_come_in_any_order(tmp_path, groups):
+    table = frame()
+    rows = sm.as_design(str(written(tmp_path, table, groups=groups))).array
+    exact = table.to_numpy()
+    for part in (slice(0, 9), slice(9, 200), slice(250, 260), slice(3, 5), slice(300, 300)):
+        np.testing.assert_array_equal(rows[part], exact[part])
+    for some in (np.array([0, 69, 70, 299]), np.arange(5, 290, 7), np.array([], dtype=np.intp)):
+        np.testing.assert_array_equal(rows[some], exact[some])
+    np.testing.assert_array_equal(rows[::11], exact[::11])
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_the_same_answer_as_in_memory(tmp_path):
+    table = frame()
+    b = table["b"] - 2.0 * table["e"] + 0.1 * np.random.default_rng(1).standard_normal(N)
+    path = written(tmp_path, table.assign(y=b))
+    found = []
+    for data in (table, sm.as_design(path, columns=list("abcdef"))):
+        w = sm.Variable(P)
+        loss = sm.huber_loss(sm.as_design(data) @ w + sm.Variable(), b)
+        posed = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 2)
+        found.append((posed.solve(), posed.certify()))
+    (near, one), (far, two) = found
+    assert list(near.support) == list(far.support) == ["b", "e"]
+    assert near.value == pytest.approx(far.value, rel=1e-12)
+    assert one.problem == two.problem  # a fingerprint of the same numbers
+    assert far.readings > 0.0
+    verify(one, posed.form)
+    assert "b" in str(far)
+
+
+def test_a_folder_is_one_table_in_the_order_of_its_numbers(tmp_path):
+    table = frame()
+    for part in range(12):
+        written(tmp_path, table.iloc[25 * part : 25 * part + 25], f"part.{part}.parquet")
+    design = sm.as_design(tmp_path)
+    np.testing.assert_array_equal(design.to_array(), table.to_numpy())
+    assert design.names == tuple("abcdef")
+
+
+def test_types_of_columns(tmp_path):
+    table = frame().assign(n=np.arange(N), yes=np.arange(N) % 2 == 0)
+    table.index = np.arange(N)[::-1]  # written as a column of its own
+    design = sm.as_design(written(tmp_path, table))
+    np.testing.assert_array_equal(design.to_array(), table.to_numpy(dtype=float))
+    assert isinstance(design, ChunkedDesign)
+    single = sm.as_design(written(tmp_path, frame("float32")))
+    assert "Parquet float32 300 x 6" in single.describe()
+    written(tmp_path, frame("float32").assign(a=1.0))
+    with pytest.raises(DataError, match="has changed; open it anew"):
+        single.matvec(np.ones(P))
+
+
+def test_what_cannot_be_read_is_said_kindly(tmp_path):
+    table = frame().assign(town=pd.Categorical(["x", "y"] * (N // 2)))
+    table["gone"] = table["a"].where(np.arange(N) != 75).astype("Float64")
+    path = written(tmp_path, table)
+    with pytest.raises(DataTypeError, match=r"not numeric: 'town'.*columns=.*sm\.encode"):
+        sm.as_design(path)
+    with pytest.raises(DataError, match="no column 'z'; it has a, b"):
+        sm.as_design(path, columns=["a", "z"])
+    w = sm.Variable(2)
+    missing = sm.squared_loss(sm.as_design(path, columns=["a", "gone"]) @ w, np.ones(N))
+    with pytest.raises(DataError, match="NaN or an infinite value, the first at row 75"):
+        sm.Problem(sm.minimize(missing), sm.card(w) <= 1).solve()
+    with pytest.raises(DataError, match="there is no Parquet file"):
+        sm.as_design(tmp_path / "absent.parquet")
+    (tmp_path / "bad.parquet").write_text("hello")
+    with pytest.raises(DataError, match="is no readable Parquet file"):
+        sm.as_design(tmp_path / "bad.parquet")
+    with pytest.raises(DataTypeError, match=r"columns= chooses.*df\[columns\]"):
+        sm.as_design(table, columns=["a"])
+    np.savez(tmp_path / "d.npz", A=np.ones((2, 2)))
+    with np.load(tmp_path / "d.npz") as archive, pytest.raises(DataTypeError, match=r"A\['A'\]"):
+        sm.as_design(archive)
