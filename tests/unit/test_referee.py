@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sparsemodel as sm
 from sparsemodel.certificates import Claim
 from sparsemodel.interfaces import Loss
-from sparsemodel.losses import CoxLoss, builtin_losses
+from sparsemodel.losses import CoxLoss, NegativeBinomialLoss, QuantileLoss, builtin_losses
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing import referee
 from sparsemodel.testing.referee import objective
@@ -24,7 +24,9 @@ from sparsemodel.testing.referee.search.dense import make_dense
 from sparsemodel.testing.referee.textbook_losses import bend, is_known, long, moved, slope, total
 
 LOSSES = {
-    type(loss).__name__.removesuffix("Loss"): loss for loss in builtin_losses() if is_known(loss)
+    type(loss).__name__.removesuffix("Loss"): loss
+    for loss in (*builtin_losses(), NegativeBinomialLoss(theta=2.5), QuantileLoss(tau=0.8))
+    if is_known(loss)
 }
 LABELLED = {"Logistic", "Hinge", "SmoothedHinge", "SquaredHinge"}
 KINKED = {"Absolute", "Quantile", "EpsilonInsensitive", "Hinge"}
