@@ -12,8 +12,11 @@ from sparsemodel.checker.losses import loss_of
 from sparsemodel.losses import CoxLoss, builtin_losses
 from sparsemodel.testing.referee.textbook_losses import LABELLED, SLOPES, VALUES, long, slope, total
 
+PARAMETERS = {"tau": 0.8, "theta": 2.5, "power": 1.3, "delta": 0.7, "epsilon": 0.3}
 LOSSES = {
-    loss.name: loss
+    loss.name: type(loss)(
+        **{name: PARAMETERS.get(name, value) for name, value in asdict(loss).items()}
+    )
     for loss in builtin_losses()
     if type(loss) in VALUES and loss.name != "multinomial_loss"
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sparsemodel as sm
 from sparsemodel.certificates import Claim
 from sparsemodel.interfaces import Loss
-from sparsemodel.losses import CoxLoss, NegativeBinomialLoss, QuantileLoss, builtin_losses
+from sparsemodel.losses import CoxLoss, builtin_losses
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing import referee
 from sparsemodel.testing.referee import objective
@@ -23,9 +23,12 @@ from sparsemodel.testing.referee.search import rationals
 from sparsemodel.testing.referee.search.dense import make_dense
 from sparsemodel.testing.referee.textbook_losses import bend, is_known, long, moved, slope, total
 
+PARAMETERS = {"tau": 0.8, "theta": 2.5, "power": 1.3, "delta": 0.7, "epsilon": 0.3}
 LOSSES = {
-    type(loss).__name__.removesuffix("Loss"): loss
-    for loss in (*builtin_losses(), NegativeBinomialLoss(theta=2.5), QuantileLoss(tau=0.8))
+    type(loss).__name__.removesuffix("Loss"): type(loss)(
+        **{name: PARAMETERS.get(name, value) for name, value in asdict(loss).items()}
+    )
+    for loss in builtin_losses()
     if is_known(loss)
 }
 LABELLED = {"Logistic", "Hinge", "SmoothedHinge", "SquaredHinge"}
