@@ -109,7 +109,10 @@ Verifier = Callable[[Any, Any, Sequence[str] | None, bool], Verification]
 @singledispatch
 def verifier_of(form: Form) -> Verifier:
     """Return what checks certificates about a form; every form registers its own."""
-    raise CertificateError(f"Nothing is certified about a {type(form).__name__}.")
+    raise CertificateError(
+        "A certificate is verified on the form of a problem, `verify(file, problem.form)`, and "
+        f"not on a {type(form).__name__}."
+    )
 
 
 @verifier_of.register

@@ -93,3 +93,10 @@ def test_a_wrong_conjugate_is_noticed_at_the_dual_point(loss):
     found = conjugates_agree(form, Witness((np.zeros(20),)))
     assert found.checked
     assert found.holds == (type(loss) is HuberLoss)
+
+
+def test_the_form_is_asked_for_where_a_problem_is_given(made) -> None:
+    w = sm.Variable(6)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, Y)), sm.card(w) <= 2)
+    with pytest.raises(sm.CertificateError, match=r"problem\.form"):
+        verify(made[0], problem)
