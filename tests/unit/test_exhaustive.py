@@ -148,3 +148,9 @@ def test_all_supports_count_though_large_ones_are_not_worth_their_price(grouped:
     followed = problem.solve("exhaustive", callback=lambda event: False)
     assert by_blocks.value == pytest.approx(followed.value, rel=1e-12)
     assert by_blocks.iterations == followed.iterations == 2 ** (5 if grouped else 9)
+
+
+def test_one_support_and_one_backend_are_said_in_the_singular():
+    w = sm.Variable(2, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(np.eye(3)[:, :2] @ w, np.ones(3))))
+    assert "there is only one support" in str(problem.explain())

@@ -96,6 +96,8 @@ def _(
         name = candidates.best(Role.ENUMERATION)
         if name is not None:
             why = f"there are only {supports} supports; all are tried"
+            if supports == 1:
+                why = "there is only one support to choose"
             return Choice((candidates.stage(name, why),))
     finish = candidates.best(Role.FINISH)
     if finish is None:

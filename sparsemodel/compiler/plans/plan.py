@@ -163,7 +163,8 @@ class Plan:
             steps = [*steps[: _STEPS - 1], f"... and {len(steps) - _STEPS + 1} more"]
         proved = {s.label: s.backend.always for s in self.stages if s.backend.always}
         able = sum(rejection.able for rejection in self.rejected)
-        others = f"{able} other backends could run, {len(self.rejected) - able} could not."
+        backends = "backend" if able == 1 else "backends"
+        others = f"{able} other {backends} could run, {len(self.rejected) - able} could not."
         return Document(
             kind="Plan",
             title="",
