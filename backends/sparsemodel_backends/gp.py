@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import GreedySupport, normalised_step, support_units
+from sparsemodel.numerics import GreedySupport, normalised_step, relative_change, support_units
 
 
 @final
@@ -98,9 +98,7 @@ class GP(IterativeBackend[GPState]):
         following = _descend(objective, point, support)
         if following is None:
             return replace(state, point=state.support.debiased(point), done=True)
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - point.x))
-        return GPState(following, state.support, moved / size if size > 0.0 else moved)
+        return GPState(following, state.support, relative_change(following.x, point.x))
 
     def residual(self, state: GPState) -> float:
         return state.change

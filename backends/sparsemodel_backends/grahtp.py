@@ -29,6 +29,7 @@ from sparsemodel.numerics import (
     normalised_step,
     project,
     pruned,
+    relative_change,
     relaxed_budget,
     restricted_smoothness,
     select,
@@ -189,14 +190,12 @@ class GraHTP(IterativeBackend[GraHTPState]):
         if self.relaxation > 1.0:
             last = None if state.point is state.relaxed else state.point
             kept = pruned(objective, context.restricted, following, last)
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - point.x))
         return GraHTPState(
             following,
             kept,
             eta,
             repeated=np.array_equal(support, point.support),
-            change=moved / size if size > 0.0 else moved,
+            change=relative_change(following.x, point.x),
             best=min(state.best, kept.value),
             worse=0 if kept.value < state.best else state.worse + 1,
         )

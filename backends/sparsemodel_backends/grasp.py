@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.self_description import Theorem
-from sparsemodel.numerics import GreedySupport
+from sparsemodel.numerics import GreedySupport, relative_change
 from sparsemodel_backends.theorems.tight import THEOREM_07
 
 
@@ -109,12 +109,10 @@ class GraSP(IterativeBackend[GraSPState]):
         following = state.support.merged(point)
         if self.debias:
             following = context.restricted(objective, following.support, following)
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - point.x))
         return GraSPState(
             following,
             state.support,
-            change=moved / size if size > 0.0 else moved,
+            change=relative_change(following.x, point.x),
             best=min(state.best, following.value),
             worse=0 if following.value < state.best else state.worse + 1,
             gradient=float(np.abs(objective.gradient(point)).max(initial=0.0)),

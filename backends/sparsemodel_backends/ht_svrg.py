@@ -33,6 +33,7 @@ from sparsemodel.numerics import (
     predictions,
     project,
     pruned,
+    relative_change,
     relaxed_budget,
     rowwise,
     select,
@@ -216,9 +217,7 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         following, table = self._stage(objective, state, context.rng)
         if following is reference:  # x^0 was drawn
             return replace(state, worse=state.worse + 1)
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - reference.x))
-        change = moved / size if size > 0.0 else moved
+        change = relative_change(following.x, reference.x)
         if self.step_size is None and not following.value <= reference.value * (1.0 + 1e-12):
             eta *= 0.5
             if following.value > state.best:  # do not go on from a worse point

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.self_description import Theorem
-from sparsemodel.numerics import normalised_step, project, pruned, relaxed_budget
+from sparsemodel.numerics import normalised_step, project, pruned, relative_change, relaxed_budget
 from sparsemodel_backends.theorems.grahtp import THEOREM_02B, THEOREM_05B
 from sparsemodel_backends.theorems.tight import THEOREM_06
 
@@ -126,13 +126,11 @@ class IHT(IterativeBackend[IHTState]):
     def _advance(
         self, objective: Objective, context: Context, following: Point, state: IHTState, eta: float
     ) -> IHTState:
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - state.relaxed.x))
         point = following
         if self.relaxation > 1.0:
             last = None if state.point is state.relaxed else state.point
             point = pruned(objective, context.restricted, following, last)
-        return IHTState(following, point, eta, moved / size if size > 0.0 else moved)
+        return IHTState(following, point, eta, relative_change(following.x, state.relaxed.x))
 
     def residual(self, state: IHTState) -> float:
         return state.change

@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import normalised_step, project
+from sparsemodel.numerics import normalised_step, project, relative_change
 
 
 @final
@@ -108,9 +108,7 @@ class NIHT(IterativeBackend[NIHTState]):
             rounding = 1e-15 * abs(point.value)
             exact = same and objective.quadratic and following.value <= point.value + rounding
             if exact or following.value <= bound + rounding:
-                size = float(np.linalg.norm(following.x))
-                moved = float(np.sqrt(square))
-                return NIHTState(following, mu, moved / size if size > 0.0 else moved)
+                return NIHTState(following, mu, relative_change(following.x, point.x))
             mu /= self.shrink * (1.0 - self.c)
         return NIHTState(point, state.step_size, state.change, stuck=True)
 

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import project
+from sparsemodel.numerics import project, relative_change
 
 
 @final
@@ -107,9 +107,7 @@ class NTGP(IterativeBackend[NTGPState]):
             debiased = context.restricted(objective, point.support, point)
             better = debiased if debiased.value <= point.value else point
             return replace(state, point=better, gradient=level, stuck=True)
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - point.x))
-        change = moved / size if size > 0.0 else moved
+        change = relative_change(following.x, point.x)
         if change <= self.tol:
             debiased = context.restricted(objective, following.support, following)
             following = following if debiased.value > following.value else debiased

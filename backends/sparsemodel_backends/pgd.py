@@ -20,7 +20,14 @@ from sparsemodel.interfaces import (
     Stop,
     TwiceDifferentiable,
 )
-from sparsemodel.numerics import normalised_step, project, pruned, relaxed_budget, select
+from sparsemodel.numerics import (
+    normalised_step,
+    project,
+    pruned,
+    relative_change,
+    relaxed_budget,
+    select,
+)
 
 
 @final
@@ -130,9 +137,7 @@ class PGD(IterativeBackend[PGDState]):
                 break
             eta *= 0.5
             following = objective.point(*project(objective, x - eta * g, k=k))
-        size = float(np.linalg.norm(following.x))
-        moved = float(np.linalg.norm(following.x - x))
-        change = moved / size if size > 0.0 else moved
+        change = relative_change(following.x, x)
         # The end is minimised afresh: products that turned into NaN show there.
         last = None if state.point is state.relaxed or change <= self.tol else state.point
         point = pruned(objective, context.restricted, following, last)
