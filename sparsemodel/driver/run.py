@@ -244,11 +244,11 @@ class _Run:
             notes=tuple(self._notes),
             duals=tuple(self._duals),
             stages=tuple(self._ends),
-            bound=-np.inf if proof is None else min(proof.bound, value),
-            optimal=proof is not None and proof.closed and value <= _up(proof.upper),
+            bound=-np.inf if proof is None else min(proof.bound, _moved(value, -1.0)),
+            optimal=proof is not None and proof.closed and value <= _moved(proof.upper, 1.0),
         )
 
 
-def _up(value: float) -> float:
-    """Return a value with what another evaluation of it may differ by."""
-    return value + _ROUNDING * abs(value)
+def _moved(value: float, sign: float) -> float:
+    """Return a value with, or without, what another evaluation of it may differ by."""
+    return value + sign * _ROUNDING * abs(value)
