@@ -13,6 +13,7 @@ import scipy.special
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data
+from sparsemodel.certificates.proving.gram.part import GramPart
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
@@ -254,3 +255,12 @@ def test_slopes_vanish_only_where_a_dual_point_makes_them(tmp_path):
         if not holds:
             with pytest.raises(CertificateError):
                 verify(forgery, problem.form)
+
+
+@pytest.mark.parametrize(("n", "curved"), [(300, False), (600, True)])
+def test_curvature_is_taken_out_where_there_is_some(n, curved):
+    """As many rows as columns have hardly any, and parts with bounds end sooner without it."""
+    a = np.random.default_rng(0).standard_normal((n, 300))
+    w = sm.Variable(300)
+    form = sm.Problem(sm.minimize(sm.squared_loss(a @ w, a[:, 0])), sm.card(w) <= 3).form
+    assert GramPart.root(form, form).curved(None) is curved
