@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
+from sparsemodel.loading import uninterrupted
 
 _SOLVER = "CLARABEL"
 
@@ -151,7 +152,8 @@ def _units(form: SparseRegression) -> Any:
 
 def _cvxpy() -> Any:
     try:
-        import cvxpy
+        with uninterrupted():
+            import cvxpy
     except ImportError as error:
         raise MissingDependencyError("This check needs cvxpy: pip install cvxpy.") from error
     return cvxpy

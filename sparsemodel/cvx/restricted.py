@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
     UnsupportedProblemError,
 )
+from sparsemodel.loading import uninterrupted
 
 if TYPE_CHECKING:
     import cvxpy
@@ -39,7 +40,8 @@ def minimise_with_cvxpy(
     form = objective.form
     if not isinstance(form, SparseRegression):
         raise UnsupportedProblemError("The CVXPY step is for sparse regressions.")
-    import cvxpy as cp
+    with uninterrupted():
+        import cvxpy as cp
 
     shape = (support.size, *objective.shape[1:])
     if not support.size:
@@ -87,7 +89,8 @@ def _power_of_two(size: float) -> float:
 
 def restricted_problem(form: SparseRegression, support: IntArray, x: Any) -> cvxpy.Problem:
     """Return the CVXPY problem on ``support``; ``x`` is an expression of its coordinates."""
-    import cvxpy as cp
+    with uninterrupted():
+        import cvxpy as cp
 
     problem: cvxpy.Problem = _build(cp, form, support, x)[0]
     return problem
@@ -100,7 +103,8 @@ def labelled_problem(
 
     ``parts`` holds names and numbers of coordinates, in the order of ``support``.
     """
-    import cvxpy
+    with uninterrupted():
+        import cvxpy
 
     cp: Any = cvxpy
     variables = [

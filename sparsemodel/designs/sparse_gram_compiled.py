@@ -7,10 +7,13 @@ of the columns of a support is full anyway. Measured on 4705 mails and 1000 word
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.loading import uninterrupted
+
+with uninterrupted():
+    import numba
 
 
 @numba.njit(cache=True)

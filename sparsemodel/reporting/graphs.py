@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray
+from sparsemodel.loading import uninterrupted
 
 
 def partial_correlations(omega: FloatArray) -> FloatArray:
@@ -39,7 +40,8 @@ def precision_graph(omega: FloatArray, names: Sequence[str] | None = None) -> An
     DataError
         When the names do not fit the matrix or repeat.
     """
-    import networkx as nx
+    with uninterrupted():
+        import networkx as nx
 
     p = omega.shape[0]
     labels: list[Any] = list(range(p)) if names is None else list(names)

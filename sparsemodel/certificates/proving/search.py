@@ -195,7 +195,7 @@ class Search:
         """Solve a node's relaxation and raise its bound by what is proved."""
         aim = Aim(self.cutoff, self.incumbent.upper, self._deadline, exact)
         found = None if self.nodes else node.part.at_start(node, aim)
-        if found is None or not self._closes(node, found):
+        if found is None or not (self._late() or self._closes(node, found)):
             found = node.part.relax(node, aim)
         if found is None:
             return None

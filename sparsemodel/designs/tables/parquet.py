@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsemodel.interfaces import DataError, DataTypeError, IntArray, MissingDependencyError
+from sparsemodel.loading import uninterrupted
 
 _BATCH_BYTES = 2**24
 """Bytes of rows that are decoded together (16 MB)."""
@@ -215,7 +216,8 @@ def _common_type(files: list[Any], names: tuple[str, ...], where: str) -> Any:
 
 def _pyarrow(where: str) -> Any:
     try:
-        import pyarrow.parquet
+        with uninterrupted():
+            import pyarrow.parquet
     except ImportError as error:
         raise MissingDependencyError(
             f"{where} is a Parquet file, for which the package pyarrow is missing; "

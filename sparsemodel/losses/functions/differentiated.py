@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.designs.elsewhere.foreign import double_precision
 from sparsemodel.interfaces import DataTypeError, FloatArray, MissingDependencyError, ModelError
+from sparsemodel.loading import uninterrupted
 
 Function = Callable[..., Any]
 
@@ -30,7 +31,8 @@ def differentiated(value: Function, name: str) -> tuple[Function, Function, Func
         At the first call, when it computes in single precision, or holds data rounded to it.
     """
     try:
-        import jax
+        with uninterrupted():
+            import jax
     except ImportError as error:
         raise MissingDependencyError(
             f"{name} has no gradient. Pass one, or install JAX (pip install jax) "

@@ -13,6 +13,7 @@ from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
@@ -62,8 +63,9 @@ def prove(
 
 def loaded() -> None:
     """Import what certificates and proofs need: before a solve takes all the time there is."""
-    import sparsemodel.certificates.precision_matrices.proving.proof_of_graph
-    import sparsemodel.certificates.proving.prove  # noqa: F401
+    with uninterrupted():
+        import sparsemodel.certificates.precision_matrices.proving.proof_of_graph
+        import sparsemodel.certificates.proving.prove  # noqa: F401
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:

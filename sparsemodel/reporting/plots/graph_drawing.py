@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray
+from sparsemodel.loading import uninterrupted
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
 
 
@@ -33,7 +34,8 @@ def graph(
     DataError
         When there is nothing to draw.
     """
-    import networkx as nx
+    with uninterrupted():
+        import networkx as nx
 
     drawn = network if lonely else network.subgraph(n for n, d in network.degree() if d > 0)
     if drawn.number_of_nodes() == 0:
@@ -86,7 +88,8 @@ def graph(
 
 def _layout(drawn: Any, seed: int) -> dict[Any, Any]:
     """Place connected parts beside each other, the largest first, each by itself."""
-    import networkx as nx
+    with uninterrupted():
+        import networkx as nx
 
     parts = sorted(nx.connected_components(drawn), key=len, reverse=True)
     places: dict[Any, Any] = {}

@@ -6,6 +6,7 @@ from textwrap import fill
 from typing import Any
 
 from sparsemodel.compiler import Plan
+from sparsemodel.loading import uninterrupted
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
 
 _COLOURS = {"problem": GREY, "reduction": ORANGE, "stage": BLUE, "choice": GREY, "step": GREY}
@@ -21,7 +22,8 @@ def plan(of: Plan, *, axes: Any = None) -> Any:
     axes
         Matplotlib axes; None makes a figure that is as wide as the plan is long.
     """
-    import networkx as nx
+    with uninterrupted():
+        import networkx as nx
 
     graph = of.graph()
     layers = list(nx.topological_generations(graph))

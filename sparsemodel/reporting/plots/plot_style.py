@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparsemodel.interfaces import MissingDependencyError
+from sparsemodel.loading import uninterrupted
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#1f5fa8", "#c4620e", "#1d7a4a", "#5b6675", "#d3d9e0"
 """The colours of the HTML reports; colour-blind readers tell blue and orange apart."""
@@ -15,7 +16,8 @@ DIVERGING = "RdBu"
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``, or say what to install."""
     try:
-        from matplotlib import pyplot as plt
+        with uninterrupted():
+            from matplotlib import pyplot as plt
     except ImportError as error:
         raise MissingDependencyError("Plots need Matplotlib: pip install matplotlib.") from error
     return plt

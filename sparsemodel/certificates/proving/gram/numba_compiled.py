@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from sparsemodel.interfaces import MissingDependencyError
+from sparsemodel.loading import uninterrupted
 
 try:
-    import numba
+    with uninterrupted():
+        import numba
 except ImportError as error:  # also raised where Numba does not go with the version of NumPy
     raise MissingDependencyError(
         f"Numba, which compiles the search of proofs, cannot be imported ({error}): "

@@ -1,0 +1,81 @@
+"""Ctrl-C while a package is imported: it waits, as what is left half imported fails ever after."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from sparsemodel.loading import uninterrupted
+
+
+def test_ctrl_c_waits_for_the_end_of_an_import(tmp_path, monkeypatch) -> None:
+    (tmp_path / "half_imported.py").write_text(
+        "import signal\nsignal.raise_signal(signal.SIGINT)\ndone = True\n", "utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        import half_imported
+    assert half_imported.done
+    assert sys.modules.pop("half_imported").done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_other_handlers_stay(handler) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with uninterrupted():
+            assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_it_alone() -> None:
+    seen = []
+
+    def ask() -> None:
+        with uninterrupted():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_errors_of_an_import_are_its_own() -> None:
+    with pytest.raises(ModuleNotFoundError), uninterrupted():
+        import no_such_package_anywhere  # noqa: F401
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_proofs_go_on_after_ctrl_c_while_numba_is_loaded() -> None:
+    program = """
+import builtins, signal, numpy as np, sparsemodel as sm
+load = builtins.__import__
+def importing(name, *rest):
+    importing.left -= name.startswith("numba")
+    if importing.left == 0:
+        importing.left = -1
+        signal.raise_signal(signal.SIGINT)
+    return load(name, *rest)
+importing.left = 300
+w = sm.Variable(20)
+A = np.random.default_rng(0).standard_normal((30, 20))
+problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A[:, 0] - A[:, 1])), sm.card(w) <= 4)
+problem.solve("omp")
+builtins.__import__ = importing
+try:
+    problem.prove()
+except KeyboardInterrupt:
+    pass
+assert importing.left < 0
+print(problem.prove().title())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
