@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse
 
 import sparsemodel as sm
 
@@ -269,3 +270,16 @@ def test_the_offending_atom_is_named(write: object, named: str) -> None:
     w = cp.Variable(P)
     with pytest.raises(sm.ModelError, match=named):
         sm.Problem(cp.Minimize(write(w)), sm.card(w) <= 2)
+
+
+@pytest.mark.parametrize("kept", [np.asarray, scipy.sparse.csr_array])
+def test_a_matrix_times_stacked_vectors(kept: object) -> None:
+    w, u, v = cp.Variable(P), cp.Variable(2), cp.Variable(P - 2)
+    whole = sm.Problem(cp.Minimize(cp.sum_squares(A @ w - B)), sm.card(w) <= 2)
+    both = cp.hstack([u, v])
+    parts = sm.Problem(cp.Minimize(cp.sum_squares(kept(A) @ both - B)), sm.card(both) <= 2)
+    assert parts.solve().value == pytest.approx(whole.solve().value, rel=1e-12)
+    assert np.allclose(both.value, w.value)
+    moved = cp.hstack([u, 2.0 * v + 1.0])
+    problem = sm.Problem(cp.Minimize(cp.sum_squares(kept(A) @ moved - B)), sm.card(v) <= 1)
+    assert problem.solve().value == pytest.approx(np.sum((A @ moved.value - B) ** 2), rel=1e-12)

@@ -82,6 +82,9 @@ def affine_of(expression: Any) -> Affine:
         if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
             return affine_of(right).times(number_of(left))
         if left.is_constant() and kind == "MulExpression":
+            stacked = kind_of(right) == "Hstack" and all(part.ndim == 1 for part in right.args)
+            if stacked and not left.parameters():
+                return _times_stack(value_of(left), right.args)
             return affine_of(right).__rmatmul__(_factor(left))
         if right.is_constant() and kind == "MulExpression":
             return affine_of(left).__matmul__(value_of(right))
@@ -114,6 +117,15 @@ def affine_of(expression: Any) -> Affine:
         "are sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
         "sm.Variable, or leave it to CVXPY."
     )
+
+
+def _times_stack(matrix: Any, parts: Any) -> Affine:
+    """Return a matrix times vectors that are stacked: its columns times each of them."""
+    ends = np.cumsum([0, *(part.size for part in parts)])
+    total = Affine(())
+    for part, first, last in zip(parts, ends[:-1], ends[1:], strict=True):
+        total = total.plus(affine_of(part).__rmatmul__(matrix[..., first:last]))
+    return total
 
 
 def _sliced(affine: Affine, rows: IntArray) -> Affine | None:
