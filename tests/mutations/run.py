@@ -6,7 +6,7 @@ a hole in the tests. ``--only WORD ...`` takes those whose file or line holds a 
 REVISION`` those of files that are not as they were there. At the end is a table of the files.
 
 The test that notices a mutation is written into ``noticed.json`` and is tried first the next time;
-only where it passes are all tests of the file run. A whole run then takes a third of the time.
+only where it passes are all tests of the file run.
 """
 
 from __future__ import annotations
