@@ -45,13 +45,18 @@ def minimised(
         return _along_one(terms, free, z, b)
     gradients = _gradients(terms, z)
     value, before = _total(terms, z), np.inf
+    reach = max(float(np.abs(f).max(initial=0.0)) for f in free)
     for _ in range(_STEPS):
         residual = summed([f.T @ g for f, g in zip(free, gradients, strict=True)])
         scale = sum(float(np.abs(g).sum()) for g in gradients)
         left = float(np.abs(residual).max(initial=0.0))
         if left <= _EXACT * scale:
             break
-        step = -_solve(_hessian(terms, free, z, b), residual)
+        hessian = _hessian(terms, free, z, b)
+        size = max(float(np.abs(u).max(initial=0.0)) for u in z)
+        if left * reach <= _ULP * size * float(np.trace(hessian)):
+            break  # predictions are rounded by as much
+        step = -_solve(hessian, residual)
         if not np.all(np.isfinite(step)):
             break
         moves = [f @ step for f in free]
@@ -137,7 +142,7 @@ def _line(terms: Terms, z: Predictions, moves: Predictions, slope: float) -> flo
             high = length
         else:  # not a number: predictions beyond all floats
             return low
-        if high - low <= _ULP * high:
+        if high <= 2.0 * low or high - low <= _ULP * high:
             return low
         second = _along(terms, ahead, moves)
         newton = length - along / second if second > 0.0 else np.inf
