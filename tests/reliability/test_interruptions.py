@@ -33,13 +33,15 @@ def test_an_interrupt_returns_the_best_point_so_far(backend, rng: np.random.Gene
     def interrupting(event):
         seen.append(event.best)
         if len(seen) == 2:
-            signal.raise_signal(signal.SIGINT)  # to this thread, whatever others there are
+            signal.raise_signal(signal.SIGINT)
         return False
 
+    # In the background of a shell Ctrl-C is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         solution = problem.solve(backend, callback=interrupting)
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
     assert solution.stop.value == "interrupted" or len(seen) < 2
     assert solution.value <= seen[0] + 1e-12
     assert len(solution.support) <= 6

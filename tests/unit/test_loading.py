@@ -6,10 +6,19 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from sparsemodel.loading import uninterrupted
+
+
+@pytest.fixture(autouse=True)
+def listening() -> Iterator[None]:
+    """Hear of Ctrl-C, which a process in the background of a shell ignores."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_waits_for_the_end_of_an_import(tmp_path, monkeypatch) -> None:
@@ -26,12 +35,9 @@ def test_ctrl_c_waits_for_the_end_of_an_import(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
 def test_other_handlers_stay(handler) -> None:
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        with uninterrupted():
-            assert signal.getsignal(signal.SIGINT) is handler
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, handler)
+    with uninterrupted():
+        assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_other_threads_leave_it_alone() -> None:
@@ -56,6 +62,7 @@ def test_errors_of_an_import_are_its_own() -> None:
 def test_proofs_go_on_after_ctrl_c_while_numba_is_loaded() -> None:
     program = """
 import builtins, signal, numpy as np, sparsemodel as sm
+signal.signal(signal.SIGINT, signal.default_int_handler)
 load = builtins.__import__
 def importing(name, *rest):
     importing.left -= name.startswith("numba")

@@ -82,10 +82,7 @@ def affine_of(expression: Any) -> Affine:
         if left.is_constant() and (kind == "multiply" or left.size == 1) and is_uniform(left):
             return affine_of(right).times(number_of(left))
         if left.is_constant() and kind == "MulExpression":
-            stacked = kind_of(right) == "Hstack" and all(part.ndim == 1 for part in right.args)
-            if stacked and not left.parameters():
-                return _times_stack(value_of(left), right.args)
-            return affine_of(right).__rmatmul__(_factor(left))
+            return _product(left, right)
         if right.is_constant() and kind == "MulExpression":
             return affine_of(left).__matmul__(value_of(right))
     if kind == "DivExpression" and expression.args[1].is_constant():
@@ -119,12 +116,15 @@ def affine_of(expression: Any) -> Affine:
     )
 
 
-def _times_stack(matrix: Any, parts: Any) -> Affine:
-    """Return a matrix times vectors that are stacked: its columns times each of them."""
-    ends = np.cumsum([0, *(part.size for part in parts)])
-    total = Affine(())
-    for part, first, last in zip(parts, ends[:-1], ends[1:], strict=True):
-        total = total.plus(affine_of(part).__rmatmul__(matrix[..., first:last]))
+def _product(matrix: Any, expression: Any) -> Affine:
+    """Return a constant matrix times an expression: of stacked vectors its columns times each."""
+    stacked = kind_of(expression) == "Hstack" and all(part.ndim == 1 for part in expression.args)
+    if not stacked or matrix.parameters():
+        return affine_of(expression).__rmatmul__(_factor(matrix))
+    ends = np.cumsum([0, *(part.size for part in expression.args)])
+    columns, total = value_of(matrix), Affine(())
+    for part, first, last in zip(expression.args, ends[:-1], ends[1:], strict=True):
+        total = total.plus(affine_of(part).__rmatmul__(columns[..., first:last]))
     return total
 
 
