@@ -200,7 +200,7 @@ class Problem(Declaration):
 
             def least_loss(each: Problem) -> Solution:
                 here = replace(options, time_limit=limit.limit)
-                return each._solve(began, backend, start, here, effort, verbose, True)
+                return each._solve(began, backend, start, here, effort, verbose, fitting=True)
 
             return self._take(fewest.solve(fewest.problem(Problem), least_loss))
 

@@ -124,3 +124,15 @@ def test_classes_keep_the_order_that_they_were_given() -> None:
 def test_what_cannot_be_ordered_is_refused(write: Any, words: str) -> None:
     with pytest.raises(sm.SparseModelError, match=words):
         write(sm.Variable(5, name="w"))
+
+
+@pytest.mark.parametrize("n", [50, 80])
+def test_two_ordinal_losses_have_observations_of_their_own(n: int) -> None:
+    w = sm.Variable(5, name="w")
+    both = sm.ordinal_loss(A @ w, GRADE) + sm.ordinal_loss(A[:n] @ w, GRADE[:n])
+    problem = sm.Problem(sm.minimize(both + sm.ridge(w, 0.02)), sm.card(w) <= 2)
+    with pytest.raises(sm.ModelError, match="one loss of observations"):
+        problem.solve().summary()
+    scores = problem.path([1, 2]).cross_validate(folds=3).scores
+    assert scores.shape == (2,)
+    assert np.all(np.isfinite(scores))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -52,8 +52,8 @@ class LossSpec:
     observation_weights: FloatArray | None
     reduction: Literal["mean", "sum"]
     scale: float = 1.0
-    ordinal: bool = False
-    """Whether it is that of one threshold among ordered classes."""
+    levels: tuple[Any, ...] | None = None
+    """Ordered classes, where it is that of a threshold between them: one object for each loss."""
 
 
 @final

@@ -28,6 +28,9 @@ from sparsemodel.modelling.expressions.values import labels
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.loss_terms.terms import loss_function, loss_term
 
+_MOST = 100
+"""Ordered classes: each threshold is another logistic loss of all observations."""
+
 
 @loss_function
 def logistic_loss(
@@ -309,7 +312,3 @@ def _in_order(target: Any, order: Sequence[Any] | None) -> tuple[IntArray, tuple
             "ordered classes; sm.squared_loss and sm.huber_loss are for numbers."
         )
     return codes.ravel(), levels
-
-
-_MOST = 100
-"""Classes: each threshold is another logistic loss of all observations."""

@@ -107,8 +107,9 @@ class Compiled(CompiledProblem):
 
     @property
     def ordinal(self) -> bool:
-        """Return whether the losses are those of ordered classes, a threshold each."""
-        return all(spec.ordinal for spec in self.declaration.losses)
+        """Return whether the losses are the thresholds of one loss of ordered classes."""
+        first, *others = (spec.levels for spec in self.declaration.losses)
+        return first is not None and all(levels is first for levels in others)
 
     @property
     def counted(self) -> BoolArray:

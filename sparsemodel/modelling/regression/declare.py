@@ -217,7 +217,7 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], places: Places) -> Lo
         observation_weights=_weights(term, shape[0]),
         reduction=term.reduction,
         scale=scale_of(term.scale, name),
-        ordinal=term.levels is not None,
+        levels=term.levels,
     )
     return _by_entries(spec, shape) if places.entries and len(shape) == 2 else spec
 
