@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.cvx.package import cvxpy_package
 from sparsemodel.interfaces import (
     CvxModelled,
     FloatArray,
-    MissingDependencyError,
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.loading import uninterrupted
 
 _SOLVER = "CLARABEL"
 
@@ -40,7 +39,7 @@ def relaxation_value(form: SparseRegression, *, extraction: FloatArray | None = 
     UnsupportedProblemError
         When a loss has no CVXPY form, or the solver gives up.
     """
-    cp = _cvxpy()
+    cp = cvxpy_package()
     unknown = sorted({t.loss.name for t in form.terms if not isinstance(t.loss, CvxModelled)})
     if unknown:
         raise UnsupportedProblemError(f"{', '.join(unknown)} has no CVXPY form.")
@@ -148,12 +147,3 @@ def _units(form: SparseRegression) -> Any:
         return form.sparsity.groups
     counted = form.sparsity.counted
     return np.where(counted, np.cumsum(counted) - 1, -1)
-
-
-def _cvxpy() -> Any:
-    try:
-        with uninterrupted():
-            import cvxpy
-    except ImportError as error:
-        raise MissingDependencyError("This check needs cvxpy: pip install cvxpy.") from error
-    return cvxpy

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemodel.cvx.package import cvxpy_package
 from sparsemodel.interfaces import (
     CvxModelled,
     ImageBall,
@@ -20,7 +21,6 @@ from sparsemodel.interfaces import (
     UnboundedError,
     UnsupportedProblemError,
 )
-from sparsemodel.loading import uninterrupted
 
 if TYPE_CHECKING:
     import cvxpy
@@ -40,9 +40,7 @@ def minimise_with_cvxpy(
     form = objective.form
     if not isinstance(form, SparseRegression):
         raise UnsupportedProblemError("The CVXPY step is for sparse regressions.")
-    with uninterrupted():
-        import cvxpy as cp
-
+    cp = cvxpy_package()
     shape = (support.size, *objective.shape[1:])
     if not support.size:
         point = objective.point(support, np.zeros(shape))
@@ -89,9 +87,7 @@ def _power_of_two(size: float) -> float:
 
 def restricted_problem(form: SparseRegression, support: IntArray, x: Any) -> cvxpy.Problem:
     """Return the CVXPY problem on ``support``; ``x`` is an expression of its coordinates."""
-    with uninterrupted():
-        import cvxpy as cp
-
+    cp = cvxpy_package()
     problem: cvxpy.Problem = _build(cp, form, support, x)[0]
     return problem
 
@@ -103,10 +99,7 @@ def labelled_problem(
 
     ``parts`` holds names and numbers of coordinates, in the order of ``support``.
     """
-    with uninterrupted():
-        import cvxpy
-
-    cp: Any = cvxpy
+    cp = cvxpy_package()
     variables = [
         cp.Variable((size, form.outputs) if form.matrix else (size,), name=label)
         for label, size in parts

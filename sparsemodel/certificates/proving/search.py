@@ -238,9 +238,9 @@ class Search:
         undecided = (node.status == UNDECIDED) & (node.k > 0)
         out = undecided & (proved.if_in >= cutoff)
         into = undecided & (proved.if_out >= cutoff) & ~out
-        if not node.allows(np.flatnonzero(into), beside_others=True) or not (
-            out.any() or into.any()
-        ):
+        if not (out.any() or into.any()):
+            return False
+        if not node.allows(np.flatnonzero(into), beside_others=True):
             return False
         closed = float(proved.if_in[out].min(initial=math.inf))
         closed = min(closed, float(proved.if_out[into].min(initial=math.inf)))

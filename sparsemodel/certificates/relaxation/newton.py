@@ -24,8 +24,10 @@ from sparsemodel.numerics.budget import Budget
 
 _OUTER, _INNER = 60, 30
 _FIRST, _GROWTH = 10.0, 4.0
-_FIRST_OF_FILES = 1e4
 """First sigma in units of 1/L, and its growth; chosen by timing problems of 200 to 1000 columns."""
+
+_FIRST_OF_FILES = 1e4
+"""First sigma where every step reads files: as few steps as can be."""
 
 _FEW = 5
 """Newton rounds up to which a step with an inexact model was short enough for a longer one."""
@@ -43,8 +45,8 @@ def proximal_newton(
     deadline: float | None,
 ) -> bool:
     """Improve ``state`` until ``goal`` holds; return False when Newton's method does not apply."""
-    first, few = (_FIRST_OF_FILES, _INNER - 1) if smooth.stored else (_FIRST, _FEW)
-    few = _INNER - 1 if smooth.quadratic else few
+    first = _FIRST_OF_FILES if smooth.stored else _FIRST
+    few = _INNER - 1 if smooth.stored or smooth.quadratic else _FEW
     sigma = state.sigma if state.sigma > 0.0 else first / state.lipschitz
     gap = math.inf
     for outer in range(_OUTER):

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray
-from sparsemodel.loading import uninterrupted
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, networkx, new_axes
 
 
 def graph(
@@ -34,8 +33,7 @@ def graph(
     DataError
         When there is nothing to draw.
     """
-    with uninterrupted():
-        import networkx as nx
+    nx = networkx()
 
     drawn = network if lonely else network.subgraph(n for n, d in network.degree() if d > 0)
     if drawn.number_of_nodes() == 0:
@@ -88,8 +86,7 @@ def graph(
 
 def _layout(drawn: Any, seed: int) -> dict[Any, Any]:
     """Place connected parts beside each other, the largest first, each by itself."""
-    with uninterrupted():
-        import networkx as nx
+    nx = networkx()
 
     parts = sorted(nx.connected_components(drawn), key=len, reverse=True)
     places: dict[Any, Any] = {}

@@ -6,8 +6,7 @@ from textwrap import fill
 from typing import Any
 
 from sparsemodel.compiler import Plan
-from sparsemodel.loading import uninterrupted
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, networkx, new_axes
 
 _COLOURS = {"problem": GREY, "reduction": ORANGE, "stage": BLUE, "choice": GREY, "step": GREY}
 
@@ -22,8 +21,7 @@ def plan(of: Plan, *, axes: Any = None) -> Any:
     axes
         Matplotlib axes; None makes a figure that is as wide as the plan is long.
     """
-    with uninterrupted():
-        import networkx as nx
+    nx = networkx()
 
     graph = of.graph()
     layers = list(nx.topological_generations(graph))

@@ -105,8 +105,9 @@ class Recorder:
 
 
 def _balanced(found: Relaxed | Finished) -> dict[str, Any]:
-    some = found.balanced is not None and found.balanced.size > 0
-    return {"balanced": found.balanced.tolist()} if some and found.balanced is not None else {}
+    if found.balanced is None or not found.balanced.size:
+        return {}
+    return {"balanced": found.balanced.tolist()}
 
 
 def _size(record: dict[str, Any]) -> int:
