@@ -54,7 +54,8 @@ class Problem(Declaration):
     -----
     Facts about the data are computed once and kept with the problem, so solving again (with
     another backend, or from another start) pays for nothing twice. Arrays are held by
-    reference: do not change them in place between solves.
+    reference: changed in place between solves, they are refused where some of their numbers
+    (up to 4096 of each array) show it; declare the problem again.
 
     Examples
     --------
@@ -231,6 +232,7 @@ class Problem(Declaration):
         verbose: bool,
         fitting: bool = False,
     ) -> Solution:
+        self._look_at_data()
         compiled, first = self._compiled(), None
         if start is not None:
             first = given_start(start, compiled.form, compiled.layout, self.variables, fitting)
@@ -295,6 +297,7 @@ class Problem(Declaration):
             ``path.cross_validate()``, ``path.plot()``.
         """
         with within(time_limit):
+            self._look_at_data()
             parameter = taken(k)
             if values is None and not isinstance(parameter, Parameter):
                 parameter, compiled = None, self._compiled()
@@ -481,6 +484,7 @@ class Problem(Declaration):
         return proof
 
     def _solved(self) -> tuple[Outcome, Solution]:
+        self._look_at_data()
         self._compiled()
         if self._solution is None or self._solved_for != self._versions:
             self.solve()  # for the first time, or again because a parameter has changed

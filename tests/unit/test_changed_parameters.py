@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
@@ -173,3 +174,33 @@ def test_verify_names_the_parameter_that_has_changed() -> None:
         assert said in message
         assert (f"the_{name} = {value:g}" if np.ndim(value) == 0 else f"the_{name}, 20") in message
         assert not any(f"the_{n}" in message for n in first if n != name)
+
+
+@pytest.mark.parametrize("what", ["matrix", "one entry", "target", "sparse matrix", "covariance"])
+def test_data_changed_in_place_are_refused(what: str) -> None:
+    """Gram matrices of the old numbers beside the new ones gave points up to 45 % worse."""
+    rng = np.random.default_rng(3)
+    a, w = rng.standard_normal((60, 12)), sm.Variable(12, name="w")
+    b = a[:, 0] - a[:, 3] + rng.standard_normal(60)
+    s = sparse.csc_array(a)
+    goal = sm.squared_loss((s if what == "sparse matrix" else a) @ w, b) + sm.ridge(w, 0.1)
+    problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+    if what == "covariance":
+        omega, cov = sm.Variable((12, 12), symmetric=True), np.cov(a.T)
+        problem = sm.Problem(sm.minimize(sm.gaussian_nll(omega, cov)), sm.card(sm.offdiag(omega)) <= 4)
+    problem.solve()
+    problem.certify()  # with the data as they were
+    if what == "matrix":
+        a -= a.mean(axis=0)
+    elif what == "one entry":
+        a[5, 7] += 1.0
+    elif what == "target":
+        b[17] = 0.0
+    elif what == "sparse matrix":
+        s.data *= 2.0
+    else:
+        cov += np.eye(12)
+    asked: list[Any] = [problem.solve, problem.certify, problem.prove, lambda: problem.path([1, 2])]
+    for ask in asked:
+        with pytest.raises(sm.DataError, match=r"changed in place.*[Dd]eclare the problem again"):
+            ask()

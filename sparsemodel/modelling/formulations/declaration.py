@@ -7,12 +7,13 @@ from typing import Any
 from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.documents import as_notebook
 from sparsemodel.interfaces import Form
-from sparsemodel.modelling.declared import Declared
+from sparsemodel.modelling.declared import Declared, Reading
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
+from sparsemodel.modelling.formulations.watched_data import Watched, check_unchanged, watched
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.path import checked_ks
@@ -28,6 +29,7 @@ class Declaration:
         self._declared = Declared(goal, constraints)
         self._kept: CompiledProblem | None = None
         self._versions: tuple[int, ...] = ()
+        self._watched: tuple[Reading | None, tuple[Watched, ...]] = (None, ())
 
     @property
     def goal(self) -> Minimize:
@@ -66,6 +68,16 @@ class Declaration:
             self._kept = self._compile(self._kept)
             self._versions = versions
         return self._kept
+
+    def _look_at_data(self) -> None:
+        """Refuse data that have changed since the first look."""
+        if self._declared.missing:
+            return  # what is missing is said where it is needed
+        reading, data = self._watched
+        if reading is self._declared.reading:
+            check_unchanged(data)
+        else:
+            self._watched = self._declared.reading, watched(self._declared.reading)
 
     def _compile(self, last: CompiledProblem | None) -> CompiledProblem:
         declared = self._declared.reading

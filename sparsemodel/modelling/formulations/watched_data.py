@@ -1,0 +1,71 @@
+"""Notice data that were changed in place after they were compiled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.sparse import SparseDesign
+from sparsemodel.interfaces import DataError
+from sparsemodel.modelling.declared import Reading, quantities
+from sparsemodel.modelling.expressions.objective_terms import FormTerm
+
+_MANY = 4096
+"""Numbers of an array that are compared at most; of a small one every one."""
+
+
+class Watched(NamedTuple):
+    """An array of the user's, and some of its numbers as they were."""
+
+    what: str
+    array: NDArray[Any]
+    numbers: NDArray[Any]
+
+
+def watched(declared: Reading) -> tuple[Watched, ...]:
+    """Return the arrays that a declaration refers to, with what they hold now."""
+    objective = declared.goal.objective
+    found = [*quantities(objective, declared.constraints)]
+    for term in objective.terms:
+        if isinstance(term, FormTerm):  # a matrix S, for instance
+            found += vars(term).items()
+    arrays = {id(array): (what, array) for what, held in found for array in _arrays(held)}
+    return tuple(Watched(what, array, _some(array)) for what, array in arrays.values())
+
+
+def check_unchanged(data: tuple[Watched, ...]) -> None:
+    """Refuse data that hold other numbers than when they were compiled.
+
+    Raises
+    ------
+    DataError
+        What was computed of the old numbers is kept and would be mixed with the new ones.
+    """
+    for what, array, numbers in data:
+        if not np.array_equal(_some(array), numbers, equal_nan=array.dtype.kind == "f"):
+            name = {"design": "matrix"}.get(what, what)
+            raise DataError(
+                f"The {name} of this problem (shape {array.shape}) was changed in place after the "
+                "problem was compiled, and what was computed of the old numbers is kept. Declare "
+                "the problem again with the new data; for a target or an offset that changes "
+                "often, write sm.Parameter(n) and set its value."
+            )
+
+
+def _arrays(held: Any) -> tuple[NDArray[Any], ...]:
+    if isinstance(held, DenseDesign):
+        return (held.array,)
+    if isinstance(held, SparseDesign):
+        return (held.array.data,)
+    return (held,) if isinstance(held, np.ndarray) else ()
+
+
+def _some(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers from all over an array, copied: 64 x 64 of a large matrix."""
+    if array.size <= _MANY:
+        return array.copy()
+    side = int(_MANY ** (1 / max(1, array.ndim)))
+    return array[tuple(slice(None, None, -(-max(1, m) // side)) for m in array.shape)].copy()
