@@ -187,7 +187,8 @@ def test_data_changed_in_place_are_refused(what: str) -> None:
     problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
     if what == "covariance":
         omega, cov = sm.Variable((12, 12), symmetric=True), np.cov(a.T)
-        problem = sm.Problem(sm.minimize(sm.gaussian_nll(omega, cov)), sm.card(sm.offdiag(omega)) <= 4)
+        nll = sm.gaussian_nll(omega, cov)
+        problem = sm.Problem(sm.minimize(nll), sm.card(sm.offdiag(omega)) <= 4)
     problem.solve()
     problem.certify()  # with the data as they were
     if what == "matrix":
