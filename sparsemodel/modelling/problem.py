@@ -52,10 +52,9 @@ class Problem(Declaration):
 
     Notes
     -----
-    Facts about the data are computed once and kept with the problem, so solving again (with
-    another backend, or from another start) pays for nothing twice. Arrays are held by
-    reference: changed in place between solves, they are refused where some of their numbers
-    (up to 4096 of each array) show it; declare the problem again.
+    Facts about the data are computed once and kept, so solving again (with another backend, or
+    from another start) pays for nothing twice. Arrays are held by reference, and refused where
+    one of up to 4096 numbers of each has changed in place since; then declare the problem again.
 
     Examples
     --------
@@ -232,8 +231,7 @@ class Problem(Declaration):
         verbose: bool,
         fitting: bool = False,
     ) -> Solution:
-        self._look_at_data()
-        compiled, first = self._compiled(), None
+        compiled, first = self._compiled(looking=True), None
         if start is not None:
             first = given_start(start, compiled.form, compiled.layout, self.variables, fitting)
         elif self.parameters:
@@ -297,10 +295,9 @@ class Problem(Declaration):
             ``path.cross_validate()``, ``path.plot()``.
         """
         with within(time_limit):
-            self._look_at_data()
             parameter = taken(k)
             if values is None and not isinstance(parameter, Parameter):
-                parameter, compiled = None, self._compiled()
+                parameter, compiled = None, self._compiled(looking=True)
                 ks = checked_ks(k, compiled.form.cardinality)
             else:
                 compiled, ks = self._along(parameter, values)
@@ -484,8 +481,7 @@ class Problem(Declaration):
         return proof
 
     def _solved(self) -> tuple[Outcome, Solution]:
-        self._look_at_data()
-        self._compiled()
+        self._compiled(looking=True)
         if self._solution is None or self._solved_for != self._versions:
             self.solve()  # for the first time, or again because a parameter has changed
         fewest = self._declared.reading.fewest

@@ -61,8 +61,13 @@ class Declaration:
         """Return where the variables stand among the form's coordinates."""
         return self._compiled().layout
 
-    def _compiled(self) -> CompiledProblem:
-        """Return the compiled problem, renewed where a parameter has changed."""
+    def _compiled(self, *, looking: bool = False) -> CompiledProblem:
+        """Return the compiled problem, renewed where a parameter has changed.
+
+        ``looking`` at the data too, which are refused where they have changed in place.
+        """
+        if looking:
+            self._look_at_data()
         versions = tuple(parameter.version for parameter in self.parameters)
         if self._kept is None or versions != self._versions:
             self._kept = self._compile(self._kept)
@@ -88,6 +93,7 @@ class Declaration:
 
     def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""
+        self._look_at_data()
         largest, several = followed_values(k, values, self._declared.reading)
         with k.assuming(largest):
             compiled = self._compile(self._kept)
