@@ -3,18 +3,17 @@
 The wheels of NumPy and SciPy bring a BLAS each, with a pool of threads each. A pool that has
 finished keeps spinning for some milliseconds, on the cores that the other one asks for next: a
 factorisation of 250 x 250 then takes a hundred times as long as on one thread. So a run takes one
-thread, and the factorisations that are worth more take them all, one at a time. Products that read
-much are divided here, among threads of Python: these wait without taking any time of a core, and
-one that shares its core with another process takes fewer of the parts.
+thread. Large products are divided here, among threads of Python: these wait without taking any time
+of a core, and one that shares its core with another process takes fewer of the parts.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial, reduce
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
 from typing import Any, final
 
 import numpy as np
@@ -31,10 +30,14 @@ _PART, _PARTS = 2.0**20, 16
 _THICK = 8
 """Rows (or columns) of a part at least: sums that are kept for each part take little beside it."""
 
-_DONE = 2.0**28
-"""Operations of a matrix product or a factorisation from which threads are worth waking."""
+_DONE = 2.0**27
+"""Operations of a product of matrices from which threads are worth waking: some milliseconds."""
 
-_NOTHING: AbstractContextManager[None] = nullcontext()
+_STRIP, _STRIPS = 256, 8
+"""Columns of a strip of a product of matrices at least, and strips at most."""
+
+_ROWS = 1024
+"""Rows of a part of a product of narrow matrices at least."""
 
 
 @final
@@ -108,6 +111,7 @@ class _Pools:
         self._found: list[Any] = []
         self._before: list[int] = []
         self._complete = False  # whether SciPy's library is among those found
+        self._here = threading.local()
 
     def enter(self) -> None:
         """Switch to one thread, unless another run has done so."""
@@ -126,22 +130,6 @@ class _Pools:
             if self._runs == 0:
                 self._set(self._before)
                 self._before = []
-
-    @contextmanager
-    def wide(self) -> Iterator[None]:
-        """Take all threads for one product of a run."""
-        most = config.threads
-        wanted = [before if most is None else most for before in self._before]
-        if all(number == 1 for number in wanted):
-            yield
-            return
-        self._set(wanted)
-        try:
-            yield
-        finally:
-            with self._lock:
-                if self._runs:  # else another thread has left for good meanwhile
-                    self._set([1] * len(wanted))
 
     def refresh(self) -> None:
         """Find libraries that were loaded during a run, and keep them to one thread as well."""
@@ -174,6 +162,15 @@ class _Pools:
         """Return how many threads large work takes."""
         return config.threads or max(self._before, default=1)
 
+    def work(self) -> None:
+        """Note that this thread does a part of something."""
+        self._here.working = True
+
+    @property
+    def working(self) -> bool:
+        """Return whether this thread does a part of something."""
+        return getattr(self._here, "working", False)
+
     @property
     def one_thread(self) -> bool:
         """Return whether a run keeps the libraries to one thread."""
@@ -197,17 +194,13 @@ def small_work() -> Iterator[None]:
         _pools.leave()
 
 
-def large_work(*, operations: float) -> AbstractContextManager[None]:
-    """Return a context in which linear algebra takes all threads, if there is much of it.
+def keep_to_one() -> None:
+    """Keep libraries that were loaded during a run to one thread as well.
 
-    ``operations`` are those of products of matrices and factorisations
-    (``sparsemodel.numerics.budget`` counts them). Nothing happens outside :func:`small_work`.
+    Called before the first work after an import that is done when it is needed.
     """
-    if not _pools.one_thread:
-        return _NOTHING
-    if _pools.outdated:
+    if _pools.one_thread and _pools.outdated:
         _pools.refresh()
-    return _pools.wide() if operations >= _DONE else _NOTHING
 
 
 def product(a: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
@@ -225,19 +218,66 @@ def product(a: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     return reduce(np.add, found)
 
 
+def cross_product(a: NDArray[Any], b: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return ``a.T @ b`` of matrices with as many rows; without ``b``, ``a.T @ a``.
+
+    In :func:`small_work` large ones are multiplied by strips of columns, narrow ones by parts of
+    the rows. Neither depends on the number of threads, nor do the digits of the product.
+    """
+    other = a if b is None else b
+    (n, p), q = a.shape, other.shape[1]
+    if 2.0 * n * p * q < _DONE or not _pools.one_thread:
+        return np.asarray(a.T @ other)
+    strips = _strips(p), _strips(q)
+    if len(strips[0]) * len(strips[1]) == 1:
+        step = max(_ROWS, -(-n // _STRIPS**2))
+        rows = [slice(start, start + step) for start in range(0, n, step)]
+        return reduce(np.add, each(lambda part: a[part].T @ other[part], rows))
+    out = np.empty((p, q), dtype=np.result_type(a, other))
+    pairs = [(i, j) for i in strips[0] for j in strips[1] if b is not None or i.start <= j.start]
+
+    def fill(pair: tuple[slice, slice]) -> None:
+        i, j = pair
+        out[i, j] = a[:, i].T @ other[:, j]
+        if b is None and i.start < j.start:
+            out[j, i] = out[i, j].T
+
+    each(fill, pairs)
+    return out
+
+
+def _strips(columns: int) -> list[slice]:
+    step = max(_STRIP, -(-columns // _STRIPS))
+    return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
+
+
 def _by_parts(one: Callable[[slice], Any], length: int, reads: float) -> list[Any]:
     """Return ``one`` of every part of a range, of which all together read so many numbers."""
     if reads < _READ or not _pools.one_thread:
         return [one(slice(0, length))]
     step = max(_THICK, -(-length // min(_PARTS, int(reads / _PART))))
-    parts = [slice(start, start + step) for start in range(0, length, step)]
-    if _pools.outdated:
-        _pools.refresh()
+    return each(one, [slice(start, start + step) for start in range(0, length, step)])
+
+
+def each(
+    one: Callable[[Any], Any], parts: Sequence[Any], *, operations: float = np.inf
+) -> list[Any]:
+    """Return ``one`` of every part, on threads of Python in :func:`small_work`.
+
+    ``operations`` are those of all parts; few are not worth waking a thread. What ``one`` does in
+    turn stays on its thread.
+    """
+    keep_to_one()
     threads = min(_pools.threads, len(parts))
-    if threads == 1:
+    if threads == 1 or operations < _DONE or not _pools.one_thread or _pools.working:
         return [one(part) for part in parts]
     from concurrent.futures import ThreadPoolExecutor
 
-    alike = partial(np.seterr, **np.geterr())  # what is ignored here is ignored there
-    with ThreadPoolExecutor(threads, initializer=alike) as workers:
+    alike = np.geterr()  # what is ignored here is ignored there
+
+    def begin() -> None:
+        np.seterr(**alike)
+        _pools.work()
+
+    with ThreadPoolExecutor(threads, initializer=begin) as workers:
         return list(workers.map(one, parts))

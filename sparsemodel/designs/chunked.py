@@ -15,7 +15,7 @@ from sparsemodel.designs.elsewhere.columns import ReadColumns
 from sparsemodel.designs.tables.parquet import ParquetRows
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
-from sparsemodel.threads import large_work, product
+from sparsemodel.threads import cross_product, product
 
 BLOCK_BYTES = 2**26
 """Bytes of the file that are looked at together (64 MB): large against a seek, small in memory."""
@@ -205,13 +205,12 @@ class ChunkedDesign(Design):
         return out
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
-        with large_work(operations=2.0 * self._a.size * self.shape[1]):
-            p = self.shape[1]
-            out = np.zeros((p, p))
-            size = max(1, self._block_bytes // (8 * p))
-            for rows, block in self.row_blocks(size):
-                out += block.T @ (block if h is None else h[rows, None] * block)
-            return out
+        p = self.shape[1]
+        out = np.zeros((p, p))
+        size = max(1, self._block_bytes // (8 * p))
+        for rows, block in self.row_blocks(size):
+            out += cross_product(block, None if h is None else h[rows, None] * block)
+        return out
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         if self._by_columns:

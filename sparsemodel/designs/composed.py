@@ -10,7 +10,7 @@ import numpy as np
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import rowwise
-from sparsemodel.threads import large_work
+from sparsemodel.threads import cross_product
 
 _SPARSE = 0.2
 """Share of nonzero entries up to which centred columns lose no digits to their means."""
@@ -328,8 +328,7 @@ class TransformedDesign(Design):
         if self._means is not None and not _stored_sparse(self._design):
             # A'HA - mm' would cancel where a mean is large; the restricted columns are few.
             array = self.to_array()
-            with large_work(operations=2.0 * array.size * array.shape[1]):
-                return np.asarray(array.T @ (array if h is None else h[:, None] * array))
+            return cross_product(array, None if h is None else h[:, None] * array)
         out = self._design.gram(h)
         if self._means is not None:
             # Mostly zeros: what cancels is a fraction of the order of the density.

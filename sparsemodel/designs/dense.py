@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.designs.tables.encoding import Encoding
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, NormBound
-from sparsemodel.threads import large_work, product
+from sparsemodel.threads import cross_product, each, product
 
 _BLOCK_BYTES = 2**22
 """Rows are processed in blocks of about this size, so that a block stays in cache."""
@@ -21,6 +21,9 @@ _GATHER_ROWS = 64
 
 _FEW = 0.3
 """Share of rows up to which copying them out is cheaper than multiplying them all."""
+
+_NARROW = 256
+"""Columns up to which Gram matrices of blocks of rows are made at the same time, then added."""
 
 _FAINT = 1e-20
 """Weights below this fraction of the largest may be lost in the rounding of a Gram matrix."""
@@ -167,21 +170,23 @@ class DenseDesign(Design):
         return DenseDesign(self._a[rows])
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
-        a, p = self._a, self.shape[1]
-        with large_work(operations=2.0 * a.size * p):
-            signed = h is not None and not np.all(h >= 0.0)
-            if h is not None and not signed:
-                significant = self._significant(a, h)
-                if significant is not None:
-                    return significant
-            roots = None if h is None or signed else np.sqrt(h)
-            if a.dtype == np.float64:
-                return _gram(a, h, roots)
-            out = np.zeros((p, p))
-            for rows, block in self._double_blocks(max(p, _BLOCK_BYTES // (8 * max(p, 1)))):
-                some = (None if v is None else v[rows] for v in (h, roots))
-                out += _gram(block, *some)
-            return out
+        a, (n, p) = self._a, self.shape
+        signed = h is not None and not np.all(h >= 0.0)
+        if h is not None and not signed:
+            significant = self._significant(a, h)
+            if significant is not None:
+                return significant
+        roots = None if h is None or signed else np.sqrt(h)
+
+        def block(rows: slice) -> FloatArray:
+            some = (None if v is None else v[rows] for v in (h, roots))
+            return _gram(a[rows].astype(np.float64, copy=False), *some)
+
+        size = max(p, _BLOCK_BYTES // (8 * max(p, 1)), 1)
+        parts = [slice(start, start + size) for start in range(0, n, size)]
+        if p <= _NARROW:
+            return sum(each(block, parts, operations=2.0 * a.size * p), np.zeros((p, p)))
+        return sum(map(block, parts), np.zeros((p, p)))
 
     @staticmethod
     def _significant(a: NDArray[Any], h: FloatArray) -> FloatArray | None:
@@ -194,7 +199,7 @@ class DenseDesign(Design):
         if np.count_nonzero(matter) > 0.5 * h.size:
             return None
         scaled = np.sqrt(h[matter])[:, None] * a[matter]
-        out = np.asarray(scaled.T @ scaled)
+        out = cross_product(scaled)
         lost = float(np.sum(np.where(matter, 0.0, h) @ np.square(a)))
         rounding = float(np.finfo(np.float64).eps * np.diag(out).min(initial=np.inf))
         return out if lost <= rounding else None
@@ -329,11 +334,10 @@ class DenseColumns(Design):
 def _gram(a: FloatArray, h: FloatArray | None, roots: FloatArray | None) -> FloatArray:
     """Return ``a.T @ diag(h) @ a``; with the roots of ``h`` by one symmetric product (syrk)."""
     if h is None:
-        return np.asarray(a.T @ a)
+        return cross_product(a)
     if roots is None:
-        return np.asarray(a.T @ (h[:, None] * a))
-    scaled = roots[:, None] * a
-    return np.asarray(scaled.T @ scaled)
+        return cross_product(a, h[:, None] * a)
+    return cross_product(roots[:, None] * a)
 
 
 def _squared(block: NDArray[Any]) -> FloatArray:

@@ -132,15 +132,6 @@ def eigenvalue_cost(p: int) -> float:
     return 10.0 * p**3
 
 
-def threaded_eigenvalues(p: int) -> float:
-    """Return the operations for eigenvalues that threads take part in without a wait.
-
-    They wait for each other at every column, which on a busy machine takes a hundred times as long
-    for some hundred columns as one thread does.
-    """
-    return 0.25 * p**3
-
-
 def eigenvector_cost(p: int) -> float:
     """Return the cost of a symmetric eigendecomposition."""
     return 25.0 * p**3

@@ -18,9 +18,9 @@ from typing import final
 import numpy as np
 
 from sparsemodel.designs import OnesDesign, StackedDesign
-from sparsemodel.interfaces import BoolArray, Design, FloatArray, SparseRegression, Term
+from sparsemodel.interfaces import BoolArray, Design, FloatArray, IntArray, SparseRegression, Term
 from sparsemodel.numerics.budget import gram_cost
-from sparsemodel.threads import large_work
+from sparsemodel.threads import cross_product, each, keep_to_one
 
 _ROWS = 1024
 """Rows that are multiplied together; sums of sums keep rounding errors small."""
@@ -86,8 +86,7 @@ class Moments:
             total, constant[:] = over(partial(_products, shift=shift)), False
         for number, (term, aim) in enumerate(zip(terms, aims, strict=True) if over is None else ()):
             depth += -(-aim.shape[0] // (_ROWS * _SUMS))
-            with large_work(operations=gram_cost(aim.shape[0], p + q)):
-                _add(total, constant, number, term, aim, shift, watch)
+            _add(total, constant, number, term, aim, shift, watch)
         moved = any(t.offset is not None or t.squares()[0] is not t.target for t in terms)
         share = _share(total, aims, terms) if moved else 0.0
         return cls(total, shift, intercept, q, depth, share, constant)
@@ -192,29 +191,40 @@ def _add(
 ) -> None:
     """Add a term's sums of squares and products to ``total``, and strike what is not constant."""
     weights = term.squares()[1]
-    p, width = term.design.shape[1], shift.size
+    width = shift.size
     step = _ROWS * max(1, _BLOCK_ENTRIES // (_ROWS * width))
     some, count = np.zeros_like(total), 0
-    buffer = np.empty((_ROWS, width))
     for rows, entries in term.design.row_blocks(step):
         if watch is not None:
             watch(number, rows, entries)
-        for start in range(0, entries.shape[0], _ROWS):
-            part = entries[start : start + _ROWS]
-            first = rows.start + start
-            there = slice(first, first + part.shape[0])
-            block = buffer[: part.shape[0]]
-            np.subtract(part, shift[:p], out=block[:, :p])
-            np.subtract(aim[there], shift[p:], out=block[:, p:])
-            quiet = np.flatnonzero(constant)
-            constant[quiet] = ~np.any(block[:, quiet], axis=0)
-            block *= np.sqrt(weights[there])[:, None]
-            some += block.T @ block
+        quiet = np.flatnonzero(constant)
+        there = aim[rows], np.sqrt(weights[rows])
+        part = partial(_part, entries, *there, shift, quiet)
+        starts = range(0, entries.shape[0], _ROWS)
+        for found, moving in each(part, starts, operations=gram_cost(entries.shape[0], width)):
+            constant[quiet] &= ~moving
+            some += found
             count += 1
             if count % _SUMS == 0:
                 total += some
                 some[:] = 0.0
     total += some
+
+
+def _part(
+    entries: FloatArray,
+    aim: FloatArray,
+    roots: FloatArray,
+    shift: FloatArray,
+    quiet: IntArray,
+    start: int,
+) -> tuple[FloatArray, BoolArray]:
+    """Return a part's sums of squares and products, and which columns ``quiet`` are not shifts."""
+    rows, p = slice(start, start + _ROWS), entries.shape[1]
+    block = np.hstack([entries[rows] - shift[:p], aim[rows] - shift[p:]])
+    moving = np.any(block[:, quiet], axis=0)
+    block *= roots[rows, None]
+    return cross_product(block), moving
 
 
 def _factor(gram: FloatArray, p: int, *, residual: bool) -> tuple[FloatArray, float]:
@@ -225,6 +235,7 @@ def _factor(gram: FloatArray, p: int, *, residual: bool) -> tuple[FloatArray, fl
     from scipy.linalg import solve_triangular
     from scipy.linalg.lapack import dpstrf
 
+    keep_to_one()
     sizes = np.sqrt(np.maximum(np.diag(gram), 0.0))
     sizes[sizes == 0.0] = 1.0
     scaled = gram / np.outer(sizes, sizes)

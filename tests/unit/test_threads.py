@@ -1,4 +1,4 @@
-"""Threads of linear algebra: one in a run, all for large products, and nothing left changed."""
+"""Threads of linear algebra: one in a run, several for large products, nothing left changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import scipy.linalg  # noqa: F401 - so that its library is there
 from threadpoolctl import ThreadpoolController
 
 import sparsemodel as sm
-from sparsemodel.threads import config, large_work, product, small_work
+from sparsemodel.designs import DenseDesign
+from sparsemodel.threads import config, cross_product, each, product, small_work
 
 POOLS = ThreadpoolController().select(user_api="blas").lib_controllers
 
@@ -36,30 +37,8 @@ def two_threads():
         pool.set_num_threads(number)
 
 
-def test_a_run_has_one_thread_and_large_products_have_all():
-    @small_work()
-    def run():
-        inside = counts()
-        with large_work(operations=1e12):
-            large = counts()
-        with large_work(operations=10):
-            small = counts()
-        return inside, large, small, counts()
-
-    one, two = [1] * len(POOLS), [2] * len(POOLS)
-    assert run() == (one, two, one, one)
-    assert counts() == two
-
-
-def test_the_setting_bounds_large_products():
-    config.threads = 1
-
-    @small_work()
-    def run():
-        with large_work(operations=1e12):
-            return counts()
-
-    assert run() == [1] * len(POOLS)
+def test_a_run_has_one_thread_and_the_libraries_theirs_again():
+    assert small_work()(counts)() == [1] * len(POOLS)
     assert counts() == [2] * len(POOLS)
 
 
@@ -83,6 +62,46 @@ def test_large_products_are_the_same_on_any_number_of_threads(order):
         np.testing.assert_array_equal(one[i], three[i])
         np.testing.assert_array_equal(one[i], all_of_them[i])
     assert len(set(at)) == 1  # none is left waiting
+
+
+@pytest.mark.parametrize("shape", [(6000, 130), (700, 520)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_of_matrices_are_the_same_on_any_number_of_threads(order, shape):
+    rng = np.random.default_rng(0)
+    a = np.asarray(rng.standard_normal(shape), order=order)
+    b = rng.standard_normal(shape)[:, ::-1]
+    most = []
+
+    @small_work()
+    def products(threads):
+        config.threads = threads
+        design = DenseDesign(a.astype(np.float32))
+        watch = lambda part: (most.append(threading.active_count()), part)[1]  # noqa: E731
+        assert each(watch, range(9)) == list(range(9))
+        weights = np.abs(b[:, 0])
+        return [cross_product(a), cross_product(a, b), design.gram(), design.gram(weights)]
+
+    one, two = products(1), products(2)
+    single = a.astype(np.float32).astype(float)
+    exact = (a.T @ a, a.T @ b, single.T @ single, (single.T * np.abs(b[:, 0])) @ single)
+    for first, second, right in zip(one, two, exact, strict=True):
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_allclose(first, right, rtol=0.0, atol=1e-9)
+    assert np.ptp(most) > 0  # threads were there
+
+
+def test_a_part_of_a_product_stays_on_its_thread():
+    config.threads = 2
+
+    @small_work()
+    def inside(_):
+        return each(lambda _: threading.get_ident(), range(4))
+
+    @small_work()
+    def run():
+        return each(inside, range(4))
+
+    assert all(len(set(idents)) == 1 for idents in run())
 
 
 @small_work()
@@ -114,8 +133,6 @@ def test_errors_and_nested_runs_leave_nothing_changed():
 
     assert outer() == [1] * len(POOLS)
     assert counts() == [2] * len(POOLS)
-    with large_work(operations=1e12):  # outside of any run: nothing of ours
-        assert counts() == [2] * len(POOLS)
 
 
 def test_runs_in_several_threads_end_with_what_was_there():
@@ -125,9 +142,6 @@ def test_runs_in_several_threads_end_with_what_was_there():
     @small_work()
     def run():
         begun.wait()
-        for _ in range(50):
-            with large_work(operations=1e12):
-                pass
         end.wait()
         seen.append(counts())
 
@@ -159,16 +173,16 @@ def test_every_answer_leaves_the_libraries_as_they_were(method, rng, monkeypatch
 def test_scipy_loaded_during_a_run_is_kept_to_one_thread_too():
     code = """
 import sys, numpy as np
-from sparsemodel.threads import large_work, small_work
+from sparsemodel.threads import keep_to_one, small_work
 assert "scipy.linalg" not in sys.modules
 
 @small_work()
 def run():
     import scipy.linalg
     from threadpoolctl import ThreadpoolController
-    with large_work(operations=1):
-        pools = ThreadpoolController().select(user_api="blas").lib_controllers
-        return [pool.get_num_threads() for pool in pools]
+    keep_to_one()
+    pools = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [pool.get_num_threads() for pool in pools]
 
 assert set(run()) == {1}, run()
 from threadpoolctl import ThreadpoolController

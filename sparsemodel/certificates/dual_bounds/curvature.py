@@ -14,8 +14,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, certainly_psd
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
-from sparsemodel.numerics.budget import threaded_eigenvalues
-from sparsemodel.threads import large_work
 
 _SHRINK = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 
@@ -53,27 +51,26 @@ def simple_diagonals(c: Curvature) -> list[FloatArray]:
     Each is the largest multiple that leaves the Schur complement ``S`` positive semidefinite.
     Empty when ``S`` is singular.
     """
-    with large_work(operations=threaded_eigenvalues(len(c.schur))):
-        size = c.schur.shape[0]
-        if not size:
-            return []
-        entries = np.diag(c.schur)
-        if np.any(entries <= 0.0):
-            return []
-        lowest = float(np.linalg.eigvalsh(c.schur)[0])
-        if lowest <= 1e-13 * float(entries.max()) * size:
-            return []
-        out = [np.full(size, lowest)]
-        try:
-            inverse = cho_solve(cho_factor(c.schur, lower=True), np.eye(size))
-        except np.linalg.LinAlgError:
-            return out
-        own = 1.0 / np.diag(inverse)
-        root = np.sqrt(own)
-        largest = float(np.linalg.eigvalsh(c.schur / np.outer(root, root))[0])
-        if largest > 0.0:
-            out.append(largest * own)
+    size = c.schur.shape[0]
+    if not size:
+        return []
+    entries = np.diag(c.schur)
+    if np.any(entries <= 0.0):
+        return []
+    lowest = float(np.linalg.eigvalsh(c.schur)[0])
+    if lowest <= 1e-13 * float(entries.max()) * size:
+        return []
+    out = [np.full(size, lowest)]
+    try:
+        inverse = cho_solve(cho_factor(c.schur, lower=True), np.eye(size))
+    except np.linalg.LinAlgError:
         return out
+    own = 1.0 / np.diag(inverse)
+    root = np.sqrt(own)
+    largest = float(np.linalg.eigvalsh(c.schur / np.outer(root, root))[0])
+    if largest > 0.0:
+        out.append(largest * own)
+    return out
 
 
 def safe(c: Curvature, diagonal: FloatArray) -> Extraction | None:

@@ -24,8 +24,6 @@ from sparsemodel.interfaces import (
     SparseRegression,
     SquaredDistance,
 )
-from sparsemodel.numerics.budget import cholesky_cost
-from sparsemodel.threads import large_work
 
 LIMIT = 4000
 """Coefficients up to which the p x p matrix is formed (128 MB)."""
@@ -148,8 +146,7 @@ def certainly_psd(h: FloatArray, diagonal: FloatArray, n: int) -> bool:
     margin = 2.0 * (gamma(n + size + 32) + 8.0 * U * size) * trace + TINY
     matrix[np.diag_indices_from(matrix)] -= shift + margin
     try:
-        with large_work(operations=cholesky_cost(size)):
-            np.linalg.cholesky(matrix)
+        np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return False
     return True

@@ -31,7 +31,6 @@ from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
-from sparsemodel.threads import large_work
 
 _SWEEPS = 6
 _FIRST_TAU, _TAUS, _NEWTON_STEPS = 0.3, 2, 8
@@ -236,8 +235,7 @@ def barrier(
             if not (np.all(np.isfinite(curvature)) and np.all(np.isfinite(gradient))):
                 return best
             try:
-                with large_work(operations=cholesky_cost(p)):
-                    step = cho_solve(cho_factor(curvature, lower=True), gradient)
+                step = cho_solve(cho_factor(curvature, lower=True), gradient)
             except np.linalg.LinAlgError:
                 return best
             decrement = float(gradient @ step)
@@ -260,22 +258,20 @@ def barrier(
 
 
 def _factor(matrix: FloatArray, d: FloatArray) -> tuple[FloatArray, bool] | None:
-    with large_work(operations=cholesky_cost(d.size)):
-        shifted = matrix.copy()
-        shifted[np.diag_indices_from(shifted)] -= d
-        try:
-            factor: tuple[FloatArray, bool] = cho_factor(shifted, lower=True, overwrite_a=True)
-        except np.linalg.LinAlgError:
-            return None
-        return factor
+    shifted = matrix.copy()
+    shifted[np.diag_indices_from(shifted)] -= d
+    try:
+        factor: tuple[FloatArray, bool] = cho_factor(shifted, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        return None
+    return factor
 
 
 def _inverse(factor: tuple[FloatArray, bool]) -> FloatArray:
-    with large_work(operations=inverse_cost(len(factor[0]))):
-        lower = np.asfortranarray(factor[0])
-        inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
-        below = np.tril(inverse, -1)
-        return np.asarray(below + below.T + np.diag(np.diag(inverse)))
+    lower = np.asfortranarray(factor[0])
+    inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+    below = np.tril(inverse, -1)
+    return np.asarray(below + below.T + np.diag(np.diag(inverse)))
 
 
 def _supergradient(regulariser: Regulariser, state: State) -> FloatArray:

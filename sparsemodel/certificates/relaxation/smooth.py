@@ -21,8 +21,8 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
-from sparsemodel.numerics.budget import gram_cost, products_cost
-from sparsemodel.threads import large_work, product
+from sparsemodel.numerics.budget import products_cost
+from sparsemodel.threads import cross_product, keep_to_one, product
 
 Image = tuple[FloatArray, ...]
 """What is linear in ``x`` and costs a product: predictions, or ``Q x``."""
@@ -313,12 +313,13 @@ def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[
     Returns the matrix, the vector and the constant of what is left on ``keep``, and the pieces
     ``(solve_h, solve_g)`` with ``x_out = solve_g - solve_h x_keep``.
     """
-    with large_work(operations=gram_cost(out.size, keep.size)):
-        kept = h[np.ix_(keep, keep)]
-        if not out.size:
-            return kept, g[keep], np.zeros(1), np.zeros((0, keep.size)), g[:0]
-        cross = h[np.ix_(out, keep)]
-        factor = cho_factor(h[np.ix_(out, out)], lower=True)
-        solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
-        constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
-        return kept - cross.T @ solve_h, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g
+    keep_to_one()
+    kept = h[np.ix_(keep, keep)]
+    if not out.size:
+        return kept, g[keep], np.zeros(1), np.zeros((0, keep.size)), g[:0]
+    cross = h[np.ix_(out, keep)]
+    factor = cho_factor(h[np.ix_(out, out)], lower=True)
+    solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, g[out])
+    constant = np.array([-0.5 * float(np.vdot(g[out], solve_g))])
+    left = kept - cross_product(cross, solve_h)
+    return left, g[keep] - cross.T @ solve_g, constant, solve_h, solve_g

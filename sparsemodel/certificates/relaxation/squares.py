@@ -17,8 +17,8 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
-from sparsemodel.numerics.budget import Budget, gram_cost, inverse_cost
-from sparsemodel.threads import large_work
+from sparsemodel.numerics.budget import Budget, inverse_cost
+from sparsemodel.threads import cross_product
 
 LIMIT = 6000
 """Columns up to which the Gram matrix is formed."""
@@ -76,9 +76,7 @@ class Squares:
             if self._columns:
                 rows[common] = self._columns[i][before]
             rows[~common] = design.restrict(index[~common]).to_array().T
-            with large_work(operations=gram_cost(design.shape[0], index.size)):
-                block = rows @ (rows[~common] * c).T
-            out[:, ~common] += block
+            out[:, ~common] += cross_product(rows.T, (rows[~common] * c).T)
             columns.append(rows)
         out[np.ix_(~common, common)] = out[np.ix_(common, ~common)].T
         self._set, self._matrix, self._columns = index.copy(), out, tuple(columns)

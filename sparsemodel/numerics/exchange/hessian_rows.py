@@ -26,6 +26,7 @@ from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.minimisers.newton import factored, inverse_of_columns
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
+from sparsemodel.threads import cross_product
 
 _VANISHED = 1e-11
 """Share of a column's curvature that the free coordinates must leave of it."""
@@ -334,10 +335,9 @@ def _gram(term: Term, h: FloatArray) -> FloatArray:
     uniform = bool(h.size) and bool(np.all(h == h[0]))
     for rows, block in term.design.row_blocks(max(1, _BLOCK // p)):
         if uniform:
-            out += block.T @ block
+            out += cross_product(block)
         else:
-            scaled = np.sqrt(h[rows])[:, None] * block
-            out += scaled.T @ scaled
+            out += cross_product(np.sqrt(h[rows])[:, None] * block)
     return float(h[0]) * out if uniform else out
 
 

@@ -7,9 +7,8 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
-from sparsemodel.numerics.budget import cholesky_cost
 from sparsemodel.numerics.objectives.regression import RegressionObjective
-from sparsemodel.threads import large_work
+from sparsemodel.threads import keep_to_one
 
 _DEPENDENT = 1e-11
 """A column is dependent when what the others leave of its square norm is below this fraction."""
@@ -59,6 +58,7 @@ class SupportFactor:
         """Factor ``H`` on ``support`` afresh; False (and empty) unless positive definite."""
         from scipy.linalg import LinAlgError, cholesky
 
+        keep_to_one()
         hessian = self._hessian(support)
         d = np.sqrt(np.maximum(np.diag(hessian), 0.0))
         self._order = np.empty(0, dtype=np.intp)
@@ -66,8 +66,7 @@ class SupportFactor:
         if not np.all(d > 0.0):
             return False
         try:
-            with large_work(operations=cholesky_cost(support.size)):
-                factor = cholesky(hessian / d[:, None] / d, check_finite=False)
+            factor = cholesky(hessian / d[:, None] / d, check_finite=False)
         except LinAlgError:
             return False
         if np.min(np.diag(factor), initial=np.inf) ** 2 <= _DEPENDENT:

@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost, products_cost
 from sparsemodel.numerics.minimisers.few_columns import SMALL_PIVOT, minimise_few
 from sparsemodel.numerics.support.units import support_units
-from sparsemodel.threads import large_work
+from sparsemodel.threads import keep_to_one
 
 DIRECT_LIMIT = 1500
 """Unknowns up to which the Hessian is formed and factored; conjugate gradients above.
@@ -247,6 +247,7 @@ def _triangular(factor: FloatArray) -> Callable[[FloatArray], FloatArray]:
         return lambda b: inverse.T @ (inverse @ b)
     from scipy.linalg import cho_solve
 
+    keep_to_one()
     return lambda b: np.asarray(cho_solve((factor, True), b, check_finite=False))
 
 
@@ -259,35 +260,34 @@ def factored(
     matrix ``R`` with ``R.T @ R = H`` that ``root`` makes, whose condition is not squared; without
     one, an eigendecomposition where Cholesky breaks down. Null spaces are dropped.
     """
-    with large_work(operations=cholesky_cost(len(hessian))):
-        diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
-        d = np.where(diagonal > 0.0, diagonal, 1.0)
-        scaled = hessian / d[:, None]
-        scaled /= d
-        least, factor = 0.0, scaled
-        if np.all(diagonal > 0.0):
-            try:
-                factor = np.asarray(np.linalg.cholesky(scaled), dtype=np.float64)
-                least = float(np.diag(factor).min(initial=np.inf))
-            except np.linalg.LinAlgError:
-                pass
-        close = not least > SMALL_PIVOT
-        if close and not np.all(np.isfinite(scaled)):
-            raise UnboundedError(
-                "The curvature of the loss overflowed: the coefficients grow without bound. "
-                "Add a ridge term, sm.ridge(w, 1e-3) for instance."
-            )
-        rows = root() if close else None
-        if rows is not None:
-            basis, inverse = _from_root(rows / d)
-        elif least > _NO_PIVOT:
-            inner = _triangular(factor)
-            return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
-        else:
-            eigenvalues, vectors = np.linalg.eigh(scaled)
-            keep = eigenvalues > 1e-13 * max(eigenvalues[-1], 1e-300) * len(d)
-            basis, inverse = vectors[:, keep], 1.0 / eigenvalues[keep]
-        return lambda b: ((basis @ (inverse * (basis.T @ (b.ravel() / d)))) / d).reshape(b.shape)
+    diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+    d = np.where(diagonal > 0.0, diagonal, 1.0)
+    scaled = hessian / d[:, None]
+    scaled /= d
+    least, factor = 0.0, scaled
+    if np.all(diagonal > 0.0):
+        try:
+            factor = np.asarray(np.linalg.cholesky(scaled), dtype=np.float64)
+            least = float(np.diag(factor).min(initial=np.inf))
+        except np.linalg.LinAlgError:
+            pass
+    close = not least > SMALL_PIVOT
+    if close and not np.all(np.isfinite(scaled)):
+        raise UnboundedError(
+            "The curvature of the loss overflowed: the coefficients grow without bound. "
+            "Add a ridge term, sm.ridge(w, 1e-3) for instance."
+        )
+    rows = root() if close else None
+    if rows is not None:
+        basis, inverse = _from_root(rows / d)
+    elif least > _NO_PIVOT:
+        inner = _triangular(factor)
+        return lambda b: (inner(b.ravel() / d) / d).reshape(b.shape)
+    else:
+        eigenvalues, vectors = np.linalg.eigh(scaled)
+        keep = eigenvalues > 1e-13 * max(eigenvalues[-1], 1e-300) * len(d)
+        basis, inverse = vectors[:, keep], 1.0 / eigenvalues[keep]
+    return lambda b: ((basis @ (inverse * (basis.T @ (b.ravel() / d)))) / d).reshape(b.shape)
 
 
 def _from_root(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,7 +18,6 @@ from sparsemodel.interfaces import FloatArray
 from sparsemodel.numerics.budget import budget, eigenvalue_cost, eigenvector_cost
 from sparsemodel.numerics.precision.pattern import Pattern
 from sparsemodel.numerics.precision.spectral import eigenvalues, spectral_infimum
-from sparsemodel.threads import large_work
 
 RELAXATION = 1.6
 _BALANCE_EVERY = 10
@@ -77,8 +76,7 @@ def minimise_admm(
         if left.over() or not left.fits(eigenvector_cost(p), afterwards):
             break
         M = theta - (S - gamma) / rho
-        with large_work(operations=eigenvector_cost(p)):
-            lam, V = np.linalg.eigh(M)
+        lam, V = np.linalg.eigh(M)
         root = np.sqrt(lam**2 + 4.0 / rho)
         # The positive root without cancellation, whatever the sign of the eigenvalue.
         larger = root + np.abs(lam)

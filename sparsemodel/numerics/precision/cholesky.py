@@ -7,8 +7,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.numerics.budget import cholesky_cost, inverse_cost
-from sparsemodel.threads import large_work
+from sparsemodel.threads import keep_to_one
 
 
 @final
@@ -33,8 +32,7 @@ class Factor:
         if self._inverse is None:
             from scipy.linalg import lapack  # slow to load, and every backend is loaded with this
 
-            with large_work(operations=inverse_cost(len(self.omega))):
-                half, _ = lapack.dpotri(self._cholesky, lower=1)
+            half, _ = lapack.dpotri(self._cholesky, lower=1)
             half = np.tril(half)
             full = half + half.T
             np.fill_diagonal(full, np.diagonal(half))
@@ -44,23 +42,23 @@ class Factor:
 
 def factorise(omega: FloatArray) -> Factor | None:
     """Return the factorisation of a symmetric matrix; None when it is not positive definite."""
-    with large_work(operations=cholesky_cost(len(omega))):
-        from scipy.linalg import lapack
+    from scipy.linalg import lapack
 
-        # The transpose of a C-ordered symmetric matrix is the same matrix in LAPACK's order.
-        cholesky, info = lapack.dpotrf(omega.T, lower=1, clean=1)
-        if info != 0 or not np.all(np.isfinite(np.diagonal(cholesky))):
-            return None
-        return Factor(omega, cholesky)
+    keep_to_one()
+    # The transpose of a C-ordered symmetric matrix is the same matrix in LAPACK's order.
+    cholesky, info = lapack.dpotrf(omega.T, lower=1, clean=1)
+    if info != 0 or not np.all(np.isfinite(np.diagonal(cholesky))):
+        return None
+    return Factor(omega, cholesky)
 
 
 def is_definite(matrix: FloatArray) -> bool:
     """Return whether a Cholesky factorisation succeeds."""
-    with large_work(operations=cholesky_cost(len(matrix))):
-        from scipy.linalg import lapack
+    from scipy.linalg import lapack
 
-        _, info = lapack.dpotrf(matrix.T, lower=1, clean=0)
-        return int(info) == 0
+    keep_to_one()
+    _, info = lapack.dpotrf(matrix.T, lower=1, clean=0)
+    return int(info) == 0
 
 
 def rounding(omega: FloatArray) -> float:

@@ -23,7 +23,7 @@ from sparsemodel.interfaces import FloatArray
 from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
 from sparsemodel.numerics.precision.cholesky import Factor, factorise
 from sparsemodel.numerics.precision.pattern import Pattern
-from sparsemodel.threads import large_work
+from sparsemodel.threads import keep_to_one
 
 FULL_ACCURACY = 1e-4
 """Newton decrement before the last step; the step squares it, to the rounding of the value."""
@@ -125,10 +125,10 @@ def _newton_step(factor: Factor, pattern: Pattern, gradient: FloatArray, tol: fl
         H *= d[:, None]
         H *= d[None, :]
         try:
-            with large_work(operations=cholesky_cost(m)):
-                solution: FloatArray = -d * cho_solve(
-                    cho_factor(H, lower=True, overwrite_a=True, check_finite=False), d * gradient
-                )
+            keep_to_one()
+            solution: FloatArray = -d * cho_solve(
+                cho_factor(H, lower=True, overwrite_a=True, check_finite=False), d * gradient
+            )
         except np.linalg.LinAlgError:
             pass
         else:

@@ -16,14 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.numerics.budget import threaded_eigenvalues
-from sparsemodel.threads import large_work
 
 
 def eigenvalues(matrix: FloatArray) -> FloatArray:
     """Return the eigenvalues of a symmetric matrix in ascending order."""
-    with large_work(operations=threaded_eigenvalues(len(matrix))):
-        return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+    return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
 
 
 def optimal_eigenvalues(
