@@ -21,10 +21,10 @@ from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvector_cost, rate
 from sparsemodel.numerics.precision import Pattern, minimise_admm, minimise_on_pattern
 
-_AT_ROOT, _AT_NODE = 600, 25
+_AT_ROOT, _AT_NODE = 600, 100
 """Evaluations of the dual that a relaxation may take."""
 
-_ENOUGH = 1e-2
+_ENOUGH = 3e-3
 """Share of the gap that six steps must close for an ascent to go on."""
 
 _TRIES = 25
@@ -94,7 +94,8 @@ class GraphPart(NodeBounder):
     def __init__(self, graph: Graph, box: Enclosure, start: FloatArray) -> None:
         """``start`` is the dual matrix to start from, as a vector, and the modulus."""
         self._graph, self.box, self._start = graph, box, start
-        self._latest, self._attained = start, np.zeros(start.size - 1)
+        self._latest = start
+        self._attained: FloatArray | None = None
         self.units = np.arange(graph.counted.size)
         self.inside_units = np.empty(0, dtype=np.intp)
         self._upper = graph.task.upper
@@ -149,8 +150,8 @@ class GraphPart(NodeBounder):
             1e-6 * scale if first else _ENOUGH * open_gap,
         )
         point = np.round(point, _DIGITS)
-        self._latest, self._attained = point, omega
         found = node_minorant(form, point[:-1], float(point[-1]), box)
+        self._latest, self._attained = point, None if found is None else found.entries
         if found is None:
             return None
         return Relaxed(
@@ -167,12 +168,12 @@ class GraphPart(NodeBounder):
         return status
 
     def finishes(self, node: Node) -> bool:
-        """Return whether nothing is left to choose: all that is undecided may be in."""
-        return int(node.undecided.size) <= node.k
+        """Return False: a relaxation closes most nodes for a tenth of what a refit takes."""
+        return False
 
     def finish(self, node: Node) -> Finished | None:
-        """Return the minimum on the support where nothing is left to choose."""
-        if not self.finishes(node):
+        """Return the minimum on the support where all that is undecided may be in."""
+        if node.undecided.size > node.k:
             return None
         graph = self._graph
         form = graph.task.form
@@ -216,7 +217,8 @@ class GraphPart(NodeBounder):
 
     def copied(self, node: Node) -> GraphPart:
         """Return the part within the enclosure that the node's dual point leaves."""
-        box = below(self._graph.task.form, self.box, self._latest, node.status, node.k, self._upper)
+        form, known = self._graph.task.form, (self._latest, node.status, node.k, self._upper)
+        box = below(form, self.box, *known, self._attained)
         return GraphPart(self._graph, box, self._latest)
 
     def on(self, status: Any) -> GraphPart:
