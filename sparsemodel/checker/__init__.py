@@ -1,7 +1,9 @@
 """A checker of certificates that shares nothing with the rest of this package.
 
 Plain and slow on purpose: NumPy and SciPy alone. ``python -m sparsemodel.checker certificate.json
-data.npz`` recomputes what a certificate claims from the data. Read
-:mod:`~sparsemodel.checker.arithmetic` first, then ``losses``, ``problem``, ``bound``, ``quadratic``
-and ``tree``; ``regression`` goes through a file with them. ``graphs`` is for precision matrices.
+data.npz`` recomputes what a certificate claims from the data. Whoever wants to trust a bound reads
+the folder ``proof``: ``arithmetic``, ``losses``, ``problem``, ``supports``, ``bound`` and
+``regression``, then ``quadratic`` and ``tree`` for certificates that have more than a dual point.
+``statements`` compares what else a file says, and proves nothing; ``files`` reads it and the data.
+``graphs`` is for precision matrices.
 """

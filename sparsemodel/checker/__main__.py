@@ -11,9 +11,9 @@ from types import CodeType, FrameType
 import numpy as np
 
 from sparsemodel.checker import regression
-from sparsemodel.checker.claims import Report
 from sparsemodel.checker.files import FORMATS, NotChecked, Refuted, load, read, unread
 from sparsemodel.checker.graphs.check import check as check_graph
+from sparsemodel.checker.statements import Report
 
 _EXACT = 20_000
 """Entries up to which --exact is meant."""

@@ -277,9 +277,10 @@ def _add(data: Data, name: str, values: Any) -> None:
         data.arrays[name] = values
 
 
-def vector(values: Any, shape: tuple[int, ...], what: str) -> Any:
-    """Return an array of finite numbers that has the shape it must have."""
-    if values is None or values.shape != shape or not np.all(np.isfinite(values)):
+def vector(values: Any, shape: tuple[int, ...], what: str, least: float = -math.inf) -> Any:
+    """Return an array of finite numbers, none below ``least``, that has the shape it must have."""
+    fits = values is not None and values.shape == shape and bool(np.all(np.isfinite(values)))
+    if not fits or np.any(values < least):
         raise Refuted(f"the {what} do not fit the problem.")
     return values
 

@@ -7,8 +7,6 @@ import itertools
 import sys
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +15,11 @@ import sparsemodel as sm
 from sparsemodel.certificates import certify
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
 from sparsemodel.checker.__main__ import main
-from sparsemodel.checker.arithmetic import Ball, high, low
-from sparsemodel.checker.bound import region_bound
 from sparsemodel.checker.files import load
-from sparsemodel.checker.quadratic import has_curvature
-from sparsemodel.checker.tree import Tree
+from sparsemodel.checker.proof.arithmetic import Ball, high, low
+from sparsemodel.checker.proof.quadratic import has_curvature
+from sparsemodel.checker.proof.supports import Supports
+from sparsemodel.checker.proof.tree import Tree
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,28 +104,15 @@ def test_slopes_that_are_all_fitted_leave_nothing_to_measure_by(far, tmp_path) -
 
 
 def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
-    class Only(Tree):
-        def region(self, found, inside, out):
-            return region_bound(problem, found, inside, out)
-
     rng = np.random.default_rng(4)
     for _ in range(40):
         gains = rng.exponential(1.0, 6)
         limits = [(np.arange(3), 1), (np.arange(3, 6), int(rng.integers(1, 3)))]
-        problem: Any = SimpleNamespace(
-            lower=np.full(6, -np.inf),
-            upper=np.full(6, np.inf),
-            unit=np.arange(6),
-            counted=np.ones(6, dtype=bool),
-            budget=int(rng.integers(1, 4)),
-            limits=limits,
-            knapsack=None,
-            prices=Ball(np.zeros(6)),
-            exact=False,
-        )
+        budget, nobody = int(rng.integers(1, 4)), np.zeros(6, dtype=bool)
+        tree = Tree([], Supports(budget, Ball(np.zeros(6)), limits, None, [], nobody))
         supports = [
             s
-            for size in range(problem.budget + 1)
+            for size in range(budget + 1)
             for s in itertools.combinations(range(6), size)
             if all(np.isin(s, among).sum() <= most for among, most in limits)
         ]
@@ -135,7 +120,6 @@ def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
         def least(allowed, gains=gains, supports=supports):
             return min(10.0 - sum(gains[list(s)]) for s in supports if allowed(s))
 
-        tree, nobody = Only([], 6, problem.budget, limited=True), np.zeros(6, dtype=bool)
         without, within = rng.permutation(6)[:3], rng.permutation(6)[:2]
         none = np.array([], dtype=int)
         cut = min(tree._cut((10.0, gains), nobody, nobody, -np.inf, without, none))
@@ -168,10 +152,3 @@ def test_the_checker_imports_nothing_of_the_package() -> None:
             for name in names:
                 inside = name.startswith("sparsemodel.checker.")
                 assert inside or name.partition(".")[0] in allowed, (path.name, name)
-
-
-def test_the_page_says_how_long_it_is() -> None:
-    sources = (ROOT / "sparsemodel" / "checker").rglob("*.py")
-    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in sources)
-    page = ROOT / "docs" / "how-to" / "check-a-certificate-yourself.md"
-    assert f"about {round(lines, -2):,} lines" in page.read_text(encoding="utf-8")

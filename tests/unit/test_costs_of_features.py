@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import chain, combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,8 +14,8 @@ from sparsemodel.certificates.dual_bounds.gains import best_selection
 from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.certificates.proving.node import IN, OUT, Minorant, decide
 from sparsemodel.checker.__main__ import main
-from sparsemodel.checker.arithmetic import Ball
-from sparsemodel.checker.bound import region_bound
+from sparsemodel.checker.proof.arithmetic import Ball
+from sparsemodel.checker.proof.supports import Supports
 from sparsemodel.interfaces import (
     Cardinality,
     CertificateError,
@@ -135,10 +134,9 @@ def test_a_minorant_decides_no_more_than_all_supports_would(seed):
     least = min((v for _, v in parts), default=np.inf)
     assert found.bound <= least
     # The separate checker finds the same, by a search of its own.
-    names = {"unit": np.arange(P), "lower": np.full(P, -np.inf), "upper": np.full(P, np.inf)}
-    names |= {"counted": np.ones(P, dtype=bool), "limits": [], "budget": 5, "exact": False}
-    posed = SimpleNamespace(**names, prices=Ball(prices), knapsack=(costs, sparsity.knapsack.most))
-    checked = region_bound(posed, (5.0, gains), status == IN, status == OUT)
+    most, nobody = sparsity.knapsack.most, np.zeros(P, dtype=bool)
+    posed = Supports(5, Ball(prices), [], (costs, most), [], nobody)
+    checked = posed.bound(5.0, gains, status == IN, status == OUT)
     assert found.bound - 1e-9 <= checked <= least
     for unit in np.flatnonzero(status == 0).tolist():
         assert found.if_in[unit] <= min((v for s, v in parts if unit in s), default=np.inf)

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.checker.__main__ import main
-from sparsemodel.checker.arithmetic import Ball, number
-from sparsemodel.checker.bound import predictions
+from sparsemodel.checker.proof.arithmetic import Ball, number
+from sparsemodel.checker.proof.bound import predictions
 from sparsemodel.compiler.reductions.near import Near, shifted, shifts
 from sparsemodel.designs import as_design
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT
-from sparsemodel.checker.claims import Report, claim_of, gap_of, near
 from sparsemodel.checker.files import Data, NotChecked, Refuted, array, real
 from sparsemodel.checker.graphs.graph import (
     Graph,
     eigenvalues,
     enclosed,
     infimum,
-    lower,
+    minorant,
     modulus,
     smaller,
 )
 from sparsemodel.checker.graphs.search import searched
+from sparsemodel.checker.proof.arithmetic import UNIT
+from sparsemodel.checker.statements import Report, claim_of, gap_of, near
 
 
 def check(body: dict[str, Any], data: Data, report: Report) -> str:
@@ -108,7 +108,7 @@ def _bounds(g: Graph, witness: Any, omega: Any, x: Any, upper: float, tree: Any)
         upper = max(upper, real(witness["level"]))
         if not math.isfinite(upper):
             raise Refuted("line 'witness.level' is not finite.")
-    trivial = lower(g, zero, 0.0, (g.alpha, g.beta, half))
+    trivial = g.supports().bound(*minorant(g, zero, 0.0, (g.alpha, g.beta, half)))
     best = trivial
     if witness["final"] is not None:
         mu = witness.get("modulus")
@@ -119,7 +119,8 @@ def _bounds(g: Graph, witness: Any, omega: Any, x: Any, upper: float, tree: Any)
             mu = modulus(box)
         if not 0.0 <= real(mu) < math.inf:
             raise Refuted(f"line 'witness.modulus' says {mu!r}.")
-        found = lower(h, _vector(h, array(witness["final"])), real(mu), box) - shift
+        held = minorant(h, _vector(h, array(witness["final"])), real(mu), box)
+        found = h.supports().bound(*held) - shift
         best = max(best, found - 4.0 * UNIT * (abs(found) + abs(shift)))
     if tree is not None:
         best = max(best, searched(g, upper, tree))

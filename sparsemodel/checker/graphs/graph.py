@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT
 from sparsemodel.checker.files import Data, Refuted, array_hash, index, real, whole
+from sparsemodel.checker.proof.arithmetic import UNIT, Ball
+from sparsemodel.checker.proof.supports import Supports
 
 _GRID = np.concatenate([np.geomspace(1e-3, 0.5, 12), 1.0 - np.geomspace(0.5, 1e-3, 12)])
 
@@ -105,10 +106,10 @@ class Graph:
         other.beta = math.ldexp(self.beta, -2 * int(e.min()))
         return other, 2.0 * math.log(2.0) * float(e.sum())
 
-    def paid(self, costs: Any) -> float:
-        """Return the most that a matrix with ``k`` counted edges has to pay."""
-        best = np.sort(costs[self.counted])[::-1][: self.k]
-        return math.fsum(costs[~self.counted]) + math.fsum(best)
+    def supports(self) -> Supports:
+        """Return which edges may be nonzero together."""
+        none = np.zeros(int(self.counted.sum()))
+        return Supports(self.k, Ball(none), [], None, [], none > 0.0)
 
     def scaled(self, nats: float, direction: float) -> float:
         """Return the objective for a likelihood, rounded up or down."""
@@ -182,13 +183,14 @@ def entry_costs(g: Graph, V: Any, mu: float, box: tuple[float, float, Any]) -> A
     return np.where(g.diagonal, on_cost, off_cost)
 
 
-def lower(g: Graph, V: Any, mu: float, box: tuple[float, float, Any]) -> float:
-    """Return the lower bound of the top of this file."""
-    B = g.S + g.matrix(V)
-    sigma, error = eigenvalues(B)
+def minorant(g: Graph, V: Any, mu: float, box: tuple[float, float, Any]) -> tuple[float, Any]:
+    """Return the bound where no edge is chosen, and the most that each may take from it."""
+    sigma, error = eigenvalues(g.S + g.matrix(V))
     costs = entry_costs(g, V, mu, box)
-    out = infimum(sigma - error, box[0], box[1], mu) - g.paid(costs)
-    return out - 64.0 * UNIT * float(np.abs(costs).sum()) if math.isfinite(out) else -math.inf
+    base = infimum(sigma - error, box[0], box[1], mu) - math.fsum(costs[~g.counted])
+    base -= 64.0 * UNIT * float(np.abs(costs).sum())
+    gains = costs[g.counted] * (1.0 + 32.0 * UNIT)
+    return (base, gains) if math.isfinite(base) else (-math.inf, 0.0 * costs[g.counted])
 
 
 def smaller(g: Graph, V: Any, upper: float, box: tuple[float, float, Any]) -> Any:
@@ -204,7 +206,8 @@ def smaller(g: Graph, V: Any, upper: float, box: tuple[float, float, Any]) -> An
     first, last = sigma - error, sigma + error
     if not first[0] > 0.0 or last[-1] / first[0] * g.p * UNIT > 1e-9:
         return box
-    level = upper + g.paid(np.where(g.diagonal, 0.0, entry_costs(g, V, 0.0, box)))
+    costs = np.where(g.diagonal, 0.0, entry_costs(g, V, 0.0, box))
+    level = upper + math.fsum(costs[~g.counted]) - g.supports().bound(0.0, costs[g.counted])
     if not math.isfinite(level):
         return box
     logs = np.log(first)

@@ -1,7 +1,7 @@
 r"""The search over the edges of a graph: every part's bound again, in the set of its own matrices.
 
-Parts are those of :mod:`~sparsemodel.checker.tree`, with edges as units. A dual point ``U``, ``mu``
-bounds a part as at the top of :mod:`~sparsemodel.checker.graphs.graph`: edges that are in pay,
+Parts are those of :mod:`~sparsemodel.checker.proof.tree`, with edges as units. A dual point ``U``,
+``mu`` bounds a part as at the top of :mod:`~sparsemodel.checker.graphs.graph`: edges that are in pay,
 those that are out do not, and of the others the most expensive ones that there is room for.
 
 A branch also narrows the set of matrices. Let :math:`\varphi(t) = -\log t + s t - \nu t^2 / 2` with
@@ -17,18 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT
 from sparsemodel.checker.files import Refuted, real
 from sparsemodel.checker.graphs.graph import (
     Graph,
     eigenvalues,
     enclosed,
-    entry_costs,
-    infimum,
     minimisers,
+    minorant,
     modulus,
 )
-from sparsemodel.checker.tree import Tree
+from sparsemodel.checker.proof.arithmetic import UNIT
+from sparsemodel.checker.proof.tree import Tree
 
 
 def searched(g: Graph, upper: float, tree: dict[str, Any]) -> float:
@@ -45,7 +44,7 @@ class _Edges(Tree):
     """A tree over edges, for the matrices with a likelihood of at most ``upper``."""
 
     def __init__(self, g: Graph, upper: float, nodes: list[Any]) -> None:
-        super().__init__(nodes, int(g.counted.sum()), g.k)
+        super().__init__(nodes, g.supports())
         self.g, self.upper = g, upper
 
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
@@ -53,35 +52,18 @@ class _Edges(Tree):
         if record.get("enumerated") is True or "at" in record:
             raise Refuted("a part of the search holds no dual matrix.")
         if "duals" not in record:
-            return None, -np.inf
+            return (-np.inf, np.zeros(self.count), None, 0.0), -np.inf
         V, mu = (np.array([real(v) for v in part]) for part in record["duals"])
         if V.shape != self.g.rows.shape or mu.shape != (1,):
             raise Refuted("a dual matrix of the search does not fit.")
         if not (np.all(np.isfinite(V)) and 0.0 <= mu[0] < np.inf):
             raise Refuted("a dual matrix of the search is not finite.")
-        found = self._minorant(V, float(mu[0]), facts)
-        return (None if found is None else (*found, V, float(mu[0]))), -np.inf
-
-    def _minorant(self, V: Any, mu: float, box: Any) -> Any:
-        """Return the bound where no edge is chosen, and what each may take from it."""
-        g = self.g
-        sigma, error = eigenvalues(g.S + g.matrix(V))
-        costs = entry_costs(g, V, mu, box)
-        base = infimum(sigma - error, box[0], box[1], mu) - math.fsum(costs[~g.counted])
-        base -= 64.0 * UNIT * float(np.abs(costs).sum())
-        return (base, costs[g.counted] * (1.0 + 32.0 * UNIT)) if math.isfinite(base) else None
-
-    def region(self, found: Any, inside: Any, out: Any) -> Any:
-        """Return the bound of a part."""
-        base, gains = found[:2]
-        best = np.sort(gains[~inside & ~out])[::-1][: self.budget - int(inside.sum())]
-        chosen = [*gains[inside], *best]
-        return math.fsum([base, *(-v for v in chosen)]) - 4.0 * UNIT * (abs(base) + sum(chosen))
+        return (*minorant(self.g, V, float(mu[0]), facts), V, float(mu[0])), -np.inf
 
     def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
         """Return a smaller set for the children of a part."""
         g, own = self.g, modulus(facts)
-        if found is None or not own > 0.0:
+        if not found[0] > -np.inf or not own > 0.0:
             return facts
         V, mu = found[2:]
         B = g.S + g.matrix(V)
@@ -89,9 +71,7 @@ class _Edges(Tree):
         t = minimisers(sigma - eigenvalues(B)[1], facts[0], facts[1], mu)
         omega = (vectors * t) @ vectors.T  # any matrix will do
         V = V - (mu - own) * omega[g.rows, g.cols]
-        narrow = self._minorant(V, own, facts)
-        if narrow is None:
-            return facts
+        narrow = minorant(g, V, own, facts)
         sigma, error = eigenvalues(g.S + g.matrix(V))
         s = float(sigma[0]) - error
 
@@ -99,7 +79,7 @@ class _Edges(Tree):
             return -math.log(t) + s * t - 0.5 * own * t * t
 
         first, last = float(minimisers(np.array([s]), facts[0], facts[1], own)[0]), facts[1]
-        allowed = phi(first) + self.upper - self.region(narrow, inside, out)
+        allowed = phi(first) + self.upper - self._at(narrow, inside, out)
         allowed += 1e-12 * (abs(allowed) + abs(s) * last + 1.0)
         if not phi(last) > allowed:
             return facts

@@ -4,51 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import UNIT, gamma, middle
-from sparsemodel.checker.bound import predictions, unbounded, weighted
-from sparsemodel.checker.files import Refuted
-from sparsemodel.checker.problem import Problem, rows_of
-
-FEASIBLE = 1e-9
-"""Violation of declared bounds, relative to their size, that counts as rounding."""
+from sparsemodel.checker.files import Refuted, real
+from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, middle
+from sparsemodel.checker.proof.bound import predictions, unbounded, weighted
+from sparsemodel.checker.proof.problem import Problem, rows_of
 
 _OF_RESIDUALS = ("squared_loss", "huber_loss", "absolute_loss", "quantile_loss", "expectile_loss")
-
-
-def violations(problem: Problem, x: Any) -> list[str]:
-    """Return what keeps a point from being feasible, in words."""
-    out, chosen = [], problem.units_of(x)
-    if chosen.size > problem.budget:
-        out.append(f"{chosen.size} counted units are nonzero, of at most {problem.budget}")
-    for among, most in problem.limits:
-        if np.isin(chosen, among).sum() > most:
-            out.append(f"more than {most} of a set of units are nonzero")
-    if problem.knapsack is not None:
-        costs, budget = problem.knapsack
-        if math.fsum([*costs[chosen].tolist(), -budget]) > 0.0:
-            out.append("the nonzero units cost more than the budget")
-    if problem.rows is not None:
-        matrix, least, most = problem.rows
-        value, reach = matrix @ x, np.abs(matrix) @ np.abs(x)
-        over = np.maximum(np.maximum(value - most, least - value), 0.0)
-        ends_size = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (least, most)]
-        size = np.minimum(reach, 1.0) + np.abs(value) + np.maximum(*ends_size)
-        rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
-        if np.any(over - rounding > FEASIBLE * size):
-            out.append("a linear constraint does not hold")
-    if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
-        out.append("a coordinate is nearer to zero than it may be")
-    largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
-    for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
-        size = np.where(ends == 0.0, largest, np.where(np.isfinite(ends), np.abs(ends), 0.0))
-        slack = FEASIBLE * size
-        if np.any(side * (x - ends) < -slack):
-            out.append("a coordinate is outside of its bounds")
-    return out
 
 
 def constant_part(problem: Problem) -> float:
@@ -60,7 +26,7 @@ def constant_part(problem: Problem) -> float:
     return math.fsum(parts)
 
 
-def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
+def _first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     """Return the gradient's size on the support and off it, and what the point's size is beside it.
 
     On the support it is relative to the gradient where only the free coordinates are as they are,
@@ -92,13 +58,15 @@ def first_order(problem: Problem, x: Any, taken: Any) -> dict[str, Any]:
     sums = [np.bincount(problem.unit + 1, _squares(v), problem.units + 1)[1:] for v in (g, x)]
     slopes, sizes = np.sqrt(sums[0]), np.sqrt(sums[1])
     largest = float(slopes[~active[:-1]].max(initial=0.0))
-    full = int(active[:-1].sum()) >= problem.budget
+    full = int(active[:-1].sum()) >= problem.supports.budget
     smallest = float(sizes[active[:-1]].min(initial=np.inf)) if full else 0.0
     if not full and largest <= 1e-6 * (size if known else 0.0) + noise + fit:
         smallest = math.inf
     curvature = middle(problem.ridge) + (0.0 if taken is None else taken)
     lowest = float(curvature[problem.counted].min(initial=np.inf))
-    without = lowest <= 0.0 or problem.bounded or bool(np.any(middle(problem.prices) > 0.0))
+    without = (
+        lowest <= 0.0 or problem.bounded or bool(np.any(middle(problem.supports.prices) > 0.0))
+    )
     return {
         "smooth": True,
         "residual": max(on / size if known else math.inf if on > 0.0 else 0.0, left, 0.0),
@@ -127,7 +95,7 @@ def _gradient(
         u = middle(predictions(problem, t, x))
         sizes = gamma(2 * int(on.sum()) + 16) * (np.abs(t.matrix[:, on]) @ np.abs(x[on]))
         sizes = sizes + 4.0 * UNIT * np.abs(u)  # what a plain product may round
-        ends = [c * t.loss.slope(u + side * sizes, t.y) for side in (-1.0, 0.0, 1.0)]
+        ends = [c * t.loss.slope(u + side * sizes) for side in (-1.0, 0.0, 1.0)]
         slopes.append(ends[1])
         errors.append(np.abs(ends[2] - ends[0]))
         weights.append(np.sqrt(middle(t.c)))
@@ -174,7 +142,7 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
         u = middle(predictions(problem, t, x))
         if t.loss.name in _OF_RESIDUALS:
             judged.append((t, np.abs(u - t.y)))
-        elif np.any(middle(t.loss.value(problem.number(u), t.y))[middle(t.c) > 0.0] != 0.0):
+        elif np.any(middle(t.loss.value(problem.number(u)))[middle(t.c) > 0.0] != 0.0):
             return False
     if judged:
         if problem.free.size > 64:
@@ -189,7 +157,7 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
             most, reach = reach[: residual.shape[0]], reach[residual.shape[0] :]
             if np.any((residual > most)[middle(t.c) > 0.0]):
                 return False
-            ends = [middle(t.loss.value(problem.number(t.y + s * most), t.y)) for s in (-1.0, 1.0)]
+            ends = [middle(t.loss.value(problem.number(t.y + s * most))) for s in (-1.0, 1.0)]
             level += math.fsum(middle(weighted(t, problem.number(np.maximum(*ends)))).ravel())
     return value <= level * (1.0 + 1e-9)
 
@@ -205,6 +173,59 @@ def _unexplained(basis: Any, aim: Any, c: Any) -> Any:
         rows = np.abs(left) if left.ndim == 1 else np.abs(left).max(axis=1)
         kept = (c > 0.0) & (rows <= np.quantile(rows[c > 0.0], 0.9))
     return sizes
+
+
+def rounding(problem: Problem, x: Any) -> float:
+    """Return how far a value may be from P(x) that was computed with plain products of floats."""
+    squares = np.square(x).reshape(len(x), -1).sum(axis=1)
+    room = gamma(64 + len(x)) * float(middle(problem.ridge) @ squares)
+    for t in problem.terms:
+        reach = np.abs(t.matrix) @ np.abs(x) + np.abs(middle(t.o))
+        wide = Ball(middle(predictions(problem, t, x)), gamma(64 + 4 * len(x)) * reach)
+        v = weighted(replace(t, c=Ball(middle(t.c))), t.loss.value(wide))
+        room += float(np.sum(v.rad + gamma(64 + v.mid.size) * np.abs(v.mid)))
+    return room
+
+
+def check_point(body: dict[str, Any], problem: Problem, x: Any, report: Report) -> None:
+    """Compare support, names and coefficients with the point."""
+    support = np.flatnonzero(rows_of(x) & problem.counted).tolist()
+    report.exactly("support", body["support"], support)
+    names = {int(j): name for j, name in body["names"].items()}
+    if sorted(names) != sorted({*support, *(int(j) for j in problem.free)}):
+        raise Refuted("line 'names' is not about the support and what is always in.")
+    entries = {name: x[j].tolist() for j, name in sorted(names.items())}
+    if entries != body["coefficients"]:
+        raise Refuted("line 'coefficients' is not what the point and the names say.")
+    known = {j: problem.columns[j] for j in names if j in problem.columns}
+    for j, name in known.items():
+        if name != names[j] and not names[j].endswith(f"[{name}]"):
+            raise Refuted(f"line 'names' calls coordinate {j} {names[j]!r}; your data, {name!r}.")
+    report.line("coefficients", f"{len(entries)} named", "those of the point")
+    if len(known) < len(names):
+        report.unknown("what columns are called, where your files have no header")
+
+
+def check_first_order(
+    body: dict[str, Any], problem: Problem, x: Any, taken: Any, report: Report
+) -> bool:
+    """Compare what the file says of the gradient and return whether the point is stationary."""
+    facts = _first_order(problem, x, taken if math.isfinite(real(body["bound"])) else None)
+    stated, noise = body["stationarity"], facts.get("noise", {})
+    if stated["smooth"] is not facts["smooth"]:
+        raise Refuted("line 'stationarity.smooth' is not so.")
+    for name in ("residual", "smallest", "largest", "threshold"):
+        one, two = real(stated[name]), facts[name]
+        same = near(one, two, abs(two)) or abs(one - two) <= noise.get(name, 0.0)
+        # Where its scale is rounding, a residual says on which side of the threshold it is.
+        rough = name == "residual" and facts.get("doubtful") and (one <= 1e-6) == (two <= 1e-6)
+        if not (same or rough):
+            raise Refuted(f"line 'stationarity.{name}' says {one!r}, and it is {two!r}.")
+    one, two = real(stated["smallest"]), real(stated["largest"])
+    step = math.nan if not stated["smooth"] else one / two if two > 0.0 else math.inf
+    report.exactly("longest step", real(stated["step"]), step)
+    report.line("gradient on support", stated["residual"], facts["residual"])
+    return stated["smooth"] and real(stated["residual"]) <= 1e-6
 
 
 _RELATIVE = 1e-9

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.bound import dual, region_bound
 from sparsemodel.checker.files import NotChecked, Refuted, index, numbers
-from sparsemodel.checker.problem import Problem
-from sparsemodel.checker.quadratic import has_curvature, hessian, least_of_all
+from sparsemodel.checker.proof.bound import dual
+from sparsemodel.checker.proof.problem import Problem
+from sparsemodel.checker.proof.quadratic import has_curvature, hessian, least_of_all
+from sparsemodel.checker.proof.supports import Supports
 
 _MOST = 3_000_000
 """Supports that one part may have for all of them to be looked at again."""
@@ -27,15 +28,11 @@ _MOST = 3_000_000
 class Tree:
     """A stored tree; what its records prove depends on the problem."""
 
-    def __init__(self, nodes: list[Any], units: int, budget: int, limited: bool = False) -> None:
-        self.nodes, self.count, self.budget, self.limited = nodes, units, budget, limited
+    def __init__(self, nodes: list[Any], supports: Supports) -> None:
+        self.nodes, self.supports, self.count = nodes, supports, supports.count
 
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
         """Return what the numbers of a record prove (a base, gains of units, ...), and a bound."""
-        raise NotImplementedError
-
-    def region(self, found: Any, inside: Any, out: Any) -> Any:
-        """Return what that makes of a part, which may have fewer supports than the record's."""
         raise NotImplementedError
 
     def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
@@ -90,22 +87,19 @@ class Tree:
         return min(parts)
 
     def _at(self, found: Any, inside: Any, out: Any) -> Any:
-        if inside.sum() > self.budget:
-            return np.inf  # no support is left
-        return -np.inf if found is None else self.region(found, inside, out)
+        return self.supports.bound(found[0], found[1], inside, out)
 
     def _cut(
         self, found: Any, inside: Any, out: Any, known: Any, without: Any, within: Any
     ) -> list[Any]:
         """Return bounds on what the decisions cut off: the worst unit of either kind decides.
 
-        Without limits on sets that is the one with the largest or least gain.
+        Where nothing distinguishes units, that is the one with the largest or least gain.
         """
-        if found is None:
-            return [known]
         parts, alone = [], np.eye(self.count, dtype=bool)
         for units, worst, way in ((without, np.argmax, 1), (within, np.argmin, 0)):
-            for j in units if self.limited or not units.size else [units[worst(found[1][units])]]:
+            some = units[[worst(found[1][units])]] if self.supports.plain and units.size else units
+            for j in some:
                 masks = (inside | alone[j], out) if way else (inside, out | alone[j])
                 parts.append(max(known, self._at(found, *masks)))
         return parts
@@ -115,7 +109,7 @@ class RegressionTree(Tree):
     """The tree of a regression."""
 
     def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
-        super().__init__(tree["nodes"], problem.units, problem.budget, not problem.plain)
+        super().__init__(tree["nodes"], problem.supports)
         self.problem = problem
         self.at: Callable[[Any], Problem] | None = None
         """The problem with other slopes of linear constraints, where these are in the objective."""
@@ -135,39 +129,19 @@ class RegressionTree(Tree):
                 raise Refuted("the data do not have the curvature that the tree takes out.")
             self.stages.append((member, taken))
 
-    def region(self, found: Any, inside: Any, out: Any) -> Any:
-        """Return the bound of a part from a dual point."""
-        inside, out = inside.copy(), out.copy()
-        order, changed = self.problem.order, True
-        while changed:  # what is in puts in what it needs, what is out puts out what needs it
-            changed = False
-            for child, parents in order:
-                needed, left = child == -1 or inside[child], parents[~out[parents]]
-                if needed and not left.size:
-                    return np.inf
-                if needed and left.size == 1 and not inside[left[0]]:
-                    inside[left[0]] = changed = True
-                if not needed and not left.size and not out[child]:
-                    out[child] = changed = True
-        if inside.sum() >= self.budget and any(
-            (c == -1 or inside[c]) and not inside[p].any() for c, p in order
-        ):
-            return np.inf
-        return region_bound(self.problem, found, inside, out)
-
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
         """Return what the numbers of a record prove, and the bound where all supports count."""
-        problem = self.problem
+        problem, nothing = self.problem, (-np.inf, np.zeros(self.count))
         alive = ~np.append(out, False)[problem.unit]
         if record.get("enumerated") is True:
             left = np.flatnonzero(alive & ~np.append(inside, True)[problem.unit])
             fixed = np.flatnonzero(alive & np.append(inside, True)[problem.unit])
-            k = problem.budget - int(inside.sum())
+            k = problem.supports.budget - int(inside.sum())
             if not problem.single or not 0 <= k <= 3:
                 raise Refuted("a part has too many supports to have been looked at.")
             if left.size**k > 6 * _MOST:
                 raise NotChecked(f"a part of which all {k} of {left.size} coordinates are tried")
-            return None, least_of_all(problem, fixed, left, k)
+            return nothing, least_of_all(problem, fixed, left, k)
         balanced = index(record.get("balanced", []), problem.shape[0])
         if "at" in record:
             member, taken = self.stages[_natural(record["stage"], len(self.stages))]
@@ -184,7 +158,7 @@ class RegressionTree(Tree):
                 problem = self.at(numbers(record["slopes"]))
             return dual(problem, None, at, taken, balanced), -np.inf
         if "duals" not in record:
-            return None, -np.inf
+            return nothing, -np.inf
         points = [numbers(a) for a in record["duals"]]
         return dual(problem, fitting(problem, points), balanced=balanced), -np.inf
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import Number, middle, number
 from sparsemodel.checker.files import (
     Data,
     NotChecked,
@@ -31,7 +30,10 @@ from sparsemodel.checker.files import (
     vector,
     whole,
 )
-from sparsemodel.checker.losses import FORMULAS, Family, loss_of
+from sparsemodel.checker.proof.arithmetic import Number, number
+from sparsemodel.checker.proof.cox import cox_of
+from sparsemodel.checker.proof.losses import FORMULAS, Loss, loss_of
+from sparsemodel.checker.proof.supports import Supports, supports_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Term:
 
     matrix: Any
     A: Number
-    loss: Family
+    loss: Loss
     y: Any
     c: Number
     o: Number
@@ -53,14 +55,13 @@ class Problem:
     terms: list[Term]
     shape: tuple[int, ...]
     ridge: Number
-    prices: Number
-    """What each unit costs in the objective."""
     constant: Number
     free: Any
     """Coordinates that are always in."""
     unit: Any
     """The counted unit of each coordinate, -1 for the free ones."""
-    budget: int
+    supports: Supports
+    """Which units may be nonzero together, and what they cost."""
     lower: Any
     """Bounds, as floats (infinite where there are none), in the shape of ``x``."""
     upper: Any
@@ -70,12 +71,6 @@ class Problem:
     squares: bool
     """Whether all losses are squares or linear."""
     words: list[str]
-    limits: list[tuple[Any, int]]
-    """Sets of units with the number of them that may be nonzero, beside ``budget``."""
-    knapsack: tuple[Any, float] | None
-    """What each unit takes, as floats, of what all nonzero ones together may."""
-    order: list[tuple[int, Any]]
-    """Units, -1 for any, with those of which one has to be in where they are."""
     columns: dict[int, str]
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
@@ -83,11 +78,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         self.counted = self.unit >= 0
-
-    @property
-    def units(self) -> int:
-        """Return how many units there are."""
-        return int(self.unit.max(initial=-1)) + 1
+        self.units = self.supports.count
 
     @property
     def chosen(self) -> tuple[Any, Any]:
@@ -109,26 +100,9 @@ class Problem:
         alone = len(self.shape) == 1 and self.units == self.counted.sum()
         return self.squares and bool(alone)
 
-    @property
-    def plain(self) -> bool:
-        """Return whether units differ in nothing but what they gain."""
-        prices = middle(self.prices)
-        further = self.limits or self.order or self.knapsack is not None
-        return not further and bool(np.all(prices == prices[:1]))
-
     def units_of(self, x: Any) -> Any:
-        """Return the counted units that are not zero, and those that they need beside them.
-
-        Of several that would do, the one that most of them ask for.
-        """
-        held = set(self.unit[rows_of(x) & self.counted].tolist())
-        while asked := [p for c, p in self.order if c in (-1, *held) and held.isdisjoint(p)]:
-            alone = [p for p in asked if len(p) == 1]
-            numbers, times = np.unique(np.concatenate(asked), return_counts=True)
-            if not numbers.size:
-                break
-            held |= set(np.concatenate(alone)) if alone else {int(numbers[np.argmax(times)])}
-        return np.array(sorted(held), dtype=int)
+        """Return the counted units that are not zero, and those that they need beside them."""
+        return self.supports.closed(self.unit[rows_of(x) & self.counted].tolist())
 
     def per_unit(self, values: Any) -> Any:
         """Return upper bounds on the sums of coordinates' upper bounds over each unit."""
@@ -162,56 +136,43 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         term, said = _term(one, more, shape, data, exact, columns)
         terms.append(term)
         words += said
-    ridge, free = vector(array(held["ridge"]), (p,), "ridge"), index(held["free"], p)
+    ridge, free = vector(array(held["ridge"]), (p,), "ridge", 0.0), index(held["free"], p)
     unit = _units(held, p, free)
-    low, high, box = _box(held, shape)
-    units = int(unit.max(initial=-1)) + 1
-    limits, knapsack, order = _limits(held, units), _knapsack(held, units), _order(held, units)
-    k, forced = whole(facts["k"]), whole(facts["forced"])
-    price, constant = real(facts["price"]), real(facts["constant"])
-    prices = np.full(units, price)
-    if "prices" in held:
-        prices = vector(array(held["prices"]), (units,), "prices")
-    _compare(facts, held, ridge, free, unit, box, limits)
-    kept = int(rows_of((low > 0.0) | (high < 0.0))[free].sum())
-    sound = 0 <= forced <= min(k, kept) and math.isfinite(constant) and 0.0 <= price < math.inf
-    sound = sound and prices.min(initial=price) == price
-    if not sound or np.any(ridge < 0.0):
-        raise Refuted("one of 'problem.k', 'forced', 'price', 'constant', 'ridge' makes no sense.")
+    low, high, least, box = _box(held, shape, unit >= 0)
+    never = rows_of((low > 0.0) | (high < 0.0))
+    kept = np.bincount(unit[never & (unit >= 0)], minlength=int(unit.max(initial=-1)) + 1) > 0
+    supports = supports_of(facts, held, kept, exact)
+    forced, constant = whole(facts["forced"]), real(facts["constant"])
+    _compare(facts, ridge, free, unit, held["groups"] is not None, box, supports.hashes)
+    if not math.isfinite(constant) or forced > never[free].sum():
+        raise Refuted("one of 'problem.forced', 'constant' makes no sense.")
     words += [
         f"plus 1/2 ridge_j x_j^2, ridge on the counted: {in_words(ridge[unit >= 0])}",
         f"  ridge on those always in: {in_words(ridge[free])}",
-        f"plus a price for every nonzero unit, {in_words(prices)}, plus the constant {constant!r}",
-        f"at most k = {k} of {facts['units'] + forced} nonzero, {forced} of them by their bounds: "
-        + ("coordinates" if held["groups"] is None else "groups"),
-        *(f"  at most {most} of the units {listed(s)} nonzero" for s, most in limits),
-        *_spent(knapsack),
-        *(f"  unit {c} (-1: any) only beside one of {listed(p)}" for c, p in order),
+        f"plus the constant {constant!r}",
+        *supports.words(forced, "coordinates" if held["groups"] is None else "groups"),
         f"always in, whatever the others are: coordinates {listed(free)}",
         f"bounds: lower {in_words(low)}; upper {in_words(high)}",
-        *_away(held),
     ]
+    if "least" in held:
+        words.append(f"  or zero, with nothing nonzero nearer to it than: {in_words(least)}")
     if rows is not None:
-        c, least, most = (in_words(part) for part in rows)
-        words.append(f"{rows[1].size} rows l <= C x <= u: C {c}, l {least}, u {most}")
+        held_rows = [in_words(part) for part in rows]
+        words.append("{} rows l <= C x <= u: C {}, l {}, u {}".format(rows[1].size, *held_rows))
     return Problem(
         terms=terms,
         shape=shape,
         ridge=number(ridge, exact),
-        prices=number(prices, exact),
         constant=number(constant, exact),
         free=free,
         unit=unit,
-        budget=k - forced,
+        supports=supports,
         lower=low,
         upper=high,
-        least=_least(held, shape, unit >= 0, (low < 0.0) & (high > 0.0)),
+        least=least,
         exact=exact,
         squares=all(t.loss.name in ("squared_loss", "linear_term") for t in terms),
         words=words,
-        limits=limits,
-        knapsack=knapsack,
-        order=order,
         columns=columns,
         rows=rows,
     )
@@ -231,46 +192,6 @@ def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | N
     return matrix, low, high
 
 
-def _limits(held: dict[str, Any], units: int) -> list[tuple[Any, int]]:
-    """Return the limits on sets of units."""
-    found = [(index(one["units"], units), whole(one["most"])) for one in held.get("limits", [])]
-    if any(most < 0 for _, most in found):
-        raise Refuted("a limit is negative.")
-    outer, sizes = np.full(units, -1), list[int]()  # the largest set so far around each unit
-    for among, _ in sorted(found, key=lambda one: int(one[0].size)):
-        inner = outer[among][outer[among] >= 0]
-        if sum(sizes[i] for i in np.unique(inner)) != inner.size:
-            raise Refuted("limits hold for sets that overlap without one being in the other.")
-        outer[among] = len(sizes)
-        sizes.append(int(among.size))
-    return found
-
-
-def _knapsack(held: dict[str, Any], units: int) -> tuple[Any, float] | None:
-    """Return the costs of the units and the budget."""
-    if "knapsack" not in held:
-        return None
-    costs = vector(array(held["knapsack"]["costs"]), (units,), "costs")
-    most = real(held["knapsack"]["most"])
-    if np.any(costs < 0.0) or not 0.0 <= most < math.inf:
-        raise Refuted("the costs or the budget are negative.")
-    return costs, most
-
-
-def _order(held: dict[str, Any], units: int) -> list[tuple[int, Any]]:
-    """Return which units need which others."""
-    found = [(whole(child), index(parents, units)) for child, *parents in held.get("order", [])]
-    if any(not -1 <= child < units for child, _ in found):
-        raise Refuted("a unit that needs others is not there.")
-    return found
-
-
-def _spent(knapsack: tuple[Any, float] | None) -> list[str]:
-    if knapsack is None:
-        return []
-    return [f"  nonzero units cost at most {knapsack[1]!r} together: {in_words(knapsack[0])}"]
-
-
 def _units(held: dict[str, Any], p: int, free: Any) -> Any:
     """Return the counted unit of each coordinate, -1 for the free ones."""
     unit = np.full(p, -1)
@@ -284,53 +205,30 @@ def _units(held: dict[str, Any], p: int, free: Any) -> Any:
     return unit
 
 
-def _box(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, str]:
-    """Return the bounds in the shape of ``x``, and their hash."""
-    low, high = array(held["lower"]), array(held["upper"])
+def _box(held: dict[str, Any], shape: tuple[int, ...], counted: Any) -> tuple[Any, Any, Any, str]:
+    """Return bounds and least sizes in the shape of ``x``, and their hash."""
+    low, high, least = array(held["lower"]), array(held["upper"]), array(held.get("least"))
     none = low is None and high is None
     low = np.full(shape, -np.inf) if low is None else low
     high = np.full(shape, np.inf) if high is None else high
     if low.shape != shape or high.shape != shape or not np.all(low <= high):
         raise Refuted("the bounds do not fit the coordinates.")
-    least = [array(held["least"])] if "least" in held else []
-    return low, high, "none" if none else ":".join(map(array_hash, (low, high, *least)))
-
-
-def _least(held: dict[str, Any], shape: tuple[int, ...], counted: Any, both: Any) -> Any:
-    """Return how far from zero coordinates are that are not zero."""
-    if "least" not in held:
-        return np.zeros(shape)
-    least = vector(array(held["least"]), shape, "least sizes")
-    if held["groups"] is not None or len(shape) > 1 or np.any(least[~counted] > 0.0):
-        raise Refuted("coordinates are away from zero that are not counted one by one.")
-    if np.any(least < 0.0) or np.any((least > 0.0) & both):
-        raise Refuted("a coordinate that is away from zero may be on both sides of it.")
-    return least
-
-
-def _away(held: dict[str, Any]) -> list[str]:
-    if "least" not in held:
-        return []
-    return [f"  or zero, with nothing nonzero nearer to it than: {in_words(array(held['least']))}"]
+    hashes = [array_hash(a) for a in (low, high, *([] if least is None else [least]))]
+    least = vector(np.zeros(shape) if least is None else least, shape, "least sizes", 0.0)
+    alone = held["groups"] is None and len(shape) == 1 and not np.any(least[~counted])
+    if np.any(least) and not (alone and not np.any((least > 0.0) & (low < 0.0) & (high > 0.0))):
+        raise Refuted(
+            "a coordinate that is away from zero is not counted alone, or on both sides of it."
+        )
+    return low, high, least, "none" if none else ":".join(hashes)
 
 
 def _compare(
-    facts: dict[str, Any], held: Any, ridge: Any, free: Any, unit: Any, box: str, limits: Any
+    facts: dict[str, Any], ridge: Any, free: Any, unit: Any, grouped: bool, box: str, more: Any
 ) -> None:
     """Compare what the file says of the problem with what its numbers say."""
     counted = ridge[unit >= 0]
-    grouped = held["groups"] is not None
-    structure = [array_hash(free), array_hash(unit if grouped else None)]
-    structure += [f"{array_hash(s)}<={most}" for s, most in limits]
-    if "prices" in held:
-        structure.append(f"prices {array_hash(array(held['prices']))}")
-    if "knapsack" in held:
-        costs, most = held["knapsack"]["costs"], real(held["knapsack"]["most"])
-        structure.append(f"{array_hash(array(costs))}<={most!r}")
-    if "order" in held:
-        most = max(map(len, held["order"]))
-        rows = [[*row, *[-2] * (most - len(row))] for row in held["order"]]
-        structure.append(f"order {array_hash(np.array(rows, dtype=float))}")
+    structure = [array_hash(free), array_hash(unit if grouped else None), *more]
     for line, found in (
         ("ridge", array_hash(ridge)),
         ("structure", ":".join(structure)),
@@ -371,17 +269,14 @@ def _term(
     if one["design"] not in (stacked, alone):
         raise Refuted("line 'design' does not follow from the fingerprints of the matrices.")
     label, y = data.vector(one["target"])
-    c = vector(array(more["weights"]), (n,), "weights")
-    loss = loss_of(one["loss"], one["parameters"], y, c)
-    if isinstance(loss, str):
-        raise Refuted(loss + ".")
-    u_shape = (n, *shape[1:])
-    of_rows = {"multinomial_loss": (n,), "cox_loss": (n, y.shape[-1])}
-    alike = one["parameters"].get("classes") in (None, shape[-1])
-    if not alike or y.shape != of_rows.get(loss.name, u_shape):
-        raise Refuted(f"the target has shape {y.shape}, and the predictions {u_shape}.")
+    c = vector(array(more["weights"]), (n,), "weights", 0.0)
+    name, u_shape = one["loss"], (n, *shape[1:])
+    if name == "cox_loss" and len(shape) == 1:
+        loss: Loss = cox_of(one["parameters"], y, c)
+    else:
+        loss = loss_of(name, one["parameters"], y, u_shape)
     o = array(more["offset"])
-    if array_hash(c) != one["weights"] or array_hash(o) != one["offset"] or np.any(c < 0.0):
+    if array_hash(c) != one["weights"] or array_hash(o) != one["offset"]:
         raise Refuted("the weights or offsets are not those of their fingerprints.")
     if math.fsum(c) != real(one["total_weight"]):
         raise Refuted("line 'total_weight' is not the sum of the weights.")
@@ -392,7 +287,7 @@ def _term(
         raise Refuted("the matrix holds NaN or infinite entries.")
     given = "; ".join(f"{key} = {value}" for key, value in one["parameters"].items())
     words = [
-        f"the sum over {n} observations of c * {FORMULAS[loss.name]}; {given}",
+        f"the sum over {n} observations of c * {FORMULAS[name]}; {given}",
         f"  u = A x + o, A: {'; '.join(sources)}",
         f"  y: {label}; c: {in_words(c)}; o: {in_words(offset)}",
     ]

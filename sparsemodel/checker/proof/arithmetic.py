@@ -176,13 +176,51 @@ def total(x: Number) -> Number:
     return Ball(mid, up(math.fsum(x.rad.ravel()) + UNIT * abs(mid)))
 
 
-def put(x: Number, index: Any, value: float) -> Number:
-    """Return a copy of ``x`` whose entries at ``index`` are exactly ``value``."""
+def put(x: Number, index: Any, values: Any) -> Number:
+    """Return a copy of ``x`` with other numbers, or exact floats, at ``index``."""
     if isinstance(x, Ball):
-        return Ball(put(x.mid, index, value), put(x.rad, index, 0.0))
+        new, mid, rad = lift(values), x.mid.copy(), x.rad.copy()
+        mid[index], rad[index] = new.mid, new.rad
+        return Ball(mid, rad)
     out = x.copy()
-    out[index] = Fraction(value) if x.dtype == object else value
+    out[index] = values if isinstance(values, np.ndarray) else Fraction(values)
     return out
+
+
+def eliminated(m: Number, at: Any) -> Number | None:
+    """Return a matrix with the pivots ``at`` eliminated, unless one of them may not be positive.
+
+    Its other rows and columns are then a Schur complement; those of ``at`` mean nothing.
+    """
+    for f in at:
+        if not low(m[f, f]) > 0:
+            return None
+        m = m - m[:, f][:, None] * (m[f] / m[f, f])[None, :]
+    return m
+
+
+def solution(matrix: Number, right: Number) -> Number | None:
+    """Return the solution with a positive definite matrix; None where it may not be one."""
+    size, sides = matrix.shape[0], right if len(right.shape) > 1 else right[:, None]
+    below = -np.eye(size), np.zeros(sides.shape)
+    out = eliminated(blocks([[matrix, sides], list(below)]), range(size))
+    if out is None:
+        return None
+    y = out[size:, size:]
+    return y if len(right.shape) > 1 else y[:, 0]
+
+
+def blocks(parts: list[list[Any]]) -> Number:
+    """Return a matrix from blocks of numbers and exact floats."""
+    if isinstance(parts[0][0], Ball):
+        held = [[lift(part) for part in row] for row in parts]
+        ends = (
+            [[part.mid for part in row] for row in held],
+            [[p.rad for p in row] for row in held],
+        )
+        return Ball(np.block(ends[0]), np.block(ends[1]))
+    kinds = [[np.asarray(part) for part in row] for row in parts]
+    return np.block([[a if a.dtype == object else number(a, True) for a in row] for row in kinds])
 
 
 def less(base: Any, gains: Any) -> Any:

@@ -8,32 +8,26 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from sparsemodel.checker.arithmetic import UNIT, Ball, Number, high, up
-from sparsemodel.checker.losses.separate import LIBRARY, LOSSES, Family, family_of
-
-FORMULAS = {name: formula for name, (formula, *_) in LOSSES.items()} | {
-    "cox_loss": (
-        "event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t, events and "
-        "perhaps strata, with sums of their own; ties as in the parameters"
-    )
-}
-"""Those of all losses, in words."""
+from sparsemodel.checker.files import Refuted
+from sparsemodel.checker.proof.arithmetic import UNIT, Ball, Number, high, up
+from sparsemodel.checker.proof.losses import LIBRARY, Loss
 
 
-@dataclass(frozen=True, eq=False)
-class Coupled(Family):
+@dataclass(eq=False)
+class Cox(Loss):
     """The Cox loss: at risk are those of a stratum whose time is not below that of an event."""
 
-    c: Any = None
+    y: Any
+    c: Any
     """Weights, which are in the logarithms as well."""
-    efron: bool = False
+    efron: bool
     """Whether the events of one time are a tie, whose own hazards count less and less."""
 
-    def _rates(self, u: Any, y: Any) -> tuple[Any, Any, float]:
+    def _rates(self, u: Any) -> tuple[Any, Any, float]:
         """Return what every observation has of the hazards, the mean logarithms of the sums of
         hazards of its time, and a bound on the relative errors of hazards and their sums.
         """
-        n, reach = u.size, float(np.ptp(u))
+        y, n, reach = self.y, u.size, float(np.ptp(u))
         if not reach <= 300.0:
             raise NotImplementedError("predictions more than 300 apart, whose hazards underflow")
         r = self.c * (n / np.sum(self.c)) * np.exp(u - u.max())
@@ -47,24 +41,26 @@ class Coupled(Family):
             hazards[rows], logs[rows] = found
         return hazards, logs + u.max(), (8 * n + 64 + 4.0 * reach) * UNIT
 
-    def slope(self, u: Any, y: Any) -> Any:
+    def slope(self, u: Any) -> Any:
         """Return the derivative over the weight."""
-        hazards, _, _ = self._rates(u, y)
+        hazards, _, _ = self._rates(u)
         weight = np.where(self.c > 0.0, self.c, 1.0)
-        return np.where(self.c > 0.0, hazards / weight - y[:, 1], 0.0)
+        return np.where(self.c > 0.0, hazards / weight - self.y[:, 1], 0.0)
 
-    def value(self, u: Number, y: Any) -> Number:
+    def value(self, u: Number) -> Number:
         """Return what each event adds: neither of its two parts moves by more than ``u`` does."""
-        _, logs, error = self._rates(u.mid, y)
+        _, logs, error = self._rates(u.mid)
         size = np.abs(logs) + 2.0 * np.abs(u.mid).max()
         rad = 2.0 * u.rad.max() + 2.0 * error + LIBRARY * size
-        return Ball(y[:, 1] * (logs - u.mid), up(y[:, 1] * rad))
+        event = self.y[:, 1]
+        return Ball(event * (logs - u.mid), up(event * rad))
 
-    def tangent(self, z: Any, y: Any) -> tuple[Ball, Any]:
-        """Return the dual point that is the gradient at ``z``, and what its conjugate is at most.
+    def point(self, values: Any, exact: bool) -> tuple[Ball, Any]:
+        """Return the dual point that is the gradient at ``values``, and its conjugate at most.
 
-        Without ``z`` the dual point is zero: an event's own time has all the risk.
+        Without them the dual point is zero: an event's own time has all the risk.
         """
+        y, z = self.y, values
         if z is None:
             some = (y[:, 1] > 0.0) & (self.c > 0.0)
             _, at = np.unique(y[:, ::2], axis=0, return_inverse=True)
@@ -76,11 +72,11 @@ class Coupled(Family):
                 logs = logs + gammaln(d + 1.0) / d - np.log(d)
             slack = (4 * self.c.size + 64) * UNIT * (1.0 + np.abs(logs) + 2.0 * np.log(count + 1.0))
             return Ball(np.zeros(logs.shape)), some * (slack - logs)
-        hazards, _, error = self._rates(z, y)
+        hazards, _, error = self._rates(z)
         weight = np.where(self.c > 0.0, self.c, 1.0)
         rad = 2.0 * error * hazards / weight + 4.0 * UNIT * y[:, 1]
-        a = Ball(self.slope(z, y), np.where(self.c > 0.0, up(rad), 0.0))
-        return a, high(a * z - self.value(Ball(z), y))
+        a = Ball(self.slope(z), np.where(self.c > 0.0, up(rad), 0.0))
+        return a, high(a * z - self.value(Ball(z)))
 
 
 def _stratum(r: Any, c: Any, event: Any, time: Any, efron: bool) -> tuple[Any, Any]:
@@ -101,23 +97,13 @@ def _stratum(r: Any, c: Any, event: Any, time: Any, efron: bool) -> tuple[Any, A
     return r * np.where(event, later[g + 1] + own[g], later[g]), logs[g]
 
 
-def loss_of(name: str, parameters: dict[str, Any], y: Any, c: Any = None) -> Family | str:
-    """Return the loss with that name for the targets ``y``, or what is wrong with them.
-
-    ``c`` are the weights, which the Cox loss has in its logarithms.
-    """
-    return _coupled(parameters, y, c) if name == "cox_loss" else family_of(name, parameters, y)
-
-
-def _coupled(parameters: dict[str, Any], y: Any, c: Any) -> Coupled | str:
+def cox_of(parameters: dict[str, Any], y: Any, c: Any) -> Cox:
+    """Return the loss for targets and weights."""
     ties = parameters.get("ties", "breslow")
-    if y.ndim != 2 or y.shape[1] not in (2, 3) or ties not in ("breslow", "efron"):
-        return "the target must hold times, events and perhaps strata, and ties have two ways"
+    fits = y.ndim == 2 and y.shape[1] in (2, 3) and y.shape[:1] == c.shape and np.sum(c) > 0.0
+    if not fits or ties not in ("breslow", "efron"):
+        raise Refuted("the target must hold times, events and perhaps strata; ties have two ways.")
     if not np.all(np.isfinite(y)) or not np.all((y[:, 1] == 0.0) | (y[:, 1] == 1.0)):
-        return "the target must hold finite times, and 1 or 0 for events"
-    if c is None or c.shape != (y.shape[0],) or not np.sum(c) > 0.0:
-        return "the weights do not fit the target"
-    none = np.zeros(c.shape)
-    return Coupled(
-        "cox_loss", none - np.inf, none + np.inf, none, 0.0, 1.0, c=c, efron=ties == "efron"
-    )
+        raise Refuted("the target must hold finite times, and 1 or 0 for events.")
+    ends = np.full(c.shape, np.inf)
+    return Cox("cox_loss", -ends, ends, y, c, ties == "efron")

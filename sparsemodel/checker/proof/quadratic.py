@@ -31,10 +31,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.arithmetic import (
+from sparsemodel.checker.files import Refuted
+from sparsemodel.checker.proof.arithmetic import (
     UNIT,
     Ball,
     Number,
+    blocks,
+    eliminated,
     high,
     less,
     low,
@@ -43,9 +46,8 @@ from sparsemodel.checker.arithmetic import (
     put,
     total,
 )
-from sparsemodel.checker.bound import dual, shifted, unbounded
-from sparsemodel.checker.files import Refuted
-from sparsemodel.checker.problem import Problem
+from sparsemodel.checker.proof.bound import dual, shifted, unbounded
+from sparsemodel.checker.proof.problem import Problem
 
 _PARTS = 8_000
 """Parts that the supports of one row may be divided into."""
@@ -96,48 +98,21 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
 
     ``S + Lambda`` has rows and columns for all coordinates; those of ``inside`` mean nothing.
     """
-    (shift, own), aims = _shifts(problem, inside), problem.number(np.zeros(problem.shape))
-    p, value = problem.shape[0], problem.constant
+    p, value, aims = problem.shape[0], problem.constant, problem.number(np.zeros(problem.shape))
     s: Any = problem.number(np.zeros((p, p)))
-    for term, has in zip(problem.terms, own, strict=True):
-        A = term.A - problem.number(shift) if has else term.A
+    for term in shifted(problem, unbounded(problem, problem.ridge)).terms:
+        A, y = term.A, problem.number(term.y)
         if term.loss.name == "squared_loss":
-            y = problem.number(term.y) - term.o
-            s = s + A.T @ (term.c[:, None] * A)
-            aims = aims + A.T @ (term.c * y)
+            y = y - term.o
+            s, aims = s + A.T @ (term.c[:, None] * A), aims + A.T @ (term.c * y)
             value = value + total(term.c * y * y) / 2
         else:
-            aims = aims - A.T @ (term.c * problem.number(term.y))
-            value = value + total(term.c * problem.number(term.y) * term.o)
+            aims, value = aims - A.T @ (term.c * y), value + total(term.c * y * term.o)
     s = s + problem.ridge[:, None] * problem.number(np.eye(p))
-    for f in inside:
-        pivot = s[f, f]
-        if not low(pivot) > 0:
-            raise Refuted("columns that are always in may be linearly dependent.")
-        row = s[f] / pivot
-        value = value - aims[f] * aims[f] / pivot / 2
-        aims, s = aims - row * aims[f], s - s[f][:, None] * row[None, :]
-    return s, aims, value
-
-
-def _shifts(problem: Problem, inside: Any) -> tuple[Any, list[bool]]:
-    """Return what to subtract from the columns where one of ``inside`` is an intercept, and of
-    which terms: those that have it, where the others have not.
-
-    That only moves the intercept, and products of columns far from zero lose their digits to it.
-    """
-    ones = np.array([np.all(t.matrix == 1.0, axis=0) for t in problem.terms])
-    none = np.array([np.all(t.matrix == 0.0, axis=0) for t in problem.terms])
-    plain = ones.any(axis=0) & (ones | none).all(axis=0) & (middle(problem.ridge) == 0.0)
-    found = [f for f in inside if plain[f]]
-    if problem.exact or not found:
-        return 0.0, [False] * len(problem.terms)
-    own = [bool(has[found[0]]) for has in ones]
-    terms = [t for t, has in zip(problem.terms, own, strict=True) if has]
-    matrix, c = np.concatenate([t.matrix for t in terms]), np.concatenate([t.c.mid for t in terms])
-    out = np.where(np.all(matrix == matrix[:1], axis=0), matrix[0], c @ matrix / c.sum())
-    out[found[0]] = 0.0
-    return out, own
+    found = eliminated(blocks([[s, aims[:, None]], [aims[None, :], 2 * value]]), inside)
+    if found is None:
+        raise Refuted("columns that are always in may be linearly dependent.")
+    return found[:p, :p], found[:p, p], found[p, p] / 2
 
 
 def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool) -> None:
@@ -161,7 +136,7 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
     if level < np.inf:
         if problem.bounded or not feasible or not upper <= level:
             raise Refuted("no point at the level that coefficient bounds start from is known.")
-        infimum = dual(problem, [0.0 * t.y for t in problem.terms])[0]
+        infimum = dual(problem, [None] * len(problem.terms))[0]
         reach = problem.number(np.where(known | np.isinf(m), 0.0, m))
         paid = low(problem.ridge * reach * reach / 2)
         known |= paid >= high(problem.number(level) - infimum)
@@ -224,7 +199,7 @@ def _row_holds(
         others = np.setdiff1d(counted, [*inside, *out])
         others = others[np.argsort(-most[others], kind="stable")]
         while True:
-            chosen = others[: problem.budget - len(inside)]
+            chosen = others[: problem.supports.budget - len(inside)]
             right = fixed + most[chosen].sum()
             if own > (right if problem.exact else right * (1.0 + 1e-12)):
                 break

@@ -1,0 +1,1 @@
+"""What has to be right for a bound to hold: problem, losses, supports, bounds, trees."""

@@ -1,0 +1,226 @@
+r"""The objective at a point, and the lower bound that a dual point proves.
+
+For any ``a`` in the domains of the conjugates and ``v = sum_t A_t' (c_t a_t)``
+
+.. math:: P(x) \ge \text{constant} + \sum_i c_i (a_i o_i - \ell_i^*(a_i))
+          - \sum_{j \text{ free}} h_j(v_j) - \text{the } k \text{ largest of } h_g(v_g) - \gamma,
+
+    h_j(v) = \max_{l_j \le x \le u_j} -v x - \tfrac{\lambda_j}{2} x^2 ,
+
+because ``l(u) >= a u - l*(a)`` and the rest is minimised coordinate by coordinate. Without ridge
+and bounds ``h_j`` is infinite unless ``v_j = 0``. Where all losses are squares and the Hessian of
+their sum less a diagonal ``D >= 0`` is positive semidefinite, the tangent at a point ``w`` of the
+losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D w``, the ridges
+``lambda + D`` and ``w'Dw/2`` added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.checker.proof.arithmetic import (
+    TINY,
+    UNIT,
+    Ball,
+    Number,
+    high,
+    less,
+    low,
+    middle,
+    number,
+    put,
+    solution,
+    total,
+)
+from sparsemodel.checker.proof.problem import Problem, Term, rows_of
+
+Dual = tuple[Any, Any]
+"""A bound before the counted units gain anything, and upper bounds on what each can gain."""
+
+
+def predictions(problem: Problem, term: Term, x: Any) -> Number:
+    """Return ``A x + o`` from the columns where ``x`` is not zero."""
+    on = np.flatnonzero(rows_of(x))
+    return term.A[:, on] @ problem.number(x[on]) + term.o
+
+
+def far(matrix: Any) -> Any:
+    """Return an entry of columns that differ by a hundredth of it at most, else 0: no rounding."""
+    low, high = matrix.min(axis=0, initial=np.inf), matrix.max(axis=0, initial=-np.inf)
+    small = (high > low) & (high - low <= 0.01 * np.minimum(np.abs(low), np.abs(high)))
+    return np.where(small, matrix[0] if len(matrix) else 0.0, 0.0)
+
+
+def shifted(problem: Problem, zero: Any) -> Problem:
+    """Return the problem with columns far from zero shifted, where ``zero`` has an intercept.
+
+    A term has it as a column of ones, or not at all. With the slope of the intercept zero, slopes
+    are as before where all terms that have it are shifted alike. The intercept is another.
+    """
+    ones = np.array([np.all(t.matrix[:, zero] == 1.0, axis=0) for t in problem.terms])
+    none = np.array([~np.any(t.matrix[:, zero], axis=0) for t in problem.terms])
+    proper = np.flatnonzero(ones.any(axis=0) & (ones | none).all(axis=0))
+    if problem.exact or len(problem.shape) > 1 or not proper.size:
+        return problem
+    terms, own = list(problem.terms), np.flatnonzero(ones[:, proper[0]])
+    aims = np.array([far(terms[i].matrix) for i in own])
+    alike = (aims != 0.0) & (np.abs(aims - aims[0]) <= 0.01 * np.abs(aims[0]))
+    t = np.where(alike.all(axis=0), aims[0], 0.0)
+    for i in own if t.any() else []:
+        matrix = terms[i].matrix - t
+        terms[i] = replace(terms[i], matrix=matrix, A=problem.number(matrix))
+    return replace(problem, terms=terms) if t.any() else problem
+
+
+def _levelled(problem: Problem, near: Problem, duals: list[Number]) -> list[Number]:
+    """Return gradients of squared losses at the intercept where they add up to nothing."""
+    own = [i for i, t in enumerate(near.terms) if t is not problem.terms[i]]
+    squares = [i for i in own if near.terms[i].loss.name != "linear_term"]
+    weight = sum(middle(near.terms[i].c).sum() for i in squares)
+    level = sum(middle(near.terms[i].c) @ middle(duals[i]) for i in own) / max(weight, 1e-300)
+    return [a - problem.number(level) if i in squares else a for i, a in enumerate(duals)]
+
+
+def weighted(term: Term, values: Number) -> Number:
+    """Return ``c`` times values, which are one or several for each observation."""
+    return (term.c if len(values.shape) == 1 else term.c[:, None]) * values
+
+
+def objective(problem: Problem, x: Any) -> Number:
+    """Return ``P(x)``."""
+    at, ridge = problem.number(x), problem.ridge if x.ndim == 1 else problem.ridge[:, None]
+    out = total(ridge * at * at) / 2 + problem.constant
+    for term in problem.terms:
+        out = out + total(weighted(term, term.loss.value(predictions(problem, term, x))))
+    chosen = problem.units_of(x)
+    return out + total(problem.supports.prices[chosen]) if chosen.size else out
+
+
+def dual(
+    problem: Problem,
+    points: list[Any] | None,
+    at: Any = None,
+    taken: Any = None,
+    balanced: Any = (),
+) -> Dual:
+    """Return what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out.
+
+    Where observations are coupled, predictions stand for their gradient, and None for zero.
+    That the curvature may be taken is for the caller to have shown. The bound is taken at a dual
+    point nearby where also the slopes of the coordinates ``balanced`` are zero.
+    """
+    duals: list[Number] = []
+    known = dict[int, Any]()
+    for index, term in enumerate(problem.terms):
+        if points is not None:
+            a, own = term.loss.point(points[index], problem.exact)
+            known |= {} if own is None else {index: own}
+            duals.append(a)
+        elif term.loss.name == "linear_term":
+            duals.append(problem.number(term.y))
+        else:
+            duals.append(predictions(problem, term, at) - problem.number(term.y))
+    ridge = problem.ridge
+    if taken is not None:
+        ridge, point = ridge + problem.number(taken), problem.number(at)
+        rows = problem.number(taken if at.ndim == 1 else taken[:, None])
+    zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
+    near = shifted(problem, zero)  # at any intercept the tangent is as good
+    duals, problem = _levelled(problem, near, duals) if points is None else duals, near
+    if zero.size:
+        balanced = None if known else _balanced(problem, duals, zero)
+        if balanced is None:
+            return -np.inf, np.full(problem.units, np.inf)
+        duals = balanced
+    base, v = problem.constant, problem.number(np.zeros(problem.shape))
+    for index, (term, a) in enumerate(zip(problem.terms, duals, strict=True)):
+        conjugate = known[index] if index in known else term.loss.conjugate(a)
+        if not np.all(conjugate < np.inf):
+            return -np.inf, np.full(problem.units, np.inf)
+        base = base + total(weighted(term, a * term.o)) - total(weighted(term, conjugate))
+        v = v + term.A.T @ weighted(term, a)
+    if taken is not None:
+        base, v = base + total(rows * point * point) / 2, v - rows * point
+    v = put(v, zero, 0.0)
+    gains = _gains(problem, v, ridge)
+    free = gains[problem.free]
+    return less(low(base), free.ravel().tolist()), problem.per_unit(gains)
+
+
+def _gains(problem: Problem, v: Number, ridge: Number) -> Any:
+    """Return upper bounds on ``h``, in the shape of ``x``; convex in ``v``."""
+    ridge = ridge if len(v.shape) == 1 else ridge[:, None]
+    if problem.exact:
+        return _gain_at(problem, v, ridge + 0 * v)
+    curvature = np.maximum(low(ridge), 0.0) + np.zeros(v.shape)
+    return np.maximum(*(_gain_at(problem, end, curvature) for end in (low(v), high(v))))
+
+
+def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
+    """Return ``h`` at exact slopes and curvatures, rounded up."""
+    some = d > 0
+    peak = np.where(some, -v / np.where(some, d, 1), np.where(v > 0, -np.inf, np.inf))
+    peak = np.where(~some & (v == 0), 0, peak)
+    ends = [number(end, True) if problem.exact else end for end in problem.chosen]
+    x = np.minimum(np.maximum(peak, ends[0]), ends[1])
+    endless = np.abs(x) == np.inf
+    x = np.where(endless, 0, x)
+    if problem.exact:
+        gain = -v * x - d * x * x / 2
+    else:  # the peak is rounded itself, which changes the gain by far less than one rounding
+        gain = high(-(Ball(v) * x) - Ball(d) * x * Ball(x) / 2) + 2.0 * UNIT * np.abs(v * x)
+        gain = np.where((v == 0.0) & (x == 0.0), 0.0, gain + TINY * (x != 0.0))
+    return np.where(endless, np.inf, gain)
+
+
+def unbounded(problem: Problem, ridge: Number) -> Any:
+    """Return the free coordinates with neither curvature nor bounds, where ``v`` must vanish."""
+    endless = rows_of(np.isinf(problem.lower) & np.isinf(problem.upper))
+    return problem.free[(middle(ridge)[problem.free] == 0.0) & endless[problem.free]]
+
+
+def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] | None:
+    """Return a dual point, or where there is one, with exactly ``sum_t A_tj' (c_t a_t) = 0``.
+
+    With ``B`` the columns ``zero``, made orthonormal but for rounding, and ``R`` the observations
+    with room in their domain, ``a - R B y`` with ``(B' C R B) y = B' C a`` is one.
+    """
+    terms, size = problem.terms, zero.size
+    sums = _sum(t.A[:, zero].T @ weighted(t, a) for t, a in zip(terms, duals, strict=True))
+    if np.all(high(abs(sums)) == 0):
+        return duals
+    rooms = [_room(t, a) for t, a in zip(terms, duals, strict=True)]
+    most = min(max((float(r.max(initial=0.0)) for r in rooms), default=0.0), 1e300)
+    for share in (0.1, 1e-3, 1e-6, 1e-9):
+        moving = [r >= share * most if most > 0.0 else r > 0.0 for r in rooms]
+        roots = [(on * np.sqrt(middle(t.c)))[:, None] for t, on in zip(terms, moving, strict=True)]
+        weighed = [root * t.matrix[:, zero] for t, root in zip(terms, roots, strict=True)]
+        R: Any = np.linalg.qr(np.concatenate(weighed), mode="r")
+        if R.shape[0] < size or not np.all(np.diag(R) != 0.0):
+            continue
+        inverse = problem.number(np.linalg.inv(R))  # any regular matrix will do
+        bases = [t.A[:, zero] @ inverse for t in terms]
+        whole = list(zip(terms, duals, bases, moving, strict=True))
+        gram = _sum(q[on].T @ (t.c[on][:, None] * q[on]) for t, _, q, on in whole)
+        y = solution(gram, _sum(q.T @ weighted(t, a) for t, a, q, _ in whole))
+        if y is None:
+            continue
+        found = [put(a, on, a[on] - q[on] @ y) for _, a, q, on in whole]
+        if all(np.all(_room(t, a)[on] >= 0) for (t, *_, on), a in zip(whole, found, strict=True)):
+            return found
+    return None
+
+
+def _sum(parts: Iterable[Number]) -> Number:
+    return reduce(lambda one, two: one + two, parts)
+
+
+def _room(term: Term, a: Number) -> Any:
+    """Return how far each row can move inside the domain of the conjugate; negative if outside."""
+    room = np.minimum(low(a) - term.loss.lower, term.loss.upper - high(a))
+    return room if room.ndim == 1 else room.min(axis=1)

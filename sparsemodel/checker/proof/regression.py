@@ -1,0 +1,146 @@
+"""What the numbers of a regression's certificate prove, and whether its point is feasible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sparsemodel.checker.files import NotChecked, Refuted, array, index, real
+from sparsemodel.checker.proof.arithmetic import UNIT
+from sparsemodel.checker.proof.bound import dual
+from sparsemodel.checker.proof.losses import loss_of
+from sparsemodel.checker.proof.problem import Problem, Term
+from sparsemodel.checker.proof.quadratic import check_coefficients, has_curvature, hessian
+from sparsemodel.checker.proof.tree import RegressionTree, fitting
+
+FEASIBLE = 1e-9
+"""Violation of declared bounds, relative to their size, that counts as rounding."""
+
+
+def violations(problem: Problem, x: Any) -> list[str]:
+    """Return what keeps a point from being feasible, in words."""
+    out = problem.supports.broken(problem.units_of(x))
+    if problem.rows is not None:
+        matrix, least, most = problem.rows
+        value, reach = matrix @ x, np.abs(matrix) @ np.abs(x)
+        over = np.maximum(np.maximum(value - most, least - value), 0.0)
+        ends_size = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (least, most)]
+        size = np.minimum(reach, 1.0) + np.abs(value) + np.maximum(*ends_size)
+        rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
+        if np.any(over - rounding > FEASIBLE * size):
+            out.append("a linear constraint does not hold")
+    if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
+        out.append("a coordinate is nearer to zero than it may be")
+    largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
+    for side, ends in ((1.0, problem.lower), (-1.0, problem.upper)):
+        size = np.where(ends == 0.0, largest, np.where(np.isfinite(ends), np.abs(ends), 0.0))
+        slack = FEASIBLE * size
+        if np.any(side * (x - ends) < -slack):
+            out.append("a coordinate is outside of its bounds")
+    return out
+
+
+def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool) -> tuple[Any, Any]:
+    """Return the best bound that the numbers of the file prove, and the curvature taken out."""
+    witness, proof = body["witness"], body["proof"]
+    whole, held = problem, witness.get("multipliers")
+    if held is not None:
+        problem = _without_rows(whole, held, array(held["slopes"]))
+    if witness["bounds"] is not None:
+        problem = _within(problem, witness["bounds"], upper, feasible)
+    taken, at = array(witness["extraction"]), array(witness["at"])
+    points = [array(a) for a in witness["duals"]]
+    tangent = taken is not None or any(a is None for a in points)
+    fits = at is not None and at.shape == problem.shape and bool(np.all(np.isfinite(at)))
+    if tangent and not (problem.squares and fits):
+        raise NotChecked("a loss that is bounded by a tangent, as its conjugate is not known")
+    found = -math.inf
+    if proof is not None or not points:
+        found = problem.supports.bound(*dual(problem, [None] * len(problem.terms)))
+    if taken is not None and (
+        taken.shape != problem.shape[:1]
+        or (taken.any() and not has_curvature(hessian(problem, taken), taken, problem.exact))
+    ):
+        raise Refuted("the data do not have the curvature that is taken out.")
+    if tangent:
+        found = max(found, problem.supports.bound(*dual(problem, None, at, taken)))
+    elif points:
+        found = max(found, problem.supports.bound(*dual(problem, fitting(problem, points))))
+    if proof is not None and proof["tree"] is not None:
+        try:
+            tree = RegressionTree(problem, proof["tree"])
+            if held is not None:  # bounds on the coefficients hold for one choice of the slopes
+                tree.at = lambda y: _without_rows(whole, held, y)
+            found = max(found, tree.bound())
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise Refuted(f"the tree is malformed: {error!r}.") from None
+    elif proof is not None and real(body["bound"]) > found:
+        raise NotChecked(f"a search without its tree: the file proves only {float(found)!r}")
+    return found, taken
+
+
+def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
+    r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
+    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from.
+
+    What the rows imply for coordinates without a bound becomes one, rounded outwards.
+    """
+    if problem.rows is None or len(problem.shape) > 1:
+        raise Refuted("multipliers without linear constraints.")
+    (matrix, low, high), stiff = problem.rows, array(held["stiffness"])
+    ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
+    fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
+    if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
+        raise Refuted("the multipliers do not fit the linear constraints.")
+    aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
+    own = held.get("own", False)  # of parts: the slopes are a term though all of them are zero here
+    if not isinstance(own, bool):
+        raise Refuted("line 'witness.multipliers.own' says neither yes nor no.")
+    for name, aim, c, o in (
+        ("linear_term", y, zero + 1.0, -ends),
+        ("squared_loss", aims, stiff, zero),
+    ):
+        loss = loss_of(name, {}, aim, aim.shape)
+        if own or np.any(y) if name == "linear_term" else np.any(stiff):
+            A, weights, offset = (problem.number(values) for values in (matrix, c, o))
+            terms.append(Term(matrix, A, loss, aim, weights, offset))
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
+        on = np.flatnonzero(row)
+        c = row[on]
+        least = np.where(c > 0.0, c * lower[on], c * upper[on])
+        if not np.isfinite(end) or np.isinf(least).sum() > 1:
+            continue
+        known = np.where(np.isinf(least), 0.0, least)
+        rest = known.sum() - known  # of the others; where one of them has no end, this is for it
+        rest = np.where(np.any(np.isinf(least)) & ~np.isinf(least), -np.inf, rest)
+        slack = 16.0 * UNIT * (on.size + 8) * (abs(end) + np.abs(known).sum())
+        reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
+        for j, size, positive in zip(on, reach, c > 0.0, strict=True):
+            if positive and problem.unit[j] >= 0 and upper[j] == np.inf:
+                upper[j] = size
+            elif not positive and problem.unit[j] >= 0 and lower[j] == -np.inf:
+                lower[j] = -size
+    return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
+
+
+def _within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool) -> Problem:
+    """Check coefficient bounds and return the problem in the box that they make."""
+    m, p = array(held["radius"]), problem.shape[0]
+    starts, flat = np.array(held["starts"]), held["neighbours"]
+    fits = (
+        m.shape == (p,) and starts.shape == (p + 1,) and starts[0] == 0 and starts[-1] == len(flat)
+    )
+    if not fits or np.any(np.diff(starts) < 0) or np.any(np.isnan(m)):
+        raise Refuted("the coefficient bounds do not fit the problem.")
+    near_by = {}
+    for j in np.flatnonzero(np.diff(starts)):
+        near_by[int(j)] = index(flat[starts[j] : starts[j + 1]], p).tolist()
+        if j in near_by[int(j)] or np.any(problem.unit[[j, *near_by[int(j)]]] < 0):
+            raise Refuted("a neighbour is the coordinate itself, or always in.")
+    check_coefficients(problem, (m, near_by, real(held["level"])), upper, feasible)
+    box = np.maximum(problem.lower, -m), np.minimum(problem.upper, m)
+    return replace(problem, lower=box[0], upper=box[1])
