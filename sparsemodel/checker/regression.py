@@ -10,8 +10,8 @@ import numpy as np
 from sparsemodel.checker.files import Data, Refuted, array, real
 from sparsemodel.checker.proof.arithmetic import high, low, middle
 from sparsemodel.checker.proof.bound import objective
+from sparsemodel.checker.proof.evidence import proved, violations
 from sparsemodel.checker.proof.problem import Problem, build
-from sparsemodel.checker.proof.regression import proved, violations
 from sparsemodel.checker.statements import (
     Report,
     check_first_order,

@@ -1,8 +1,7 @@
 r"""The search over the edges of a graph: every part's bound again, in the set of its own matrices.
 
 Parts are those of :mod:`~sparsemodel.checker.proof.tree`, with edges as units. A dual point ``U``,
-``mu`` bounds a part as at the top of :mod:`~sparsemodel.checker.graphs.graph`: edges that are in pay,
-those that are out do not, and of the others the most expensive ones that there is room for.
+``mu`` bounds a part as at the top of :mod:`~sparsemodel.checker.graphs.graph`.
 
 A branch also narrows the set of matrices. Let :math:`\varphi(t) = -\log t + s t - \nu t^2 / 2` with
 the least eigenvalue ``s`` of ``S + U'`` and a modulus ``nu`` for which every term is convex. A

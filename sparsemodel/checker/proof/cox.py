@@ -10,7 +10,8 @@ from scipy.special import gammaln
 
 from sparsemodel.checker.files import Refuted
 from sparsemodel.checker.proof.arithmetic import UNIT, Ball, Number, high, up
-from sparsemodel.checker.proof.losses import LIBRARY, Loss
+from sparsemodel.checker.proof.curves import LIBRARY
+from sparsemodel.checker.proof.losses import Loss
 
 
 @dataclass(eq=False)
