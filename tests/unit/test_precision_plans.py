@@ -23,7 +23,7 @@ def posed(p: int = 25, n: int | None = 50, seed: int = 0, k: int = 40) -> sm.Pro
 def test_several_starts_are_run_where_they_do_not_take_long() -> None:
     plan = posed().plan()
     starts = [stage.label for stage in plan.stages if stage.start == "zero"]
-    assert starts == ["precision_swap", "precision_fbs", "precision_grasp"]
+    assert starts == ["precision_swap", "precision_grasp", "precision_fbs", "precision_foba"]
     assert all(stage.label == "precision_exchange" for stage in plan.stages[1::2])
     assert plan.until_agreement
 
@@ -46,7 +46,7 @@ def test_what_would_take_long_is_named_and_runs_when_somebody_waits() -> None:
         assert plan.outline == outline
         assert any("solve(effort='high')" in note for note in plan.notes)
         patient = problem.plan(time_limit=60.0)
-        assert patient.outline.count("|") == 2
+        assert patient.outline.count("|") == 3
         assert not any("by default" in note for note in patient.notes)
 
 

@@ -16,6 +16,8 @@ from sparsemodel.interfaces import (
     ModelError,
     Objective,
     Point,
+    Prior,
+    Role,
     Stop,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -73,7 +75,9 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
         "ends, because a removal costs less than half of what the additions gained; "
         "how far the best support is has not been proved"
     )
-    purpose: ClassVar[str] = "adds edges one by one and drops those that stop paying"
+    purpose: ClassVar[str] = "adds edges one by one, drops those that stop paying: another start"
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
+    prior: ClassVar[Prior | None] = Prior(close=0.55, excess=0.015)
     published: ClassVar[Mapping[str, Any] | None] = {"tol": 1e-13}
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 

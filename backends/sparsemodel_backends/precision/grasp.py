@@ -54,7 +54,7 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
     patience
         Iterations without progress before the run ends.
     tol
-        Accuracy of the solution on the union, as a Newton decrement.
+        Accuracy of the solution on the union, as a Newton decrement: it only has to rank edges.
     max_iter
         Iteration limit.
 
@@ -68,7 +68,7 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
 
     scaled: bool = True
     patience: int = 5
-    tol: float = 1e-2
+    tol: float = 0.5
     max_iter: int = 100
 
     name: ClassVar[str] = "precision_grasp"
