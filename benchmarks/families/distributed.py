@@ -57,7 +57,7 @@ def run(options: Options) -> list[Record]:
     out.append(_record(case, "Dask, threads", far, value, expected, timing, unit))
     with (
         LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         Client(cluster),  # type: ignore[no-untyped-call]
     ):

@@ -133,6 +133,12 @@ class ChunkedDesign(Design):
             out[rows] = product(block, v)
         return out
 
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        if self._a.dtype != np.float32 or self._by_columns:
+            return self.matvec(x)
+        size = max(1, self._block_bytes // (8 * self.shape[1]))
+        return np.concatenate([block @ x for _, block in self.row_blocks(size)])
+
     def rmatvec(self, r: FloatArray) -> FloatArray:
         v = self._vector(r)
         out = np.zeros((self.shape[1], *r.shape[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import final
 
 import numpy as np
@@ -81,6 +81,12 @@ class StackedDesign(Design):
         out = np.zeros((self._n, *x.shape[1:]))
         for index, design in self._blocks:
             out += design.matvec(x[index])
+        return out
+
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        out = np.zeros((self._n, *x.shape[1:]))
+        for index, design in self._blocks:
+            out += design.matvec_in_double(x[index])
         return out
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
@@ -253,6 +259,14 @@ class TransformedDesign(Design):
         return self._design.describe()
 
     def matvec(self, x: FloatArray) -> FloatArray:
+        return self._multiplied(self._design.matvec, x)
+
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        return self._multiplied(self._design.matvec_in_double, x)
+
+    def _multiplied(
+        self, multiply: Callable[[FloatArray], FloatArray], x: FloatArray
+    ) -> FloatArray:
         if self._explicit:
             product = np.empty((self.shape[0], *x.shape[1:]))
             for rows, block in self.row_blocks(self._block()):
@@ -260,11 +274,11 @@ class TransformedDesign(Design):
             return product
         scaled = x if self._scale is None else rowwise(self._scale, x)
         if self._select is None:
-            out = self._design.matvec(scaled)
+            out = multiply(scaled)
         else:
             full = np.zeros((self._design.shape[1], *x.shape[1:]))
             full[self._select] = scaled
-            out = self._design.matvec(full)
+            out = multiply(full)
         return out if self._means is None else out - self._means @ scaled
 
     def rmatvec(self, r: FloatArray) -> FloatArray:

@@ -92,9 +92,13 @@ class DenseDesign(Design):
         self._whole = True
         return np.asarray(product(self._a.T, v), dtype=np.float64)
 
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        double = self._a.dtype == np.float64
+        return self.matvec(x) if double else product(self._a, x, _in_double)
+
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         double = self._a.dtype == np.float64
-        return self.rmatvec(r) if double else super().rmatvec_in_double(r)
+        return self.rmatvec(r) if double else product(self._a.T, r, _in_double)
 
     def _few(self, weights: FloatArray) -> IntArray | None:
         """Return the rows of nonzero weight where they are few and rows are cheap to read.
@@ -229,6 +233,8 @@ class DenseDesign(Design):
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         _, p = self.shape
         if self._a.flags.f_contiguous and not self._a.flags.c_contiguous:
+            if self._a.dtype != np.float64:
+                return self._square_norms_by_columns(h)
             operands = (self._a, self._a) if h is None else (self._a, self._a, h)
             sums = "ij,ij->j" if h is None else "ij,ij,i->j"
             return np.asarray(np.einsum(sums, *operands, dtype=np.float64))
@@ -241,6 +247,16 @@ class DenseDesign(Design):
                 out += np.einsum("ij,ij->j", block, block)
             else:
                 out += h[rows] @ np.square(block, out=squares[: len(block)])
+        return out
+
+    def _square_norms_by_columns(self, h: FloatArray | None) -> FloatArray:
+        out = np.zeros(self.shape[1])
+        for rows, columns in _tiles(self._a):
+            tile = self._a[rows, columns].astype(np.float64)
+            if h is None:
+                out[columns] += np.einsum("ij,ij->j", tile, tile)
+            else:
+                out[columns] += h[rows] @ np.square(tile, out=tile)
         return out
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
@@ -310,6 +326,11 @@ class DenseColumns(Design):
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.asarray(self._design.rmatvec(r)[self._columns])
 
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        full = np.zeros((self._design.shape[1], *x.shape[1:]))
+        full[self._columns] = x
+        return self._design.matvec_in_double(full)
+
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         return np.asarray(self._design.rmatvec_in_double(r)[self._columns])
 
@@ -329,6 +350,24 @@ class DenseColumns(Design):
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         return np.asarray(self._design.column_square_norms(h)[self._columns])
+
+
+def _tiles(a: NDArray[Any]) -> Iterator[tuple[slice, slice]]:
+    """Yield places of tiles that are long in memory and stay in the cache in float64."""
+    by_rows = abs(a.strides[0]) >= abs(a.strides[1])
+    long = _BLOCK_BYTES // (8 * _GATHER_ROWS)
+    rows, columns = (_GATHER_ROWS, long) if by_rows else (long, _GATHER_ROWS)
+    for i in range(0, a.shape[0], rows):
+        for j in range(0, a.shape[1], columns):
+            yield slice(i, i + rows), slice(j, j + columns)
+
+
+def _in_double(a: NDArray[Any], x: FloatArray) -> FloatArray:
+    """Return ``a @ x`` of single precision entries, multiplied and added up in float64."""
+    out = np.zeros((a.shape[0], *x.shape[1:]))
+    for rows, columns in _tiles(a):
+        out[rows] += a[rows, columns].astype(np.float64) @ x[columns]
+    return out
 
 
 def _gram(a: FloatArray, h: FloatArray | None, roots: FloatArray | None) -> FloatArray:

@@ -132,6 +132,13 @@ class Design(ABC):
             out += block.T @ r[rows]
         return out
 
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        """Return ``A @ x`` of the same entries, multiplied and added up in float64.
+
+        The default is :meth:`matvec`; formats that multiply in single precision override it.
+        """
+        return self.matvec(x)
+
     def describe(self) -> str:
         """Return a few words for ``explain()``, for example ``"dense float64 38 x 3051"``."""
         n, p = self.shape

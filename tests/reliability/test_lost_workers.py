@@ -62,7 +62,7 @@ def main():
         for name, after in (("solve", 6), ("path", 3), ("certify", 9))
         for loss, design in ((sm.logistic_loss, here), (sm.squared_loss, there))
     ]
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         with Client(cluster) as client:
             for name, after, loss, design in cases:
                 expected = calls[name](posed(A, loss))

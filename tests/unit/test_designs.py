@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import sparsemodel as sm
+from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.designs import (
     DenseDesign,
     OnesDesign,
@@ -249,3 +250,33 @@ def test_a_nan_in_a_row_without_residual_is_found():
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 5)
     with pytest.raises(sm.DataError, match="row 900, column 7"):
         problem.solve(time_limit=5.0)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_single_precision_bounds_take_the_steps_of_double(order, rng, monkeypatch):
+    a = rng.standard_normal((3000, 40)).astype(np.float32, order=order)
+    b = rng.poisson(np.exp(0.2 * a[:, :5].sum(axis=1))).astype(float)
+    found, images, image = [], [], LossSmooth.image
+    monkeypatch.setattr(LossSmooth, "image", lambda s, x: (images.append(x), image(s, x))[1])
+    for kind in (np.float64, np.float32):
+        w = sm.Variable(40)
+        goal = sm.minimize(sm.poisson_loss(a.astype(kind, copy=False) @ w, b) + sm.ridge(w, 1e-3))
+        images.clear()
+        bound = sm.Problem(goal, sm.card(w) <= 5).certify().bound
+        found.append((len(images), bound))
+    (double, exact), (single, bound) = found
+    assert single <= double + 2
+    assert bound == pytest.approx(exact, rel=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(70, 9000), (9000, 70), (300, 5)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_single_precision_is_multiplied_in_double_for_bounds(order, shape, rng):
+    a = rng.standard_normal(shape).astype(np.float32, order=order)
+    wide, design = a.astype(float), DenseDesign(a)
+    x, r = rng.standard_normal(shape[1]), rng.standard_normal((shape[0], 2))
+    np.testing.assert_allclose(design.matvec_in_double(x), wide @ x, rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(design.rmatvec_in_double(r), wide.T @ r, rtol=0.0, atol=1e-10)
+    squares = np.abs(r[:, 0]) @ np.square(wide)
+    np.testing.assert_allclose(design.column_square_norms(np.abs(r[:, 0])), squares, rtol=1e-12)
+    np.testing.assert_allclose(design.column_square_norms(), np.ones(len(a)) @ np.square(wide))

@@ -231,7 +231,8 @@ class LossSmooth(Smooth):
         """Gradients of the terms in their predictions at the last point asked for."""
 
     def image(self, x: FloatArray) -> Image:
-        products = tuple(design.matvec(x) for design in self._designs)
+        # Steps are judged by differences of values: single precision would hide them.
+        products = tuple(design.matvec_in_double(x) for design in self._designs)
         if not self._free:
             return products
         shift = self._shift @ x

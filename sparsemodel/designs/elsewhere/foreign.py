@@ -109,6 +109,13 @@ class ForeignDesign(Design):
         with self._precise():
             return self._fetched(self._a.T @ self._sent(r, self._dtype))
 
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        if not self._doubles:
+            return self.matvec(x)
+        with self._precise():
+            v = self._sent(x)
+            return self._fetched(self._xp.concat([block @ v for _, block in self._wide_blocks()]))
+
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         if not self._doubles:
             return super().rmatvec_in_double(r)

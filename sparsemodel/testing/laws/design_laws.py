@@ -54,9 +54,10 @@ def has_a_shape_and_a_name(design: Design, array: FloatArray, tolerance: Toleran
 
 
 def multiplies(design: Design, array: FloatArray, tolerance: Tolerance) -> None:
-    """``A @ x`` for a vector, several columns, one column, none; strided and read-only."""
+    """``A @ x`` for a vector, several columns, one column, none; strided, read-only; in double."""
     rng = np.random.default_rng(1)
     _products(design.matvec, array, rng, "A @ x", tolerance)
+    _products(design.matvec_in_double, array, rng, "A @ x in double", tolerance)
 
 
 def multiplies_transposed(design: Design, array: FloatArray, tolerance: Tolerance) -> None:
