@@ -317,13 +317,7 @@ class TransformedDesign(Design):
         return self._wrap(self._design.restrict_again(inner, before, restricted._design), support)
 
     def restrict_rows(self, rows: IntArray) -> Design:
-        return TransformedDesign(
-            self._design.restrict_rows(rows),
-            select=self._select,
-            means=self._means,
-            scale=self._scale,
-            explicit=self._explicit,
-        )
+        return self.over(self._design.restrict_rows(rows))
 
     def _wrap(self, design: Design, support: IntArray) -> Design:
         return TransformedDesign(
