@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from sparsemodel.numerics import RegressionObjective
 from sparsemodel.testing.designs import EXACT, run_design_suite
 
 da = pytest.importorskip("dask.array")
+Client = pytest.importorskip("distributed").Client
 
 from sparsemodel.designs.elsewhere import columns, workers  # noqa: E402
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
@@ -192,6 +194,55 @@ def test_columns_of_supports_come_over_once(monkeypatch, call, most):
     expected = getattr(near, call)().value
     assert getattr(far, call)().value == pytest.approx(expected, rel=1e-9)
     assert len(calls) <= most
+
+
+@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
+def test_what_is_small_comes_over_whole(monkeypatch):
+    """On a cluster; blocks of this process are not copied."""
+    calls = []
+    original = workers._again
+    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
+    A, b = data()
+    A = A.astype(np.float32)
+    target = np.where(b > 0.0, 1.0, -1.0)
+    expected = problem(A, target, sm.logistic_loss, intercept=True)[0].certify()
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+        far = problem(da.from_array(A, chunks=(64, 20)), target, sm.logistic_loss, intercept=True)[
+            0
+        ]
+        found = far.certify()
+        design = sm.as_design(da.from_array(A, chunks=(64, 20)))
+        narrow = design.restrict(np.array([2, 5])).to_array()
+        x, r = np.linspace(0.0, 1.0, 20), np.linspace(0.0, 1.0, 200)
+        many = len(calls)
+        np.testing.assert_allclose(design.matvec(x), A.astype(float) @ x, rtol=0.0, atol=1e-12)
+        np.testing.assert_allclose(design.rmatvec_in_double(r), A.T.astype(float) @ r)
+        np.testing.assert_array_equal(design.restrict_rows(np.arange(3)).to_array(), A[:3])
+        size = design.magnitudes(np.array([2, 5]), np.ones(2))
+    np.testing.assert_allclose(size, np.abs(A[:, [2, 5]].astype(float)).sum(axis=1))
+    np.testing.assert_array_equal(narrow, A[:, [2, 5]])
+    assert len(calls) == many <= 12
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    assert found.bound == pytest.approx(expected.bound, rel=1e-4)
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_a_graph_that_raises_is_an_error_that_says_where(cluster):
+    def share(block, block_info=None):
+        if block_info[0]["chunk-location"] == (1, 0):
+            raise ZeroDivisionError("division by zero")
+        return block
+
+    there = nullcontext()
+    if cluster:
+        there = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
+    with there:
+        array = da.from_array(np.ones((9, 2)), chunks=(3, 2)).map_blocks(share, dtype=float)
+        w = sm.Variable(2)
+        posed = sm.Problem(sm.minimize(sm.squared_loss(array @ w, np.arange(9.0))), sm.card(w) <= 1)
+        with pytest.raises(sm.DataError, match=r"rows \d to \d.*ZeroDivisionError: div") as raised:
+            posed.solve()
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
 def test_masked_blocks_are_refused():

@@ -16,6 +16,7 @@ from sparsemodel.designs.elsewhere.workers import (
     hands,
     loaded,
     placed,
+    rows_of,
     sent,
     summed,
 )
@@ -45,7 +46,8 @@ class DistributedDesign(Design):
     -----
     ``A @ x`` sends the nonzeros of ``x`` to every group and brings ``n`` numbers back;
     ``A.T @ r`` sends ``n`` numbers and brings ``p`` back, added up in a tree. Columns of a support
-    are brought over once where they take at most 128 MB. Where they do not, the objective of a
+    are brought over once where they take at most 128 MB, and all at once where that holds for all
+    of them: products are then made here. Where they do not, the objective of a
     problem keeps predictions with the blocks, and no ``n`` numbers travel
     (:mod:`~sparsemodel.numerics.objectives.distributed`). Blocks that are lost with a worker are
     computed again from the array's own graph; blocks that came from this process are sent again.
@@ -66,6 +68,7 @@ class DistributedDesign(Design):
         self._loaded: tuple[Any, ...] | None = None
         self._losses = 0
         self._columns = columns.ReadColumns(self._brought)
+        self._whole: DenseDesign | None = None  # all that is small enough to be here
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,6 +121,7 @@ class DistributedDesign(Design):
                 for blocks in self._groups
             ]
             self._loaded = tuple(placed(tasks))
+            rows_of(self._loaded, self.rows)
         return self._loaded
 
     @property
@@ -133,6 +137,8 @@ class DistributedDesign(Design):
     # ---- products ----------------------------------------------------------------------------
 
     def matvec(self, x: FloatArray) -> FloatArray:
+        if self._whole is not None:
+            return self._whole.matvec_in_double(x)
         used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
         # Columns that are taken out are in float64: what bounds rest on is not rounded to single.
         if 2 * used.size < x.shape[0] or self._array.dtype == np.float32:
@@ -143,6 +149,8 @@ class DistributedDesign(Design):
 
     def magnitudes(self, support: IntArray, sizes: FloatArray) -> FloatArray:
         """Return ``|A[:, support]| @ sizes``, multiplied in float64 where the entries are."""
+        if self._whole is not None:
+            return _magnitudes([self._whole.array], support, sizes)
         return np.concatenate(self._gather(_magnitudes, support, sizes), axis=0)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
@@ -153,7 +161,8 @@ class DistributedDesign(Design):
 
     def comes_over(self, count: int) -> bool:
         """Return whether so many columns are brought over, and not multiplied where they are."""
-        return 8 * self.shape[0] * count <= columns.KEPT_BYTES
+        n, p = self.shape
+        return 8 * n * min(count, p) <= columns.KEPT_BYTES
 
     def restrict(self, support: IntArray) -> Design:
         return self.restrict_again(support, support[:0], self)
@@ -165,10 +174,17 @@ class DistributedDesign(Design):
 
     def _brought(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array."""
+        if client() is not None and self._whole is None and self.comes_over(self.shape[1]):
+            entries = np.concatenate(self._gather(_joined), dtype=self._array.dtype)
+            self._whole = DenseDesign(entries)
+        if self._whole is not None:
+            return self._whole.restrict(support).to_array().T
         parts = self._gather(_picked_columns, support)
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
     def restrict_rows(self, rows: IntArray) -> Design:
+        if self._whole is not None:
+            return self._whole.restrict_rows(rows)
         wanted = [rows[(rows >= s.start) & (rows < s.stop)] - s.start for s in self.rows]
 
         def tasks() -> list[Any]:
@@ -213,6 +229,8 @@ class DistributedDesign(Design):
 
     def _sum(self, method: Callable[..., FloatArray], values: FloatArray | None) -> FloatArray:
         """Return the sum over all blocks of a method that takes a number for each row, or None."""
+        if self._whole is not None:
+            return method(self._whole, values)
 
         def tasks() -> list[Any]:
             if values is None:
@@ -247,7 +265,7 @@ def _blocks(array: Any, groups: tuple[tuple[slice, ...], ...]) -> list[Any]:
     if client() is not None and all(isinstance(value, np.ndarray) for value in held):
         hand = [number for number, blocks in enumerate(groups) for _ in blocks]
         return [sent(value, value.nbytes, to) for value, to in zip(held, hand, strict=True)]
-    return loaded([part for (part,) in array.to_delayed()])
+    return loaded([part for (part,) in array.to_delayed()], [rows for b in groups for rows in b])
 
 
 # ---- what runs where the blocks are --------------------------------------------------------------
@@ -298,6 +316,11 @@ def _sparse_product(blocks: list[Any], used: IntArray, values: FloatArray) -> Fl
 def _magnitudes(blocks: list[Any], used: IntArray, sizes: FloatArray) -> FloatArray:
     parts = [np.abs(DenseDesign(block).restrict(used).to_array()) @ sizes for block in blocks]
     return np.concatenate(parts, axis=0)
+
+
+def _joined(blocks: list[Any]) -> Any:
+    """Return the entries of a group, in the precision they have."""
+    return np.concatenate([np.asarray(block) for block in blocks])
 
 
 def _picked_columns(blocks: list[Any], index: IntArray) -> FloatArray:

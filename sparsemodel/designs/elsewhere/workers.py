@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
+from sparsemodel.interfaces import DataError, SparseModelError
 from sparsemodel.progress import report
 
 Task: TypeAlias = tuple[Any, ...]
@@ -32,6 +34,10 @@ _LOST = frozenset({"KilledWorker", "CommClosedError", "CancelledError", "FutureC
 """Failures of workers, by name: the package that defines them may not be installed."""
 
 
+_ROWS: WeakKeyDictionary[Any, slice] = WeakKeyDictionary()
+"""Rows of the handles of blocks."""
+
+
 def client() -> Any:
     """Return the client of the cluster that computes for this process, None without one."""
     distributed = sys.modules.get("distributed")  # no other package makes clients
@@ -50,14 +56,39 @@ def hands() -> int:
     return max(1, found or 1)
 
 
-def loaded(parts: Sequence[Any]) -> list[Any]:
-    """Return delayed values of Dask as handles of what they compute, kept where it is computed."""
+def loaded(parts: Sequence[Any], rows: Sequence[slice]) -> list[Any]:
+    """Return delayed values of Dask as handles of what they compute, kept where it is computed.
+
+    ``rows`` are those of each, for an error that says where.
+    """
     there = client()
     if there is not None:
         return list(there.compute(list(parts), optimize_graph=False))
     from dask.base import compute
 
-    return list(compute(*parts, optimize_graph=False))  # type: ignore[no-untyped-call]
+    try:
+        return list(compute(*parts, optimize_graph=False))  # type: ignore[no-untyped-call]
+    except Exception:
+        for part, place in zip(parts, rows, strict=True):  # which one?
+            try:
+                part.compute()
+            except Exception as error:
+                raise _not_made(place, error) from error
+        raise
+
+
+def rows_of(handles: Sequence[Any], rows: Sequence[slice]) -> None:
+    """Note the rows of handles of blocks, for an error that says where one cannot be made."""
+    if client() is not None:
+        _ROWS.update(zip(handles, rows, strict=True))
+
+
+def _not_made(rows: slice, error: Exception) -> DataError:
+    return DataError(
+        f"Dask cannot compute rows {rows.start} to {rows.stop - 1} of the array: its graph raises "
+        f"{type(error).__name__}: {error}. array[{rows.start}:{rows.stop}].compute() raises it, "
+        "too. Mend what makes these rows, or leave them out of the array."
+    )
 
 
 def sent(value: Any, nbytes: int, hand: int) -> Any:
@@ -128,9 +159,14 @@ def _again(attempt: Callable[[], Any], forget: Callable[[], None]) -> Any:
         try:
             return attempt()
         except Exception as error:
-            if not left or type(error).__name__ not in _LOST:
-                raise
-            forget()
+            if left and type(error).__name__ in _LOST:
+                forget()
+                continue
+            if not isinstance(error, SparseModelError):
+                for handle, rows in list(_ROWS.items()):
+                    if handle.status == "error":  # no task of ours: it needs them
+                        raise _not_made(rows, error) from error
+            raise
     raise AssertionError("unreachable")
 
 

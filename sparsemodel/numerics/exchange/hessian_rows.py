@@ -288,15 +288,17 @@ class HessianRows:
         if self._curvatures is None:
             diagonal = self._objective.hessian_diagonal(self._at, np.arange(self.size))
             return diagonal if diagonal.ndim == 1 else np.ascontiguousarray(diagonal[:, 0])
-        if cheap_columns(self._objective) and all(h is not None for h in self._curvatures):
-            form = cast("RegressionObjective", self._objective).form
+        form = cast("RegressionObjective", self._objective).form
+        # Workers add up squares in one call: random signs, a number a row each, would be sent.
+        far = all(Access.DISTRIBUTED in term.design.access for term in form.terms)
+        exact = far or cheap_columns(self._objective)
+        if exact and all(h is not None for h in self._curvatures):
             self._objective.work.passes += 0.5
             squares = [
                 term.design.column_square_norms(h)
                 for term, h in zip(form.terms, self._curvatures, strict=True)
             ]
             return np.asarray(form.ridge + sum(squares))
-        form = cast("RegressionObjective", self._objective).form
         designs = [term.design for term in form.terms]
         self.exact = False
         rng = np.random.default_rng(0)
