@@ -24,9 +24,9 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import (
     ExchangeSearch,
     ExchangeTrials,
-    HessianRows,
     Rounds,
-    has_common_hessian,
+    exactly_priced,
+    quadratic_of,
 )
 
 _WORK = 2**24
@@ -155,7 +155,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     def init(self, objective: Objective, context: Context) -> ExchangeState:
         origin = objective.origin()
         point = origin if context.start is None else objective.point_from(context.start)
-        if not _exact(objective):
+        if not exactly_priced(objective):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
             )
@@ -164,8 +164,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             return ExchangeState(trials.debiased(point), trials, rounds)
         sparsity = objective.cardinality
         most = min(sparsity.budget, sparsity.units)
-        rows = HessianRows(objective, origin, places=most)
-        linear = rows.reduced_gradient(-objective.gradient(origin))
+        rows, linear = quadratic_of(objective)
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)
         search.start(point.support[sparsity.counted[point.support]])
         return ExchangeState(point, search, Rounds(self.effort, self.rounds))
@@ -204,16 +203,6 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     def stopped(self, objective: Objective, state: ExchangeState) -> Stop | None:
         return Stop.CONVERGED if state.done else None
-
-
-def _exact(objective: Objective) -> bool:
-    """Return whether single coordinates, one limit and price, have a constant Hessian."""
-    return objective.cardinality.plain and _single(objective) and has_common_hessian(objective)
-
-
-def _single(objective: Objective) -> bool:
-    """Return whether the units are coordinates, without constraints."""
-    return objective.cardinality.groups is None and not objective.form.constrained
 
 
 def _clear(search: ExchangeSearch | ExchangeTrials, point: Point) -> bool:

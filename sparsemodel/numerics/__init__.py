@@ -20,10 +20,16 @@ from sparsemodel.numerics.duality import (
 from sparsemodel.numerics.exchange.greedy import GreedySupport
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.search import (
+    ExchangeSearch,
+    Rounds,
+    exactly_priced,
+    quadratic_of,
+)
 from sparsemodel.numerics.exchange.removal import clear_from, removal_costs, separation
-from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
@@ -89,6 +95,7 @@ __all__ = [
     "RegressionObjective",
     "RidgedObjective",
     "Rounds",
+    "SupportBeam",
     "SupportFactor",
     "Swap",
     "Threshold",
@@ -111,6 +118,7 @@ __all__ = [
     "drifted",
     "dual_value",
     "epoch",
+    "exactly_priced",
     "expansion",
     "factored",
     "feasible_start",
@@ -138,6 +146,7 @@ __all__ = [
     "project_dual",
     "pruned",
     "quadratic_model",
+    "quadratic_of",
     "relative_change",
     "relaxed_budget",
     "removal_costs",

@@ -11,7 +11,7 @@ from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import Role, SparseRegression
 from sparsemodel.registry import backend_class
 from sparsemodel.selection.path import Followed, PathPoint, Search
-from sparsemodel.selection.regression_path import grown_path
+from sparsemodel.selection.regression_path import grown_path, searched_together
 from sparsemodel.selection.searched_path import LITTLE, searched_path
 
 
@@ -33,11 +33,14 @@ def solve_path(
     if how.backend is not None:
         free = replace(form, sparsity=replace(form.sparsity, price=0.0))
         return searched_path(free, ks, lambda _: facts, how)
-    if len(how.near) < len(ks):
-        found = grown_path(form, reduced, ks, sweeps=how.sweeps)
+    effort = checked_effort(how.effort)
+    together = searched_together(cast("SparseRegression", reduced.form), ks)
+    if together or len(how.near) < len(ks):
+        found = grown_path(form, reduced, ks, how)
     else:
         found = _moved(how.near, reduced)
-    effort = checked_effort(how.effort)
+    if together and effort != "high":
+        return found
     slow = form.region is not None or not form.traits.has_hessian
     little = form.region is None and max(ks) * form.sparsity.units <= LITTLE
     descended = little and effort == ("medium" if slow else "low")

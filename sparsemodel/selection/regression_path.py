@@ -22,21 +22,41 @@ from sparsemodel.interfaces import (
     Stop,
     UnsupportedProblemError,
 )
-from sparsemodel.numerics import feasible_start
+from sparsemodel.numerics import (
+    SupportBeam,
+    cheap_columns,
+    exactly_priced,
+    feasible_start,
+    quadratic_of,
+)
 from sparsemodel.numerics.budget import budget
 from sparsemodel.progress import report
-from sparsemodel.selection.path import Followed, PathPoint
+from sparsemodel.selection.path import Followed, PathPoint, Search
 
 _ROWS = 2**12
 """Rows that are looked at together."""
+_TOGETHER, _SIZES = 2**17, 5
+"""Prices of exchanges at a time (``k p``) up to which all sizes are searched together, and sizes
+for each ``k`` that is asked for: there are no fewer between them."""
+
+
+def searched_together(form: SparseRegression, ks: Sequence[int]) -> bool:
+    """Return whether the supports of all sizes are searched together, with exact prices."""
+    most = max(ks) - form.sparsity.forced_units
+    few = 0 < most <= _SIZES * len(ks) and most * form.sparsity.units <= _TOGETHER
+    if not few or not form.traits.quadratic:
+        return False
+    objective = objective_of(form)
+    return exactly_priced(objective) and cheap_columns(objective)
 
 
 def grown_path(
-    form: SparseRegression, reduced: Reduced, ks: Sequence[int], *, sweeps: int = 1
+    form: SparseRegression, reduced: Reduced, ks: Sequence[int], how: Search
 ) -> Followed:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
 
-    The supports come from :func:`~sparsemodel.numerics.forward_backward_path`; each point is
+    The supports come from :class:`~sparsemodel.numerics.SupportBeam` where prices of exchanges are
+    exact, else from :func:`~sparsemodel.numerics.forward_backward_path`; each point is
     minimised on its support to full accuracy, within all constraints. Nonsmooth losses are
     minimised exactly at every step; their multipliers give the gradient that the next unit is
     chosen by. The objective never rises with ``k``. When time is up, or on Ctrl-C, the path
@@ -60,7 +80,8 @@ def grown_path(
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
     restricted = restricted_of(free)
-    points, stop = _grown(free, objective, restricted, sweeps)
+    search = _beamed if searched_together(free, ks) else _grown
+    points, stop = search(free, objective, restricted, how)
     if len(points) <= most - small.sparsity.forced_units and stop.requested:
         reached = [k for k in ks if k - small.sparsity.forced_units < len(points)]
         ks = reached or ks[:1]
@@ -78,8 +99,33 @@ def grown_path(
     return Followed(chosen, objective.work.passes * reduced.shrinkage, stop)
 
 
+def _beamed(
+    form: SparseRegression, objective: Objective, restricted: RestrictedSolver, how: Search
+) -> tuple[list[Point], Stop]:
+    """Return the points of a path whose sizes are searched together, and what ended it."""
+    most, late = min(form.sparsity.budget, form.sparsity.units), budget()
+    rows, linear = quadratic_of(objective)
+    beam = SupportBeam(rows, linear, most, late.over)
+    stop = Stop.CONVERGED
+    try:
+        beam.search(
+            how.sweeps,
+            perturbed=how.effort != "low",
+            told=lambda size: report(lambda: f"{size} of {most} nonzeros"),
+        )
+    except KeyboardInterrupt:
+        if not beam.reached:
+            raise
+        stop = Stop.INTERRUPTED
+    points = [restricted(objective, objective.origin().support, objective.origin())]
+    for size in range(1, beam.reached + 1):
+        support = np.union1d(beam.best(size), form.sparsity.free)
+        points.append(restricted(objective, support, points[-1]))
+    return points, Stop.TIME_LIMIT if late.over() and stop is Stop.CONVERGED else stop
+
+
 def _grown(
-    form: SparseRegression, objective: Objective, restricted: RestrictedSolver, sweeps: int
+    form: SparseRegression, objective: Objective, restricted: RestrictedSolver, how: Search
 ) -> tuple[list[Point], Stop]:
     """Return the points of the path, and whether it was ended from outside."""
     points: list[Point] = []
@@ -93,7 +139,7 @@ def _grown(
 
     try:
         whole = path_of_form(
-            form, objective, restricted, _largest_size(form), sweeps=sweeps, enough=keep
+            form, objective, restricted, _largest_size(form), sweeps=how.sweeps, enough=keep
         )
         points = points or whole
     except KeyboardInterrupt:

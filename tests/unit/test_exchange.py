@@ -213,7 +213,7 @@ def test_recovers_the_support_that_made_the_data() -> None:
 
 def test_many_columns_are_searched_by_a_short_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end is one that no exchange with any column improves, as without the list."""
-    monkeypatch.setattr("sparsemodel.numerics.exchange.search._SHORT_LIST", 30)
+    monkeypatch.setattr("sparsemodel.numerics.exchange.quadratics.search._SHORT_LIST", 30)
     for seed in range(4):
         A, y, _ = autoregressive(seed, 100, 150, 6, rho=0.9)
         objective = RegressionObjective(squared(A, y, 6).form)
@@ -221,13 +221,13 @@ def test_many_columns_are_searched_by_a_short_list(monkeypatch: pytest.MonkeyPat
         assert search.descend(10_000, lambda: False)
         found = search.support
         whole = _search(objective, 6)
-        monkeypatch.setattr("sparsemodel.numerics.exchange.search._SHORT_LIST", 1000)
+        monkeypatch.setattr("sparsemodel.numerics.exchange.quadratics.search._SHORT_LIST", 1000)
         whole.start(found)
         before = whole.gain
         assert whole.descend(10_000, lambda: False)
         assert whole.gain == pytest.approx(before, rel=1e-10)
         assert whole.support.tolist() == found.tolist()
-        monkeypatch.setattr("sparsemodel.numerics.exchange.search._SHORT_LIST", 30)
+        monkeypatch.setattr("sparsemodel.numerics.exchange.quadratics.search._SHORT_LIST", 30)
 
 
 def _search(objective: RegressionObjective, k: int) -> ExchangeSearch:

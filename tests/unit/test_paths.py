@@ -71,6 +71,32 @@ def test_a_path_is_as_good_as_a_solve_for_each_k(kind: str, seed: int) -> None:
         assert value <= (1.0 + 1e-3) * sm.Problem(goal, card <= k, beside).solve().value
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_sizes_that_are_searched_together_are_as_good_as_solves(outputs: int) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((25, 4)) @ rng.standard_normal((4, 90))  # four factors
+    X += 0.4 * rng.standard_normal((25, 90))
+    y = X[:, :6] @ rng.standard_normal((6, outputs)) + rng.standard_normal((25, outputs))
+    w = sm.Variable((90, 2)) if outputs == 2 else sm.Variable(90)
+    counted: dict[str, Any] = {"axis": 1} if outputs == 2 else {}
+    goal = sm.minimize(sm.squared_loss(X @ w, y if outputs == 2 else y[:, 0]) + sm.ridge(w, 1e-2))
+    ks = range(1, 8)
+    path = sm.Problem(goal, sm.card(w, **counted) <= 7).path(ks)
+    for k, value in zip(ks, path.objective, strict=True):
+        assert value <= sm.Problem(goal, sm.card(w, **counted) <= k).solve().value * (1.0 + 1e-3)
+
+
+def test_pairs_that_only_together_say_something_are_found() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((60, 40))
+    X[:, 1] = X[:, 0] + 0.1 * rng.standard_normal(60)
+    y = 20.0 * (X[:, 1] - X[:, 0]) + X[:, 5] + rng.standard_normal(60)
+    w = sm.Variable(40)
+    path = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 3).path([1, 2, 3])
+    assert list(path.support[1]) == [0, 1]
+    assert list(path.support[2]) == [0, 1, 5]
+
+
 RIDGES = [0.0, 0.05, 1.0]
 
 

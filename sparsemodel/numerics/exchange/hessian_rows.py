@@ -41,7 +41,10 @@ _DOUBLE = 1e-12
 _BLOCK = 2**21
 """Entries of a block of rows that is read at a time (16 MB)."""
 _GROWTH = 32
-"""Rows by which the store grows."""
+"""Rows by which the store grows, or by half of those that it has."""
+_RARELY, _AT_ONCE = 8, 3000
+"""Where one in so many rows was asked for, with more coordinates than observations, all others are
+formed as one product of matrices, up to so many (72 MB)."""
 
 Curvatures: TypeAlias = tuple[FloatArray | None, ...]
 """The weights of a term's observations in the Hessian; None where they have none of their own."""
@@ -117,6 +120,8 @@ class HessianRows:
         if slots.size and slots.min() >= 0:
             return False
         fresh = np.unique(coordinates[slots < 0])
+        if self._used * _RARELY >= self.size and self._wide() and self._affordable():
+            fresh = np.flatnonzero(self._slot < 0)
         return self._form(fresh) if fresh.size else False
 
     def known(self, coordinates: IntArray) -> BoolArray:
@@ -186,6 +191,13 @@ class HessianRows:
 
     # ---- how it is computed ------------------------------------------------------------------
 
+    def _wide(self) -> bool:
+        """Return whether all rows are formed as quickly as some of them, one by one."""
+        if self.size > _AT_ONCE or self._curvatures is None or not cheap_columns(self._objective):
+            return False
+        form = cast("RegressionObjective", self._objective).form
+        return sum(term.design.shape[0] for term in form.terms) <= self.size
+
     def _affordable(self) -> bool:
         """Return whether the whole matrix may be formed, which costs a reading of the rows."""
         if self._curvatures is None or cheap_columns(self._objective):
@@ -242,7 +254,8 @@ class HessianRows:
             changed = True
         needed = self._used + coordinates.size
         if needed > len(self._store):
-            grown = np.empty((min(self.size, max(needed, len(self._store) + _GROWTH)), self.size))
+            more = max(_GROWTH, len(self._store) // 2)
+            grown = np.empty((min(self.size, max(needed, len(self._store) + more)), self.size))
             grown[: self._used] = self._store[: self._used]
             self._store = grown
         self._store[self._used : needed] = block

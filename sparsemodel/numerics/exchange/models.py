@@ -27,8 +27,8 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.exchange.hessian_rows import Curvatures, HessianRows, drifted
-from sparsemodel.numerics.exchange.pricing import Exchanges
-from sparsemodel.numerics.exchange.search import ExchangeSearch
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
 from sparsemodel.numerics.support.closures import best_closed, closed_changes

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.greedy import merged, thinned
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch, Rounds
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded

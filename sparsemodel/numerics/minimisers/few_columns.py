@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.designs import DenseDesign
-from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     curvatures_of,
@@ -122,6 +122,18 @@ def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
     own = inverse.diagonal()
     safe = own.min(initial=np.inf) > 0.0 and own.max(initial=0.0) * least < 1.0
     return inverse if safe else None
+
+
+def safe_inverses(matrices: FloatArray, least: float) -> tuple[FloatArray, BoolArray]:
+    """Return inverses of matrices, ``(R, k, k)``, and which of them :func:`safe_inverse` has."""
+    try:
+        inverses: FloatArray = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+    except np.linalg.LinAlgError:  # of one of them
+        found = [safe_inverse(matrix, least) for matrix in matrices]
+        nothing = np.full(matrices.shape[1:], np.nan)
+        inverses = np.stack([nothing if inverse is None else inverse for inverse in found])
+    own = np.einsum("rii->ri", inverses)
+    return inverses, np.all((own > 0.0) & (own * least < 1.0), axis=1)
 
 
 def _norm(v: FloatArray) -> float:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
-from sparsemodel.numerics.minimisers.few_columns import safe_inverse
+from sparsemodel.numerics.exchange.quadratics.ceilings import ceilings_of
+from sparsemodel.numerics.minimisers.few_columns import safe_inverses
 
 _INDEPENDENT = 1e-9
 """Fraction of its curvature that a support must leave of a column that enters."""
@@ -35,9 +36,6 @@ _NOISES = 30.0
 """The same, in units of the rows' own noise."""
 _FIRST = 64
 """Coordinates whose exchanges are priced before it is asked which others could gain more."""
-_NEARLY, _SLACK, _TINY = 1e-6, 1e-9, 1e-300
-"""Share of a column below which no bound is put on its gains, what a bound is raised by for
-rounding, and what keeps a division from zero."""
 
 
 @final
@@ -180,7 +178,7 @@ class Exchanges:
         """Return slot, coordinate and gain of the best exchange of each support.
 
         Of no other where none gains anything: with many coordinates only those are priced whose
-        :meth:`_ceilings` are above what the most promising gain.
+        :func:`ceilings_of` are above what the most promising gain.
         """
         many = self._c.shape[1]
         if not self.size:
@@ -188,7 +186,7 @@ class Exchanges:
             return nothing, nothing, np.full(len(nothing), -np.inf)
         if many <= 4 * _FIRST:
             return _largest(self.prices())
-        ceilings = self._ceilings()
+        ceilings = ceilings_of(self.removals(), self.r, self.s, self._d)
         chosen = np.argpartition(-ceilings, _FIRST, axis=1)[:, :_FIRST]
         every = np.arange(len(chosen))
         slots, places, gains = _largest(
@@ -209,25 +207,6 @@ class Exchanges:
             if gain[0] > gains[a]:
                 slots[a], into[a], gains[a] = slot[0], rest[place[0]], gain[0]
         return slots, into, gains
-
-    def _ceilings(self) -> FloatArray:
-        r"""Return bounds on what each coordinate gains in place of any member, ``(R, p)``.
-
-        With ``x`` the root of a removal's cost and :math:`y = |Q_{ij}| / \sqrt{B_{ii}}`, which is
-        at most the root of what the support explains of ``j``, the gain is at most
-        :math:`(|r_j| + x y)^2 / (s_j + y^2) - x^2`; that falls in ``x`` and rises in ``y`` up to
-        :math:`x s_j / |r_j|`. ``-inf`` for members.
-        """
-        x = np.sqrt(self.removals().min(axis=1))[:, None]
-        size = np.sqrt(np.einsum("rmj,rmj->rj", self.r, self.r))
-        able = np.isfinite(self.s)
-        s = np.where(able, self.s, 1.0)
-        y = np.minimum(np.sqrt(np.maximum(self._d - s, 0.0)), x * s / np.maximum(size, _TINY))
-        ceilings = np.square(size + x * y) / np.maximum(s + np.square(y), _TINY) - np.square(x)
-        ceilings += _SLACK * np.square(x)
-        ceilings[s <= _NEARLY] = np.inf  # rounding decides there
-        ceilings[~able] = -np.inf
-        return np.asarray(ceilings)
 
     def fetch(self, members: IntArray) -> bool:
         """Read the rows of coordinates that are to enter; True when prices have changed by it."""
@@ -336,33 +315,43 @@ class Exchanges:
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""
-        block = self._row(members)
-        inside = block[:, members]
-        inverse = safe_inverse(inside, self.guard)
-        if inverse is None:
-            inverse = self.rows.inverse(self.coordinates(members))
-        if inverse is None:
-            self._clear()
-            for member in members:
-                if self.s[0, member] > self.guard and np.isfinite(self.s[0, member]):
-                    self.insert(int(member))
-            self.updates = 0
+        self.reset_all(members[None])
+        if len(self.members):
             return
-        c = self._c
-        w = inverse @ c[:, members].T
-        q = inverse @ block
-        self.members, self.w = members[None].copy(), w[None]
-        self.inverse, self.g = inverse[None], block[None]
-        self.r = (c - w.T @ block)[None]
-        s = self._d - np.einsum("kp,kp->p", block, q)
-        s[self._d == 0.0] = np.inf
-        s[members] = np.inf
-        self.r[0, :, members] = 0.0
-        self.s = np.maximum(s, 0.0)[None]
-        self.explained = np.array([float(np.einsum("km,mk->", w, c[:, members]))])
+        inverse = self.rows.inverse(self.coordinates(members))
+        if inverse is not None:
+            self._begin(members[None], self._row(members)[None], inverse[None])
+            return
+        self._clear()
+        for member in members:
+            if self.s[0, member] > self.guard and np.isfinite(self.s[0, member]):
+                self.insert(int(member))
         self.updates = 0
 
     # ---- several supports --------------------------------------------------------------------
+
+    def reset_all(self, members: IntArray) -> None:
+        """Start again from several supports, without those in which some depend on the others."""
+        count, k = members.shape
+        block = self._row(members.ravel()).reshape(count, k, self._c.shape[1])
+        slots = np.arange(k)[:, None]
+        inside = block[np.arange(count)[:, None, None], slots, members[:, None, :]]
+        inverse, safe = safe_inverses(inside, self.guard)
+        self._begin(members[safe], block[safe], inverse[safe])
+
+    def _begin(self, members: IntArray, block: FloatArray, inverse: FloatArray) -> None:
+        """Start from supports, ``(R, k)``, by their rows and the inverses of what they share."""
+        every, c = np.arange(len(members))[:, None], self._c
+        self.members, self.inverse, self.g = members.copy(), inverse, block
+        self.w = inverse @ np.moveaxis(c[:, members], 0, 2)
+        self.r = c - np.swapaxes(self.w, 1, 2) @ block
+        s = self._d - np.einsum("rkp,rkp->rp", block, self.q)
+        s[:, self._d == 0.0] = np.inf
+        s[every, members] = np.inf
+        self.r[every, :, members] = 0.0
+        self.s = np.maximum(s, 0.0)
+        self.explained = np.einsum("rkm,mrk->r", self.w, c[:, members])
+        self.updates = 0
 
     def _with(self, supports: Callable[[NDArray[Any]], NDArray[Any]]) -> Exchanges:
         """Return the same search with what ``supports`` makes of every array."""

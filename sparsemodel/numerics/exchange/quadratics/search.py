@@ -7,17 +7,15 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.numerics.exchange.close_columns import proposals
+from sparsemodel.interfaces import FloatArray, IntArray, Objective
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
-from sparsemodel.numerics.exchange.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast, least_gain
+from sparsemodel.numerics.exchange.quadratics.close_columns import proposals
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.removal import clear_from, with_cheapest_replaced
+from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.support.hard_threshold import top_k
 
-_NEGLIGIBLE = 1e-11
-"""A gain below this fraction of what the support explains is rounding."""
-_NOISES = 10.0
-"""A gain below this many times the noise of what leaves is rounding, too."""
 _DOUBTFUL = 1e-7
 """A gain below this fraction is computed anew before it is used."""
 _REFRESH, _SETTLED = 40, 20
@@ -39,6 +37,20 @@ _IDLE = 40
 89 ended within 0.1 % of what 400 rounds find, as with sixty; with 24 it were 88."""
 _CAREFUL = 3.0
 """Times as many rounds as if their starts were drawn independently."""
+
+
+def exactly_priced(objective: Objective) -> bool:
+    """Return whether single coordinates, one limit and price, have a constant Hessian."""
+    sparsity = objective.cardinality
+    alone = sparsity.plain and sparsity.groups is None and not objective.form.constrained
+    return alone and has_common_hessian(objective)
+
+
+def quadratic_of(objective: Objective) -> tuple[HessianRows, FloatArray]:
+    """Return rows and linear term of an objective, for supports as large as it allows."""
+    origin, sparsity = objective.origin(), objective.cardinality
+    rows = HessianRows(objective, origin, places=min(sparsity.budget, sparsity.units))
+    return rows, rows.reduced_gradient(-objective.gradient(origin))
 
 
 @final
@@ -174,7 +186,7 @@ class ExchangeSearch:
                 now.remove(slot)
                 return True
         slots, members, gain = now.best()
-        if not gain[0] > _least(now, slots)[0]:
+        if not gain[0] > least_gain(now, slots)[0]:
             return False
         if gain[0] < _DOUBTFUL * float(now.explained[0]) and now.updates:
             now.reset(now.members[0])
@@ -231,7 +243,7 @@ class ExchangeSearch:
         return False
 
     def _threshold(self, search: Exchanges) -> float:
-        return _NEGLIGIBLE * float(search.explained.max())
+        return NEGLIGIBLE * float(search.explained.max())
 
     # ---- many columns ------------------------------------------------------------------------
 
@@ -274,34 +286,26 @@ class ExchangeSearch:
             whether the best of them is better than where they began.
         """
         here = self._current
-        batch = self._perturbed(rng, self.abreast)
-        values, ends = np.empty(0), np.empty((0, here.size), dtype=np.intp)
-        for _ in range(10 + 4 * here.size):
-            slots, into, gain = batch.best()
-            going = gain > _least(batch, slots)
-            if over():
-                going[:] = False
-            if not going.all():
-                values = np.append(values, batch.explained[~going])
-                ends = np.concatenate([ends, batch.members[~going]])
-                batch.keep(np.flatnonzero(going))
-                if not going.any():
-                    break
-                slots, into = slots[going], into[going]
-            if not batch.fetch(into):
-                batch.exchange(slots, into)
-                self.exchanges += len(into)
-        values = np.append(values, batch.explained)
-        ends = np.sort(np.concatenate([ends, batch.members]), axis=1)
-        order = np.argsort(-values, kind="stable")
+        values, ends = self.perturbed(rng, over)
         better = False
-        if values[order[0]] > here.explained[0] + self._threshold(here):
+        if values[0] > here.explained[0] + self._threshold(here):
             trial = here.tiled(1)
-            trial.reset(ends[order[0]])
+            trial.reset(ends[0] if here.columns is None else np.searchsorted(here.columns, ends[0]))
             better = _worth(trial, self._price) > self.gain + self._threshold(here)
             if better:
                 self._current = trial
-        return [end.tobytes() for end in here.coordinates(ends[order])], better
+        return [end.tobytes() for end in ends], better
+
+    def perturbed(
+        self, rng: np.random.Generator, over: Callable[[], bool]
+    ) -> tuple[FloatArray, IntArray]:
+        """Return where searches from perturbed copies of the support end, best first.
+
+        What each support lowers twice the objective by, and its sorted coordinates.
+        """
+        values, ends = descend_abreast(self._perturbed(rng, self.abreast), over)
+        order = np.argsort(-values, kind="stable")
+        return values[order], np.sort(self._current.coordinates(ends[order]), axis=1)
 
     def _perturbed(self, rng: np.random.Generator, copies: int) -> Exchanges:
         """Return copies of the support with some of the members replaced at random."""
@@ -330,18 +334,6 @@ class ExchangeSearch:
         batch.fetch(into)
         batch.exchange(slots, into)
         self.exchanges += len(into)
-
-
-def _least(search: Exchanges, slots: IntArray) -> FloatArray:
-    """Return what the exchange of the member at each slot must gain to be more than rounding.
-
-    Its gain is the difference between what enters and what leaves, each as uncertain as the rows.
-    """
-    if not search.size:
-        return np.full(len(slots), np.inf)
-    leaving = search.removals()[np.arange(len(slots)), slots]
-    noise = _NOISES * search.rows.noise * leaving
-    return np.asarray(np.maximum(_NEGLIGIBLE * search.explained, noise))
 
 
 def _worth(search: Exchanges, price: float) -> float:

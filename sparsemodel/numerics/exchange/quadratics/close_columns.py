@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import IntArray
-from sparsemodel.numerics.exchange.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 
 _CLOSE = 3e-3
 """Difference of two columns, as a share of them, up to which they are a pair."""

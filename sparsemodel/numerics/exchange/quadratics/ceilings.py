@@ -1,0 +1,39 @@
+"""Bounds on the gains of exchanges, which tell most coordinates apart from the promising ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray
+
+_NEARLY, _SLACK, _TINY = 1e-6, 1e-9, 1e-300
+"""Share of a column below which no bound is put on its gains, what a bound is raised by for
+rounding, and what keeps a division from zero."""
+
+
+def ceilings_of(costs: FloatArray, r: FloatArray, s: FloatArray, d: FloatArray) -> FloatArray:
+    r"""Return bounds on what each coordinate gains in place of any member, ``(R, p)``.
+
+    With ``x`` the root of a removal's cost and :math:`y = |Q_{ij}| / \sqrt{B_{ii}}`, which is
+    at most the root of what the support explains of ``j``, the gain is at most
+    :math:`(|r_j| + x y)^2 / (s_j + y^2) - x^2`; that falls in ``x`` and rises in ``y`` up to
+    :math:`x s_j / |r_j|`. ``-inf`` for members.
+
+    Parameters
+    ----------
+    costs
+        Of removing each member, ``(R, k)``.
+    r, s, d
+        Negative gradients ``(R, m, p)``, what the supports leave of the curvatures ``(R, p)``, and
+        these ``(p,)``.
+    """
+    x = np.sqrt(costs.min(axis=1))[:, None]
+    size = np.sqrt(np.einsum("rmj,rmj->rj", r, r))
+    able = np.isfinite(s)
+    s = np.where(able, s, 1.0)
+    y = np.minimum(np.sqrt(np.maximum(d - s, 0.0)), x * s / np.maximum(size, _TINY))
+    ceilings = np.square(size + x * y) / np.maximum(s + np.square(y), _TINY) - np.square(x)
+    ceilings += _SLACK * np.square(x)
+    ceilings[s <= _NEARLY] = np.inf  # rounding decides there
+    ceilings[~able] = -np.inf
+    return np.asarray(ceilings)
