@@ -39,29 +39,28 @@ def check(body: dict[str, Any], data: Data, exact: bool, report: Report) -> str:
     report.line("feasible", not body["violations"], not broken)
     upper = _value(body, problem, x, report)
     check_point(body, problem, x, report)
-    found, taken = proved(body, problem, upper, not broken)
-    for line, words in (("multipliers", "fit"), ("bounds", "hold")):
-        if body["witness"].get(line) is not None:
-            report.line(f"{line} of the witness", words, words)
-    stated = real(body["bound"])
-    if stated == -math.inf:
-        weaker = body["bound_reason"] == "the bound contradicts the point"
-        if body["proof"] is None and found > -math.inf and not weaker:
-            raise Refuted(f"line 'bound' says that there is none, and it is {float(found)!r}.")
-    elif not stated <= found:
-        raise Refuted(f"line 'bound' says {stated!r}, and only {float(found)!r} is proved.")
-    report.line("bound D", stated, float(found))
     null = float(middle(objective(problem, np.zeros(problem.shape))))
     report.same("null value", real(body["null_value"]), null)
-    constant = constant_part(problem)
+    stated, constant = real(body["bound"]), constant_part(problem)
     report.same("constant", real(body["constant"]), constant)
-    stationary = check_first_order(body, problem, x, taken, report)
+    stationary = check_first_order(body, problem, x, report)
     share = relative_gap_of(upper, stated, constant)
     report.exactly("gap", real(body["gap"]), gap_of(upper, stated))
     report.exactly("relative gap", real(body["relative_gap"]), share)
     zero = 0.0 <= stated < math.inf and exact_fit(problem, x, real(body["value"]))
     claim = claim_of(not broken, share, zero, stationary)
     report.exactly("claim", body["claim"], claim)
+    found = proved(body, problem, upper, not broken)
+    if stated == -math.inf:
+        weaker = body["bound_reason"] == "the bound contradicts the point"
+        if body["proof"] is None and found > -math.inf and not weaker:
+            raise Refuted(f"line 'bound' says that there is none, and it is {float(found)!r}.")
+    elif not stated <= found:
+        raise Refuted(f"line 'bound' says {stated!r}, and only {float(found)!r} is proved.")
+    for line, words in (("multipliers", "fit"), ("bounds", "hold")):
+        if body["witness"].get(line) is not None:
+            report.line(f"{line} of the witness", words, words)
+    report.line("bound D", stated, float(found))
     report.unknown("bound_method, bound_reason, assumptions (words), allowance (given away)")
     return claim
 

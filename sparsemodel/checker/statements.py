@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.files import Refuted, real
+from sparsemodel.checker.files import Refuted, array, real
 from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, middle
 from sparsemodel.checker.proof.bound import predictions, unbounded, weighted
 from sparsemodel.checker.proof.problem import Problem, rows_of
@@ -206,10 +206,9 @@ def check_point(body: dict[str, Any], problem: Problem, x: Any, report: Report) 
         report.unknown("what columns are called, where your files have no header")
 
 
-def check_first_order(
-    body: dict[str, Any], problem: Problem, x: Any, taken: Any, report: Report
-) -> bool:
+def check_first_order(body: dict[str, Any], problem: Problem, x: Any, report: Report) -> bool:
     """Compare what the file says of the gradient and return whether the point is stationary."""
+    taken = array(body["witness"]["extraction"])
     facts = _first_order(problem, x, taken if math.isfinite(real(body["bound"])) else None)
     stated, noise = body["stationarity"], facts.get("noise", {})
     if stated["smooth"] is not facts["smooth"]:

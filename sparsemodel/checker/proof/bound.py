@@ -154,11 +154,9 @@ def dual(
 
 def _gains(problem: Problem, v: Number, ridge: Number) -> Any:
     """Return upper bounds on ``h``, in the shape of ``x``; convex in ``v``."""
-    ridge = ridge if len(v.shape) == 1 else ridge[:, None]
-    if problem.exact:
-        return _gain_at(problem, v, ridge + 0 * v)
-    curvature = np.maximum(low(ridge), 0.0) + np.zeros(v.shape)
-    return np.maximum(*(_gain_at(problem, end, curvature) for end in (low(v), high(v))))
+    d = np.maximum(low(ridge), 0)
+    d = np.broadcast_to(d if len(v.shape) == 1 else d[:, None], v.shape)
+    return np.maximum(*(_gain_at(problem, end, d) for end in (low(v), high(v))))
 
 
 def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
@@ -170,11 +168,11 @@ def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
     x = np.minimum(np.maximum(peak, ends[0]), ends[1])
     endless = np.abs(x) == np.inf
     x = np.where(endless, 0, x)
-    if problem.exact:
-        gain = -v * x - d * x * x / 2
-    else:  # the peak is rounded itself, which changes the gain by far less than one rounding
-        gain = high(-(Ball(v) * x) - Ball(d) * x * Ball(x) / 2) + 2.0 * UNIT * np.abs(v * x)
-        gain = np.where((v == 0.0) & (x == 0.0), 0.0, gain + TINY * (x != 0.0))
+    slope, curve = (v, d) if problem.exact else (Ball(v), Ball(d))
+    gain = high(-(slope * x) - curve * x * x / 2)
+    if not problem.exact:  # the peak is rounded itself, which changes this by far less than once
+        more = 2.0 * UNIT * np.abs(v * x) + TINY * (x != 0.0)
+        gain = np.where((v == 0.0) & (x == 0.0), 0.0, gain + more)
     return np.where(endless, np.inf, gain)
 
 

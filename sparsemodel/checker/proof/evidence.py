@@ -13,7 +13,7 @@ from sparsemodel.checker.proof.arithmetic import UNIT
 from sparsemodel.checker.proof.bound import dual
 from sparsemodel.checker.proof.losses import loss_of
 from sparsemodel.checker.proof.problem import Problem, Term
-from sparsemodel.checker.proof.quadratic import check_coefficients, has_curvature, hessian
+from sparsemodel.checker.proof.quadratic import check_coefficients, check_curvature
 from sparsemodel.checker.proof.tree import RegressionTree, fitting
 
 FEASIBLE = 1e-9
@@ -43,8 +43,8 @@ def violations(problem: Problem, x: Any) -> list[str]:
     return out
 
 
-def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool) -> tuple[Any, Any]:
-    """Return the best bound that the numbers of the file prove, and the curvature taken out."""
+def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool) -> Any:
+    """Return the best bound that the numbers of the file prove."""
     witness, proof = body["witness"], body["proof"]
     whole, held = problem, witness.get("multipliers")
     if held is not None:
@@ -60,11 +60,8 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
     found = -math.inf
     if proof is not None or not points:
         found = problem.supports.bound(*dual(problem, [None] * len(problem.terms)))
-    if taken is not None and (
-        taken.shape != problem.shape[:1]
-        or (taken.any() and not has_curvature(hessian(problem, taken), taken, problem.exact))
-    ):
-        raise Refuted("the data do not have the curvature that is taken out.")
+    if taken is not None:
+        check_curvature(problem, taken, np.ones(problem.shape[0], dtype=bool))
     if tangent:
         found = max(found, problem.supports.bound(*dual(problem, None, at, taken)))
     elif points:
@@ -79,7 +76,7 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
             raise Refuted(f"the tree is malformed: {error!r}.") from None
     elif proof is not None and real(body["bound"]) > found:
         raise NotChecked(f"a search without its tree: the file proves only {float(found)!r}")
-    return found, taken
+    return found
 
 
 def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:

@@ -63,6 +63,16 @@ def hessian(problem: Problem, taken: Any) -> Number:
     return out
 
 
+def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
+    """Raise :class:`Refuted` unless ``diag(taken)`` can be taken out where others are zero."""
+    fits = problem.squares and taken.shape == problem.shape[:1]
+    if fits and taken.any():
+        h, on = hessian(problem, taken), np.flatnonzero(member)
+        fits = has_curvature(h[np.ix_(on, on)], taken[on], problem.exact)
+    if not fits:
+        raise Refuted("the data do not have the curvature that is taken out.")
+
+
 def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
     """Return whether ``H - diag(taken)`` is proved to be positive semidefinite.
 

@@ -18,7 +18,7 @@ import numpy as np
 from sparsemodel.checker.files import NotChecked, Refuted, index, numbers
 from sparsemodel.checker.proof.bound import dual
 from sparsemodel.checker.proof.problem import Problem
-from sparsemodel.checker.proof.quadratic import has_curvature, hessian, least_of_all
+from sparsemodel.checker.proof.quadratic import check_curvature, least_of_all
 from sparsemodel.checker.proof.supports import Supports
 
 _MOST = 3_000_000
@@ -123,10 +123,7 @@ class RegressionTree(Tree):
             taken, member = np.zeros(problem.shape[0]), np.zeros(problem.shape[0], dtype=bool)
             taken[active] = numbers(stage["delta"])
             member[active] = member[problem.free] = True
-            on = np.flatnonzero(member)
-            h = hessian(problem, taken)[np.ix_(on, on)] if problem.squares else None
-            if h is None or (taken.any() and not has_curvature(h, taken[on], problem.exact)):
-                raise Refuted("the data do not have the curvature that the tree takes out.")
+            check_curvature(problem, taken, member)
             self.stages.append((member, taken))
 
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
