@@ -14,11 +14,11 @@ from sparsemodel.interfaces import (
     Context,
     FloatArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
     coordinate_scores,
 )
 from sparsemodel.interfaces.self_description import Theorem
@@ -153,14 +153,13 @@ class ARHT(IterativeBackend[ARHTState]):
         return (THEOREM_3_1,)
 
     def __post_init__(self) -> None:
-        if not self.progress > 0.0:
-            raise ModelError(f"progress must be positive, not {self.progress}.")
-        if self.repeats < 1 or self.patience < 1:
-            raise ModelError(
-                f"repeats and patience must be at least 1, not {self.repeats} and {self.patience}."
-            )
-        if self.smoothness is not None and not self.smoothness > 0.0:
-            raise ModelError(f"smoothness must be positive or None, not {self.smoothness}.")
+        check_options(
+            self,
+            progress="positive",
+            repeats="at least 1",
+            patience="at least 1",
+            smoothness="positive or None",
+        )
 
     def init(self, objective: Objective, context: Context) -> ARHTState:
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)

@@ -11,11 +11,10 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
-    Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import normalised_step, project, select
 
@@ -80,8 +79,7 @@ class CHTP(IterativeBackend[CHTPState]):
     )
 
     def __post_init__(self) -> None:
-        if self.halvings < 1:
-            raise ModelError(f"halvings must be at least 1, not {self.halvings}.")
+        check_options(self, halvings="at least 1")
 
     def init(self, objective: Objective, context: Context) -> CHTPState:
         point = context.first_point(objective)
@@ -114,9 +112,6 @@ class CHTP(IterativeBackend[CHTPState]):
 
     def residual(self, state: CHTPState) -> float:
         return state.change
-
-    def stopped(self, objective: Objective, state: CHTPState) -> Stop | None:
-        return Stop.CONVERGED if state.done else None
 
 
 def _step_length(objective: Objective, point: Point, pull: np.ndarray) -> float:

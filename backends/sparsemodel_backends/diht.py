@@ -17,11 +17,11 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     IterativeBackend,
     Loss,
-    ModelError,
     Objective,
     Point,
     SparseRegression,
     Stop,
+    check_options,
     priced,
 )
 from sparsemodel.interfaces.self_description import Role, Theorem
@@ -157,7 +157,7 @@ class DIHT(IterativeBackend[DIHTState]):
         return ABOUT_DIHT
 
     def __post_init__(self) -> None:
-        check_options(self.tol, self.patience, self.schedule)
+        check_options(self, **SHARED)
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         return dual_objections(form, self.schedule)
@@ -212,14 +212,8 @@ class DIHT(IterativeBackend[DIHTState]):
 # ---- shared with the stochastic version --------------------------------------------------------
 
 
-def check_options(tol: float, patience: int, schedule: str) -> None:
-    """Raise unless the options that the dual methods share make sense."""
-    if not tol >= 0.0:
-        raise ModelError(f"tol must not be negative, got {tol}.")
-    if patience < 1:
-        raise ModelError(f"patience must be at least 1, not {patience}.")
-    if schedule not in ("decreasing", "constant"):
-        raise ModelError(f"schedule must be 'decreasing' or 'constant', not {schedule!r}.")
+SHARED = {"tol": "at least 0", "patience": "at least 1", "schedule": "'decreasing' or 'constant'"}
+"""What the options that the dual methods share may be."""
 
 
 def dual_objections(form: Form, schedule: str) -> tuple[str, ...]:

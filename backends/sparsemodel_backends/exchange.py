@@ -12,13 +12,12 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
-    Stop,
     TwiceDifferentiable,
+    check_options,
     priced,
 )
 from sparsemodel.numerics import (
@@ -139,12 +138,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     )
 
     def __post_init__(self) -> None:
-        if self.rounds < 0:
-            raise ModelError(f"rounds must be at least 0, not {self.rounds}.")
-        if not self.effort > 0.0:
-            raise ModelError(f"effort must be positive, not {self.effort}.")
-        if self.candidates < 1:
-            raise ModelError(f"candidates must be at least 1, not {self.candidates}.")
+        check_options(self, rounds="at least 0", effort="positive", candidates="at least 1")
 
     def with_patience(self, factor: float) -> Exchange:
         if factor == 0.0:
@@ -200,9 +194,6 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     def residual(self, state: ExchangeState) -> float:
         return state.decrease
-
-    def stopped(self, objective: Objective, state: ExchangeState) -> Stop | None:
-        return Stop.CONVERGED if state.done else None
 
 
 def _clear(search: ExchangeSearch | ExchangeTrials, point: Point) -> bool:

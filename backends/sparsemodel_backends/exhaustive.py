@@ -22,13 +22,13 @@ from sparsemodel.interfaces import (
     IntArray,
     Iteration,
     Loss,
-    ModelError,
     Objective,
     Result,
     Role,
     SparseRegression,
     Stop,
     Term,
+    check_options,
     priced,
 )
 from sparsemodel.numerics import margins
@@ -87,8 +87,7 @@ class Exhaustive(Backend):
     )
 
     def __post_init__(self) -> None:
-        if self.max_supports < 1:
-            raise ModelError(f"max_supports must be at least 1, not {self.max_supports}.")
+        check_options(self, max_supports="at least 1")
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         decades = _decades(form)

@@ -12,11 +12,11 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import GreedySupport, support_units
 
@@ -85,8 +85,7 @@ class FoBa(IterativeBackend[FoBaState]):
     )
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.nu < 1.0:
-            raise ModelError(f"nu must be in [0, 1), not {self.nu}; the paper takes 0.5.")
+        check_options(self, nu="in [0, 1)")
 
     def init(self, objective: Objective, context: Context) -> FoBaState:
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)

@@ -13,12 +13,12 @@ from sparsemodel.interfaces import (
     Context,
     FloatArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Role,
     Stop,
     TwiceDifferentiable,
+    check_options,
     coordinate_scores,
 )
 from sparsemodel.numerics import support_units, top_k
@@ -76,8 +76,7 @@ class GOMP(IterativeBackend[GOMPState]):
     default_max_iter: ClassVar[int] = 2**62
 
     def __post_init__(self) -> None:
-        if self.block is not None and self.block < 1:
-            raise ModelError(f"block must be at least 1 or None, not {self.block}.")
+        check_options(self, block="at least 1 or None")
 
     def init(self, objective: Objective, context: Context) -> GOMPState:
         sparsity = objective.cardinality

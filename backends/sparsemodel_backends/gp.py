@@ -13,11 +13,10 @@ from sparsemodel.interfaces import (
     Context,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
-    Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import GreedySupport, normalised_step, relative_change, support_units
 
@@ -76,8 +75,7 @@ class GP(IterativeBackend[GPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.tol < 1.0:
-            raise ModelError(f"tol must be in (0, 1), not {self.tol}.")
+        check_options(self, tol="in (0, 1)")
 
     def init(self, objective: Objective, context: Context) -> GPState:
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)
@@ -102,9 +100,6 @@ class GP(IterativeBackend[GPState]):
 
     def residual(self, state: GPState) -> float:
         return state.change
-
-    def stopped(self, objective: Objective, state: GPState) -> Stop | None:
-        return Stop.CONVERGED if state.done else None
 
 
 def _descend(objective: Objective, point: Point, support: IntArray) -> Point | None:

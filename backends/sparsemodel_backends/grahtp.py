@@ -13,7 +13,6 @@ from sparsemodel.interfaces import (
     Context,
     Form,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
@@ -21,6 +20,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
@@ -132,23 +132,13 @@ class GraHTP(IterativeBackend[GraHTPState]):
         return (THEOREM_02A, THEOREM_05A, THEOREM_08, *THEOREM_10) if literal else ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.step_size, str):
-            if self.step_size not in ("unit", "theory", "normalised"):
-                raise ModelError(
-                    f"step_size must be a positive number, 'unit', 'theory' or 'normalised', "
-                    f"not {self.step_size!r}."
-                )
-        elif not self.step_size > 0.0:
-            raise ModelError(f"step_size must be positive, not {self.step_size}.")
-        if self.debiasing not in ("exact", "newton", "gradient"):
-            raise ModelError(
-                f"debiasing must be 'exact', 'newton' or 'gradient', not {self.debiasing!r}."
-            )
-        if self.inner_steps < 1 or not self.relaxation >= 1.0:
-            raise ModelError(
-                "inner_steps and relaxation must be at least 1, not "
-                f"{self.inner_steps} and {self.relaxation}."
-            )
+        check_options(
+            self,
+            step_size="positive or 'unit' or 'theory' or 'normalised'",
+            debiasing="'exact' or 'newton' or 'gradient'",
+            inner_steps="at least 1",
+            relaxation="at least 1",
+        )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         if self.debiasing != "exact" and isinstance(form, SparseRegression) and form.box:

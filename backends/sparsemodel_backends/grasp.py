@@ -12,11 +12,11 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import GreedySupport, relative_change
@@ -96,8 +96,7 @@ class GraSP(IterativeBackend[GraSPState]):
         return (THEOREM_07,)
 
     def __post_init__(self) -> None:
-        if not self.tol >= 0.0:
-            raise ModelError(f"tol must not be negative, got {self.tol}.")
+        check_options(self, tol="at least 0")
 
     def init(self, objective: Objective, context: Context) -> GraSPState:
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)

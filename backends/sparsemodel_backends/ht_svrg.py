@@ -16,12 +16,12 @@ from sparsemodel.interfaces import (
     Form,
     IterativeBackend,
     Loss,
-    ModelError,
     Objective,
     Point,
     SparseRegression,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
@@ -167,29 +167,18 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
         return (THEOREM_10, COROLLARY_15) if self.variance_reduction == "svrg" else ()
 
     def __post_init__(self) -> None:
-        if self.inner_epochs < 1 or (self.batches is not None and self.batches < 1):
-            raise ModelError(
-                f"inner_epochs and batches must be at least 1, not {self.inner_epochs} and "
-                f"{self.batches}."
-            )
-        if self.pick not in ("random", "last"):
-            raise ModelError(f"pick must be 'random' or 'last', not {self.pick!r}.")
-        if self.variance_reduction not in ("svrg", "saga"):
-            raise ModelError(
-                f"variance_reduction must be 'svrg' or 'saga', not {self.variance_reduction!r}."
-            )
-        if self.sampling not in ("passes", "uniform"):
-            raise ModelError(f"sampling must be 'passes' or 'uniform', not {self.sampling!r}.")
-        if self.inner_steps is not None and self.inner_steps < 1:
-            raise ModelError(f"inner_steps must be at least 1 or None, not {self.inner_steps}.")
-        if not self.relaxation >= 1.0:
-            raise ModelError(f"relaxation must be at least 1, not {self.relaxation}.")
-        step: float | str | None = self.step_size
-        if step == "lipschitz":
-            step = None
-        for name, value in (("step_size", step), ("radius", self.radius)):
-            if value is not None and (isinstance(value, str) or not value > 0.0):
-                raise ModelError(f"{name} must be positive or None, not {value!r}.")
+        check_options(
+            self,
+            inner_epochs="at least 1",
+            batches="at least 1 or None",
+            pick="'random' or 'last'",
+            variance_reduction="'svrg' or 'saga'",
+            sampling="'passes' or 'uniform'",
+            inner_steps="at least 1 or None",
+            relaxation="at least 1",
+            step_size="positive or 'lipschitz' or None",
+            radius="positive or None",
+        )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         boxed = form.box is not None

@@ -12,11 +12,11 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import normalised_step, project, pruned, relative_change, relaxed_budget
@@ -93,10 +93,7 @@ class IHT(IterativeBackend[IHTState]):
         return (THEOREM_02B, THEOREM_05B, THEOREM_06) if self.relaxation == 1.0 else ()
 
     def __post_init__(self) -> None:
-        if self.step_size is not None and not self.step_size > 0.0:
-            raise ModelError(f"step_size must be positive or None, not {self.step_size}.")
-        if not self.relaxation >= 1.0:
-            raise ModelError(f"relaxation must be at least 1, not {self.relaxation}.")
+        check_options(self, step_size="positive or None", relaxation="at least 1")
 
     def init(self, objective: Objective, context: Context) -> IHTState:
         point = context.first_point(objective)

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
-import numpy as np
-
 from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.numerics import Threshold, armijo_step
 
@@ -78,12 +76,12 @@ class IIHT(IterativeBackend[Threshold]):
     capabilities: ClassVar[Capabilities] = Capabilities(box=True, limits=True)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.beta < 1.0:
-            raise ModelError(f"beta must be in (0, 1), not {self.beta}.")
-        if self.step_size is not None and not self.step_size > 0.0:
-            raise ModelError(f"step_size must be positive or None, not {self.step_size}.")
-        if not 0.0 < self.sigma < (1.0 if self.step_size is None else np.inf):
-            raise ModelError(f"sigma must be in (0, 1), not {self.sigma}.")
+        check_options(
+            self,
+            beta="in (0, 1)",
+            step_size="positive or None",
+            sigma="in (0, 1)" if self.step_size is None else "positive",
+        )
 
     def with_patience(self, factor: float) -> IIHT:
         return replace(self, progress=_SLOW) if factor < 1.0 else self

@@ -14,11 +14,11 @@ from sparsemodel.interfaces import (
     Form,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
     coordinate_scores,
 )
 from sparsemodel.numerics import full_diagonal, gradient_scores, rowwise, support_units, top_k
@@ -94,15 +94,9 @@ class L1(IterativeBackend[L1State]):
     default_max_iter: ClassVar[int] = 200
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.ratio < 1.0 and 0.0 < self.least < 1.0):
-            raise ModelError(
-                f"ratio and least must be between 0 and 1, not {self.ratio} and {self.least}."
-            )
-        if not self.tol > 0.0 or self.inner_iter < 1:
-            raise ModelError(
-                f"tol must be positive and inner_iter at least 1, not {self.tol} and "
-                f"{self.inner_iter}."
-            )
+        check_options(
+            self, ratio="in (0, 1)", least="in (0, 1)", tol="positive", inner_iter="at least 1"
+        )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         boxed = form.box is not None

@@ -14,12 +14,11 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Role,
-    Stop,
     TwiceDifferentiable,
+    check_options,
     priced,
 )
 from sparsemodel.numerics import (
@@ -130,10 +129,8 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     )
 
     def __post_init__(self) -> None:
-        if self.removal not in REMOVALS:
-            raise ModelError(f"removal must be one of {REMOVALS}, not {self.removal!r}.")
-        if self.candidates < 1:
-            raise ModelError(f"candidates must be at least 1, not {self.candidates}.")
+        removal = " or ".join(map(repr, REMOVALS))
+        check_options(self, removal=removal, candidates="at least 1")
 
     def init(self, objective: Objective, context: Context) -> LocalSearchState:
         origin = objective.origin()
@@ -281,9 +278,6 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
 
     def residual(self, state: LocalSearchState) -> float:
         return state.decrease
-
-    def stopped(self, objective: Objective, state: LocalSearchState) -> Stop | None:
-        return Stop.CONVERGED if state.done else None
 
 
 def _falls(objective: Objective, point: Point, following: Point, threshold: float) -> bool:

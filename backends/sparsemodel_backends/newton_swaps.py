@@ -14,10 +14,9 @@ from sparsemodel.interfaces import (
     Curved,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
-    Stop,
+    check_options,
 )
 from sparsemodel.numerics import (
     QuadraticSwaps,
@@ -101,8 +100,7 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
     )
 
     def __post_init__(self) -> None:
-        if self.candidates < 1:
-            raise ModelError(f"candidates must be at least 1, not {self.candidates}.")
+        check_options(self, candidates="at least 1")
 
     def init(self, objective: Objective, context: Context) -> NewtonSwapsState:
         origin = objective.origin()
@@ -147,9 +145,6 @@ class NewtonSwaps(IterativeBackend[NewtonSwapsState]):
 
     def residual(self, state: NewtonSwapsState) -> float:
         return state.decrease
-
-    def stopped(self, objective: Objective, state: NewtonSwapsState) -> Stop | None:
-        return Stop.CONVERGED if state.done else None
 
 
 def _added(objective: Objective, point: Point, context: Context) -> Point | None:

@@ -14,13 +14,13 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
     TwiceDifferentiable,
+    check_options,
     coordinate_scores,
 )
 from sparsemodel.interfaces.self_description import Theorem
@@ -156,19 +156,16 @@ class NHTP(IterativeBackend[NHTPState]):
         return nhtp.theorems(self.sigma, self.beta)
 
     def __post_init__(self) -> None:
-        if self.eta is not None and not self.eta > 0.0:
-            raise ModelError(f"eta must be positive or None, not {self.eta}.")
-        if not (0.0 < self.sigma < 0.5 and 0.0 < self.beta < 1.0):
-            raise ModelError(
-                f"sigma must be in (0, 1/2) and beta in (0, 1), not {self.sigma} and {self.beta}."
-            )
-        if self.gamma is not None and not self.gamma > 0.0:
-            raise ModelError(f"gamma must be positive or None, not {self.gamma}.")
-        if self.update_every < 1 or self.patience < 1 or self.halvings < 0:
-            raise ModelError(
-                "update_every and patience must be at least 1 and halvings at least 0, not "
-                f"{self.update_every}, {self.patience} and {self.halvings}."
-            )
+        check_options(
+            self,
+            eta="positive or None",
+            sigma="in (0, 0.5)",
+            beta="in (0, 1)",
+            gamma="positive or None",
+            update_every="at least 1",
+            patience="at least 1",
+            halvings="at least 0",
+        )
 
     def with_patience(self, factor: float) -> NHTP:
         return replace(self, patience=max(1, round(min(1.0, factor) * self.patience)))

@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import normalised_step, project, relative_change
 
@@ -80,8 +81,7 @@ class NIHT(IterativeBackend[NIHTState]):
     )
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.c < 1.0:
-            raise ModelError(f"c must be in [0, 1), not {self.c}; the paper takes 0.01.")
+        check_options(self, c="in [0, 1)")
         if not self.shrink * (1.0 - self.c) > 1.0:
             raise ModelError(
                 f"shrink must be larger than 1 / (1 - c) = {1.0 / (1.0 - self.c):.4g}, "

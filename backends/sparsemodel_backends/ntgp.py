@@ -13,11 +13,11 @@ from sparsemodel.interfaces import (
     Context,
     FloatArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import project, relative_change
 
@@ -82,10 +82,7 @@ class NTGP(IterativeBackend[NTGPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
-        if self.inner_iter < 1:
-            raise ModelError(f"inner_iter must be at least 1, not {self.inner_iter}.")
-        if self.retries < 0:
-            raise ModelError(f"retries must not be negative, not {self.retries}.")
+        check_options(self, inner_iter="at least 1", retries="at least 0")
 
     def init(self, objective: Objective, context: Context) -> NTGPState:
         return NTGPState(context.first_point(objective))

@@ -12,11 +12,11 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import GreedySupport, support_units
 
@@ -85,8 +85,7 @@ class OMP(IterativeBackend[OMPState]):
     default_max_iter: ClassVar[int] = 2**62
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.tol < 1.0:
-            raise ModelError(f"tol must be in [0, 1), not {self.tol}.")
+        check_options(self, tol="in [0, 1)")
 
     def init(self, objective: Objective, context: Context) -> OMPState:
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)

@@ -13,11 +13,11 @@ from sparsemodel.interfaces import (
     Context,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import GreedySupport, support_units
@@ -91,8 +91,7 @@ class OMPR(IterativeBackend[OMPRState]):
         return (THEOREM_4_2, COROLLARY_4_5) if self.removal == "smallest" else ()
 
     def __post_init__(self) -> None:
-        if self.removal not in REMOVALS:
-            raise ModelError(f"removal must be one of {REMOVALS}, not {self.removal!r}.")
+        check_options(self, removal=" or ".join(map(repr, REMOVALS)))
 
     def init(self, objective: Objective, context: Context) -> OMPRState:
         support = GreedySupport(objective, context.restricted, scaled=self.scaled)

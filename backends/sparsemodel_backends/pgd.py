@@ -13,12 +13,12 @@ from sparsemodel.interfaces import (
     Context,
     Form,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     SparseRegression,
     Stop,
     TwiceDifferentiable,
+    check_options,
 )
 from sparsemodel.numerics import (
     normalised_step,
@@ -96,14 +96,7 @@ class PGD(IterativeBackend[PGDState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
-        if not self.relaxation >= 1.0:
-            raise ModelError(f"relaxation must be at least 1, not {self.relaxation}.")
-        step = self.step_size
-        wrong = step != "lipschitz" if isinstance(step, str) else step is not None and not step > 0
-        if wrong:
-            raise ModelError(
-                f"step_size must be a positive number, 'lipschitz' or None, not {step!r}."
-            )
+        check_options(self, relaxation="at least 1", step_size="positive or 'lipschitz' or None")
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         if self.step_size != "lipschitz" or not isinstance(form, SparseRegression):

@@ -17,11 +17,11 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     IterativeBackend,
     Loss,
-    ModelError,
     Objective,
     Point,
     SparseRegression,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
@@ -34,11 +34,11 @@ from sparsemodel.numerics import (
     primal_of,
 )
 from sparsemodel_backends.diht import (
+    SHARED,
     DIHTState,
     advance,
     ascend,
     bound_note,
-    check_options,
     dual_curvature,
     dual_objections,
     ended,
@@ -127,13 +127,13 @@ class SDIHT(IterativeBackend[DIHTState]):
         return (THEOREM_19, THEOREM_22)
 
     def __post_init__(self) -> None:
-        if self.batches is not None and self.batches < 1:
-            raise ModelError(f"batches must be at least 1 or None, not {self.batches}.")
-        if not self.scale > 0.0:
-            raise ModelError(f"scale must be positive, not {self.scale}.")
-        if self.sampling not in ("epochs", "uniform"):
-            raise ModelError(f"sampling must be 'epochs' or 'uniform', not {self.sampling!r}.")
-        check_options(self.tol, self.patience, self.schedule)
+        check_options(
+            self,
+            batches="at least 1 or None",
+            scale="positive",
+            sampling="'epochs' or 'uniform'",
+            **SHARED,
+        )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         return dual_objections(form, self.schedule)

@@ -69,7 +69,7 @@ from sparsemodel.interfaces.loss import (
     TwiceDifferentiable,
     require,
 )
-from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
+from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray, check_options
 from sparsemodel.interfaces.objective import LastFactor, Memo, Objective, Point, Work
 from sparsemodel.interfaces.region import Ball, ImageBall, Linear, OneNormBall, Region
 from sparsemodel.interfaces.self_description import Prior, Role
@@ -145,6 +145,7 @@ __all__ = [
     "UnboundedError",
     "UnsupportedProblemError",
     "Work",
+    "check_options",
     "coordinate_scores",
     "priced",
     "require",

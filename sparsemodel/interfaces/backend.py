@@ -236,9 +236,12 @@ class IterativeBackend(Backend, Generic[State]):
         point: Point = cast("Any", state).point
         return point
 
-    @abstractmethod
     def stopped(self, objective: Objective, state: State) -> Stop | None:
-        """Return why to end at this state, or None to go on. Called before every step."""
+        """Return why to end at this state, or None to go on: by default where it is ``done``.
+
+        Called before every step.
+        """
+        return Stop.CONVERGED if cast("Any", state).done else None
 
     def residual(self, state: State) -> float:
         """Return a measure of stationarity for the history; NaN when there is none."""

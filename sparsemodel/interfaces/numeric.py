@@ -95,6 +95,40 @@ def whole_number(
     return number
 
 
+def check_options(options: object, **allowed: str) -> None:
+    """Raise :class:`ModelError` unless the options of a backend are what is allowed, in words.
+
+    Words are joined by ``or``: ``positive``, ``at least 1``, ``in [0, 1)``, ``None``, texts in
+    quotes.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_options(SimpleNamespace(tol=1.0), tol="in (0, 1) or None")
+    Traceback (most recent call last):
+    sparsemodel.interfaces.errors.ModelError: tol must be in (0, 1) or None, not 1.
+    """
+    for name, words in allowed.items():
+        value = getattr(options, name)
+        if not any(_allows(word, value) for word in words.split(" or ")):
+            raise ModelError(f"{name} must be {words}, not {shown(value)}.")
+
+
+def _allows(word: str, value: Any) -> bool:
+    if value is None or isinstance(value, str) or word == "None" or word.startswith("'"):
+        return word == repr(value)
+    if not isinstance(value, numbers.Real):
+        return False
+    number: Any = value
+    if word.startswith("at least "):
+        return bool(number >= float(word.removeprefix("at least ")))
+    if word == "positive":
+        word = "in (0, inf]"
+    low, high = (float(end) for end in word[len("in (") : -1].split(", "))
+    ends = (number == low and "[" in word) or (number == high and "]" in word)
+    return bool(ends or low < number < high)
+
+
 def random_numbers(seed: Any) -> np.random.Generator:
     """Return the generator of a seed that a user gave."""
     return np.random.default_rng(checked_seed(seed))

@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.interfaces import check_options
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 5)), RNG.standard_normal(20)
@@ -164,3 +166,21 @@ def test_what_to_write_is_said_of_ridges_arguments_and_intercepts_without_an_end
     goal = sm.minimize(sm.logistic_loss(a @ w + c, np.ones(6)) + sm.ridge(w, 0.1))
     with pytest.raises(sm.SeparableDataError, match="an intercept"):
         sm.Problem(goal, sm.card(w) <= 1).solve()
+
+
+@pytest.mark.parametrize(
+    ("words", "fits", "wrong"),
+    [
+        ("positive", [1e-9, 3], [0.0, -1, float("nan"), None, "1"]),
+        ("at least 1 or None", [1, 1.5, None], [0, 0.999, "None"]),
+        ("in (0, 1]", [0.5, 1], [0, 1.001, float("nan")]),
+        ("in [0, 1)", [0, 0.999], [-1e-9, 1]),
+        ("positive or 'unit'", [2, "unit"], ["other", 0, None]),
+    ],
+)
+def test_options_are_what_the_words_say(words: str, fits: list, wrong: list) -> None:
+    for value in fits:
+        check_options(SimpleNamespace(step=value), step=words)
+    for value in wrong:
+        with pytest.raises(sm.ModelError, match="step must be"):
+            check_options(SimpleNamespace(step=value), step=words)

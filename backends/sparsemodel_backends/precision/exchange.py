@@ -12,12 +12,12 @@ from sparsemodel.interfaces import (
     Context,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel_backends.precision._search import (
@@ -92,14 +92,9 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.first_block <= 1.0:
-            raise ModelError(f"first_block must lie in (0, 1], not {self.first_block}.")
-        if self.patience < 1:
-            raise ModelError(f"patience must be at least 1, not {self.patience}.")
-        if self.tries < 0:
-            raise ModelError(f"tries must be at least 0, not {self.tries}.")
-        if not self.tol > 0.0:
-            raise ModelError(f"tol must be positive, not {self.tol}.")
+        check_options(
+            self, first_block="in (0, 1]", patience="at least 1", tries="at least 0", tol="positive"
+        )
 
     def with_patience(self, factor: float) -> PrecisionExchange:
         return self if factor >= 1.0 else replace(self, tries=int(_BRIEF * factor))

@@ -13,12 +13,12 @@ from sparsemodel.interfaces import (
     Context,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel_backends.precision._search import best_first, edge_scores, with_edges
@@ -75,12 +75,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
-        if self.score not in ("gradient", "gain"):
-            raise ModelError(f"score must be 'gradient' or 'gain', not {self.score!r}.")
-        if self.batch < 1:
-            raise ModelError(f"batch must be at least 1, not {self.batch}.")
-        if not self.tol > 0.0:
-            raise ModelError(f"tol must be positive, not {self.tol}.")
+        check_options(self, score="'gradient' or 'gain'", batch="at least 1", tol="positive")
 
     def init(self, objective: Objective, context: Context) -> PrecisionFBSState:
         point = context.first_point(objective)

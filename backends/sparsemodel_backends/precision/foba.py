@@ -13,12 +13,12 @@ from sparsemodel.interfaces import (
     Context,
     IntArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel_backends.precision._search import edge_scores, objective_weight, with_edges
@@ -82,12 +82,7 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.ratio < 1.0:
-            raise ModelError(f"ratio must lie in (0, 1), not {self.ratio}.")
-        if self.batch < 1:
-            raise ModelError(f"batch must be at least 1, not {self.batch}.")
-        if not self.tol > 0.0:
-            raise ModelError(f"tol must be positive, not {self.tol}.")
+        check_options(self, ratio="in (0, 1)", batch="at least 1", tol="positive")
 
     def init(self, objective: Objective, context: Context) -> PrecisionFoBaState:
         point = context.first_point(objective)

@@ -13,12 +13,12 @@ from sparsemodel.interfaces import (
     Context,
     FloatArray,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import select_scores, top_k
@@ -95,16 +95,7 @@ class PrecisionGraHTP(IterativeBackend[PrecisionGraHTPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.step_size, str):
-            if self.step_size not in ("theory", "normalised"):
-                raise ModelError(
-                    f"step_size must be a positive number, 'theory' or 'normalised', "
-                    f"not {self.step_size!r}."
-                )
-        elif not self.step_size > 0.0:
-            raise ModelError(f"step_size must be positive, not {self.step_size}.")
-        if self.patience < 1:
-            raise ModelError(f"patience must be at least 1, not {self.patience}.")
+        check_options(self, step_size="positive or 'theory' or 'normalised'", patience="at least 1")
 
     def init(self, objective: Objective, context: Context) -> PrecisionGraHTPState:
         point = first_point(objective, context)

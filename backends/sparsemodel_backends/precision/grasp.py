@@ -12,12 +12,12 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import select_scores
@@ -88,10 +88,7 @@ class PrecisionGraSP(IterativeBackend[PrecisionGraSPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
-        if self.patience < 1:
-            raise ModelError(f"patience must be at least 1, not {self.patience}.")
-        if not self.tol > 0.0:
-            raise ModelError(f"tol must be positive, not {self.tol}.")
+        check_options(self, patience="at least 1", tol="positive")
 
     def init(self, objective: Objective, context: Context) -> PrecisionGraSPState:
         point = first_point(objective, context)

@@ -11,12 +11,12 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IterativeBackend,
-    ModelError,
     Objective,
     Point,
     Prior,
     Role,
     Stop,
+    check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel_backends.precision._search import (
@@ -92,12 +92,7 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
 
     def __post_init__(self) -> None:
-        if self.shrinkage is not None and not self.shrinkage > 0.0:
-            raise ModelError(f"shrinkage must be positive, not {self.shrinkage}.")
-        if not 0.0 < self.first_block <= 1.0:
-            raise ModelError(f"first_block must lie in (0, 1], not {self.first_block}.")
-        if not self.tol > 0.0:
-            raise ModelError(f"tol must be positive, not {self.tol}.")
+        check_options(self, shrinkage="positive or None", first_block="in (0, 1]", tol="positive")
 
     def init(self, objective: Objective, context: Context) -> SwapState:
         if context.start is None:
