@@ -12,11 +12,13 @@ import scipy.special
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
+from sparsemodel.certificates.dual_bounds import unpenalised
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data
 from sparsemodel.certificates.proving.gram.part import GramPart
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
+from sparsemodel.checker.proof import arithmetic
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Box, Cardinality, CertificateError, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
@@ -117,18 +119,23 @@ def test_many_rows_of_dependent_columns_are_proved_within_bounds_from_the_data()
     verify(certificate, form)
 
 
-@pytest.mark.parametrize("kind", ["equal", "negative", "shifted"])
-def test_equal_columns_are_proved_and_checked(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [("equal", sm.squared_loss), ("negative", sm.squared_loss), ("shifted", sm.squared_loss)]
+    + [("equal", sm.huber_loss), ("shifted", sm.huber_loss)],
+)
+def test_equal_columns_are_proved_and_checked(tmp_path, kind, loss):
     rng = np.random.default_rng(9)
     a = np.round(rng.standard_normal((30, 7)), 1)
     a[:, 5] = rng.integers(0, 2, 30)
     a[:, 6] = {"equal": a[:, 0], "negative": -a[:, 5], "shifted": 1.0 - a[:, 5]}[kind]
     y = np.round(a[:, 0] + a[:, 5] + a[:, 1] + 0.5 * rng.standard_normal(30), 1)
     w, c = sm.Variable(7), sm.Variable()
-    problem = sm.Problem(sm.minimize(sm.squared_loss(a @ w + c, y)), sm.card(w) <= 3)
+    problem = sm.Problem(sm.minimize(loss(a @ w + c, y)), sm.card(w) <= 3)
     proof = problem.prove(gap=1e-6)
     assert proof.relative_gap <= 1.1e-6
-    truth = brute_force(problem.form)
+    supports = itertools.combinations(range(7), 3)
+    truth = min(problem.restricted(np.array(s)).solve() for s in supports)
     assert abs(proof.value - truth) <= 2e-6 * truth
     verify(proof, problem.form)
     proof.save(tmp_path / "proof.json")
@@ -136,6 +143,22 @@ def test_equal_columns_are_proved_and_checked(tmp_path, kind):
     files = [str(tmp_path / "proof.json"), str(tmp_path / "data.npz")]
     assert main(files) == 0
     assert kind != "shifted" or main([*files, "--exact"]) == 0
+
+
+def test_columns_are_left_out_where_those_that_stay_speak_for_them():
+    rng = np.random.default_rng(3)
+    a, one, zero = rng.standard_normal(9), np.ones(9), np.zeros(9)
+    c = rng.integers(0, 2, 9).astype(float)
+    near = a.copy()
+    near[4] = np.nextafter(near[4], 9.0)
+    cases = [([a, a], 1), ([a, -4.0 * a], 1), ([a, near], 2), ([a, zero], 1), ([c, 1.0 - c], 2)]
+    cases += [([c, one, 1.0 - c], 2), ([zero, c, 1.0 - c], 2), ([a, 3.0 * a], 2)]
+    cases += [([one, 2.0 * one, a], 2), ([one, c, 1.0 - near], 3)]
+    for columns, kept in cases:
+        matrix = np.column_stack(columns)
+        for parts in ([matrix], [matrix[:4], matrix[4:]]):
+            assert np.concatenate(unpenalised.distinct(parts)).shape == (9, kept), columns
+            assert len(arithmetic.distinct(parts)) == kept, columns
 
 
 @pytest.mark.parametrize("kind", ["nearly", "ridge", "signs", "no intercept", "several terms"])

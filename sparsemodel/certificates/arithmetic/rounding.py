@@ -84,3 +84,13 @@ def conjugate_error(
     """Return a bound on the rounding errors of ``loss.conjugate(a, y)``."""
     outputs = a.shape[1] if a.ndim > 1 else 1
     return (_OPERATIONS + 2 * outputs) * U * loss.conjugate_magnitude(a, y, value)
+
+
+def sums_agree(a: FloatArray, b: FloatArray, *, zero: bool) -> bool:
+    """Return whether ``a + b`` is exactly the same in every row; with ``zero``, whether it is 0."""
+    total = a + b
+    moved = total - a
+    left = (a - (total - moved)) + (b - moved)  # what rounding took (Knuth)
+    if zero:
+        return not (total.any() or left.any())
+    return bool(np.all(total == total[:1]) and np.all(left == left[:1]))

@@ -13,11 +13,12 @@ of that matrix bounds ``y``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up, sums_agree
 from sparsemodel.certificates.dual_bounds.conjugates import domain_slack
 from sparsemodel.interfaces import (
     BoolArray,
@@ -30,6 +31,8 @@ _SHARES = (0.1, 1e-3, 1e-6, 1e-9)
 _NEWTON_STEPS = 60
 _ROOM = 1e-12
 """Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
+_NEAR = 1.0 - 1e-9
+"""Cosine of columns that are compared number by number."""
 
 
 def unbounded_coordinates(form: SparseRegression, delta: FloatArray | None = None) -> IntArray:
@@ -59,7 +62,7 @@ def exact_neighbour(
 
     ``already`` are the distances within which the dual point is known so far.
     """
-    scaled = _power_scaled(columns)
+    scaled = distinct(columns)
     residual = _residuals(form, scaled, duals, already)
     if not residual.any():
         return already
@@ -141,11 +144,26 @@ def _residuals(
     return out
 
 
-def _power_scaled(columns: tuple[FloatArray, ...]) -> list[FloatArray]:
-    """Scale the free columns to norms near one by powers of two, which is exact."""
-    squares = sum(np.sum(np.square(c), axis=0) for c in columns)
-    norms = np.sqrt(np.where(np.asarray(squares) > 0.0, squares, 1.0))
-    return [c / np.exp2(np.round(np.log2(norms))) for c in columns]
+def distinct(columns: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return the columns but those of which ``A' (c a)`` is exactly zero if it is for the others.
+
+    Zero columns, equal and negative ones; beside a constant column those that differ by a constant.
+    What is left is divided by powers of two, which is exact, to norms near one.
+    """
+    stacked = np.concatenate(columns)
+    norms = np.sqrt(np.sum(np.square(stacked), axis=0))
+    scale = np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))
+    stacked = stacked / scale
+    zero = not np.any(np.all(stacked == stacked[:1], axis=0) & (stacked[0] != 0.0))
+    level = stacked if zero else stacked - stacked.mean(axis=0)
+    sizes = np.sqrt(np.sum(np.square(level), axis=0))
+    near = np.abs(level.T @ level) >= _NEAR * np.outer(sizes, sizes)
+    keep: list[int] = []
+    for j in np.flatnonzero(stacked.any(axis=0)).tolist():
+        both = [(stacked[:, i], stacked[:, j]) for i in keep if near[i, j]]
+        if not any(sums_agree(a, sign * b, zero=zero) for a, b in both for sign in (1.0, -1.0)):
+            keep.append(j)
+    return [c[:, keep] / scale[keep] for c in columns]
 
 
 def _rowwise_min(v: FloatArray) -> FloatArray:

@@ -232,3 +232,34 @@ def less(base: Any, gains: Any) -> Any:
     if not entries or not math.isfinite(base) or not all(map(math.isfinite, entries)):
         return -math.inf if entries else base
     return math.nextafter(math.fsum([base, *(-v for v in entries)]), -math.inf)
+
+
+def one_sum(a: Any, b: Any, *, zero: bool) -> bool:
+    """Return whether ``a + b`` is the same number in every row exactly, with ``zero`` 0."""
+    total = a + b
+    moved = total - a
+    left = (a - (total - moved)) + (b - moved)  # what rounding took
+    parts = np.stack([total, left])
+    return bool(np.all(parts == (0.0 if zero else parts[:, :1])))
+
+
+def distinct(columns: list[Any]) -> list[int]:
+    """Return which columns to keep, so that all sums vanish if those of the kept ones do.
+
+    Zero columns and multiples by powers of two are left out; beside a constant column those that
+    differ from another by a constant.
+    """
+    b = np.concatenate(columns)
+    norms = np.sqrt((b**2).sum(axis=0))
+    b = b / np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))  # exact
+    zero, keep = not np.any(np.all(b == b[:1], axis=0) & (b[0] != 0.0)), list[int]()
+    for j in np.flatnonzero(b.any(axis=0)).tolist():
+        for sign in (1.0, -1.0):
+            sums = b[:, keep] + sign * b[:, [j]]
+            off = np.abs(sums if zero else sums - sums[:1]).max(axis=0)
+            near = [i for i, most in zip(keep, off, strict=True) if most <= 1e-9]
+            if any(one_sum(b[:, i], sign * b[:, j], zero=zero) for i in near):
+                break
+        else:
+            keep.append(j)
+    return keep

@@ -28,6 +28,7 @@ from sparsemodel.checker.proof.arithmetic import (
     UNIT,
     Ball,
     Number,
+    distinct,
     high,
     less,
     low,
@@ -188,6 +189,7 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     With ``B`` the columns ``zero``, made orthonormal but for rounding, and ``R`` the observations
     with room in their domain, ``a - R B y`` with ``(B' C R B) y = B' C a`` is one.
     """
+    zero = zero[distinct([t.matrix[:, zero] for t in problem.terms])]
     terms, size = problem.terms, zero.size
     sums = _sum(t.A[:, zero].T @ weighted(t, a) for t, a in zip(terms, duals, strict=True))
     if np.all(high(abs(sums)) == 0):

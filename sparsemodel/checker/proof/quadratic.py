@@ -43,6 +43,7 @@ from sparsemodel.checker.proof.arithmetic import (
     low,
     middle,
     number,
+    one_sum,
     put,
     total,
 )
@@ -171,18 +172,9 @@ def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
     for i, j in loose[np.argwhere(np.triu(close, 1))]:
         for sign in (1.0, -1.0):
             sums = [(matrix[:, i], sign * matrix[:, j]) for matrix in matrices]
-            if all(_one_sum(a, b, zero=not shifted) for a, b in sums):
+            if all(one_sum(a, b, zero=not shifted) for a, b in sums):
                 found.append((i, j))
     return np.array(found, dtype=int).reshape(-1, 2).T
-
-
-def _one_sum(a: Any, b: Any, *, zero: bool) -> bool:
-    """Return whether ``a + b`` is the same number in every row exactly, with ``zero`` 0."""
-    total = a + b
-    moved = total - a
-    left = (a - (total - moved)) + (b - moved)  # what rounding took
-    parts = np.stack([total, left])
-    return bool(np.all(parts == (0.0 if zero else parts[:, :1])))
 
 
 def _row_holds(

@@ -23,7 +23,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up
+from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up, sums_agree
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred, intercept
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
@@ -147,16 +147,6 @@ def _equal_columns(
         sign = -1.0 if gram[i, j] > 0.0 else 1.0
         if all(sums_agree(a, sign * b, zero=not shifted) for a, b in pairs):
             yield i, j
-
-
-def sums_agree(a: FloatArray, b: FloatArray, *, zero: bool) -> bool:
-    """Return whether ``a + b`` is exactly the same in every row; with ``zero``, whether it is 0."""
-    total = a + b
-    moved = total - a
-    left = (a - (total - moved)) + (b - moved)  # what rounding took (Knuth)
-    if zero:
-        return not (total.any() or left.any())
-    return bool(np.all(total == total[:1]) and np.all(left == left[:1]))
 
 
 def _schur(
