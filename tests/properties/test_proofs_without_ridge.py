@@ -121,8 +121,13 @@ def test_many_rows_of_dependent_columns_are_proved_within_bounds_from_the_data()
 
 @pytest.mark.parametrize(
     ("kind", "loss"),
-    [("equal", sm.squared_loss), ("negative", sm.squared_loss), ("shifted", sm.squared_loss)]
-    + [("equal", sm.huber_loss), ("shifted", sm.huber_loss)],
+    [
+        ("equal", sm.squared_loss),
+        ("negative", sm.squared_loss),
+        ("shifted", sm.squared_loss),
+        ("equal", sm.huber_loss),
+        ("shifted", sm.huber_loss),
+    ],
 )
 def test_equal_columns_are_proved_and_checked(tmp_path, kind, loss):
     rng = np.random.default_rng(9)
