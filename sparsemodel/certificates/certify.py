@@ -154,11 +154,11 @@ def with_multipliers(
     """Return a survey with the linear constraints in the objective that bounds are sought for.
 
     Not where bounds rest on sums of products, nor for a point that is not feasible. With ``own``
-    the parts of a search may have slopes of their own, and need no stiffness.
+    the parts of a search may have slopes of their own.
     """
     if seen.condensed or seen.at_point.violations:
         return seen
-    held = multipliers_at(seen.form, x, 0.0 if own else stiffness)
+    held = multipliers_at(seen.form, x, stiffness)
     return priced(seen, None if held is None else replace(held, own=own))
 
 

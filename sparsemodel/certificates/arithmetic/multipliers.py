@@ -12,18 +12,26 @@ up to one are at most one); those that no declared bound gives are kept as a box
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import replace
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import Rows, rows_of
 from sparsemodel.compiler.reductions.near import Near
-from sparsemodel.interfaces import Box, CertificateError, FloatArray, SparseRegression, Term
+from sparsemodel.interfaces import (
+    BoolArray,
+    Box,
+    CertificateError,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+    Term,
+)
 from sparsemodel.losses import LinearLoss, SquaredLoss
 
 MILD, STIFF = 1.0, 30.0
@@ -32,27 +40,6 @@ relaxation is solved soon with the first, a search closes with the second."""
 
 _ACTIVE = 1e-7
 """Distance to a bound of a row, relative to its size, from which on a multiplier may be sought."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RowPrices(LinearLoss):
-    """Slopes of linear constraints, which parts of a search may have others of."""
-
-    rows: Rows
-
-    def term(self, y: FloatArray) -> Term:
-        """Return ``y' (C x - b)``, not above zero where the constraints hold.
-
-        Raises
-        ------
-        ValueError
-            When a slope pushes away from an end that is not there, or there are not as many.
-        """
-        ends = np.where(y > 0.0, self.rows.upper, np.where(y < 0.0, self.rows.lower, 0.0))
-        if y.shape != self.rows.lower.shape or not np.all(np.isfinite(y + ends)):
-            raise ValueError("slopes do not fit the linear constraints")
-        return Term(self.rows.design, self, y, np.ones(y.size), -ends)
 
 
 def priced(seen: Survey, held: Multipliers | None) -> Survey:
@@ -115,16 +102,11 @@ def multipliers_at(
     near = Near.find(form)
     if near is not None:
         form, x = near.apply(form), near.carry(x)
-    witness = from_point(form, x)
-    gradient, sizes = form.ridge * x, form.ridge.astype(np.float64, copy=True)
-    for term, a in zip(form.terms, witness.duals, strict=True):
-        gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
+    sizes = form.ridge.astype(np.float64, copy=True)
+    for term in form.terms:
         if term.traits.square:
             sizes += term.design.column_square_norms(term.squares()[1])
-    inside = x != 0.0
-    if form.box is not None:
-        inside &= (x > form.box.lower) & (x < form.box.upper)
-    y = _slopes(rows, x, gradient, inside)
+    y = slopes_at(form, rows, x, from_point(form, x).duals)
     stiff, equal = np.zeros(y.size), rows.lower == rows.upper
     squares = np.square(rows.matrix)
     entries = squares.sum(axis=1) / np.maximum((squares > 0.0).sum(axis=1), 1)
@@ -135,22 +117,69 @@ def multipliers_at(
     return Multipliers(y, stiff) if np.all(np.isfinite(y + stiff)) else None
 
 
-def _slopes(rows: Rows, x: FloatArray, gradient: FloatArray, inside: FloatArray) -> FloatArray:
-    """Return ``y`` of the right signs with ``gradient + C' y`` least on the coordinates inside."""
+def slopes_at(
+    form: SparseRegression, rows: Rows, x: FloatArray, duals: tuple[FloatArray | None, ...]
+) -> FloatArray:
+    """Return the slopes of the rows that balance the gradient where ``x`` may move.
+
+    ``duals`` are those of the first terms; a product with the transpose of each.
+    """
+    gradient = form.ridge * x
+    for term, a in zip(form.terms, duals, strict=False):
+        gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
+    box = form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
+    return _slopes(rows, x, gradient, (x <= box.lower, x >= box.upper))
+
+
+def _slopes(
+    rows: Rows, x: FloatArray, gradient: FloatArray, ends: tuple[BoolArray, BoolArray]
+) -> FloatArray:
+    """Return ``y`` of the right signs with which ``gradient + C' y`` pushes the nonzeros nowhere.
+
+    Those at their lower or upper ``ends`` may be pushed against them. Least squares.
+    """
     from scipy.optimize import lsq_linear
 
     y, value = np.zeros(rows.lower.size), rows.matrix @ x
     size = _ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
     at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
-    active = at_lower | at_upper
-    if not active.any() or not inside.any():
+    active, nonzero = at_lower | at_upper, x != 0.0
+    if not active.any() or not nonzero.any():
         return y
     low = np.where(at_lower[active], -np.inf, -np.finfo(np.float64).tiny)
     high = np.where(at_upper[active], np.inf, np.finfo(np.float64).tiny)
-    part = rows.matrix[np.ix_(active, inside)].T
-    found = lsq_linear(part, -gradient[inside], (low, high), method="bvls").x
+    part = [rows.matrix[np.ix_(active, nonzero)].T]
+    for end, sign in zip(ends, (-1.0, 1.0), strict=True):
+        pushes = sign * np.eye(part[0].shape[0])[:, end[nonzero]]
+        part.append(pushes)
+        low, high = (
+            np.append(low, np.zeros(pushes.shape[1])),
+            np.append(high, np.full(pushes.shape[1], np.inf)),
+        )
+    found = lsq_linear(np.hstack(part), -gradient[nonzero], (low, high), method="bvls").x
+    found = found[: np.count_nonzero(active)]
     y[active] = np.where(found > 0.0, at_upper[active], at_lower[active]) * found
     return y
+
+
+def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
+    """Return by how much the rows are violated at least, in the bounds and zero but for ``on``.
+
+    As slopes these are a proof: ``r' (C x - b) >= r' r`` at every such point.
+    """
+    from scipy.optimize import lsq_linear
+
+    m, low, high = rows.lower.size, np.full(on.size, -np.inf), np.full(on.size, np.inf)
+    if box is not None:
+        low, high = box.lower[on], box.upper[on]
+    ends = np.append(low, rows.lower), np.append(high, rows.upper)
+    fixed = ends[0] == ends[1]  # the least squares need room
+    parts = np.hstack([rows.matrix[:, on], -np.eye(m)])
+    right = -parts[:, fixed] @ ends[0][fixed]
+    if fixed.all():
+        return np.asarray(-right)
+    free = lsq_linear(parts[:, ~fixed], right, (ends[0][~fixed], ends[1][~fixed]), method="bvls")
+    return np.asarray(parts[:, ~fixed] @ free.x - right)
 
 
 def _implied(form: SparseRegression, rows: Rows) -> Box | None:

@@ -29,6 +29,7 @@ from sparsemodel.certificates.arithmetic.products import (
     spread,
 )
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TINY, U, add_up, norm_up
+from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
 from sparsemodel.certificates.dual_bounds.conjugates import (
     TermBound,
     plane_error,
@@ -130,6 +131,12 @@ def dual_bound(
     method = DUAL if extraction is None else EXTRACTED
     if any(a is None for a in duals):
         return nothing("a term has no dual point", method)
+    place = row_term(form)
+    if place is not None:  # the dual point of that term is its slopes
+        try:
+            form = with_slopes(form, duals[place])
+        except ValueError as error:
+            return nothing(str(error), method)
     delta = None if extraction is None else extraction.diagonal
     shifts = Near.find(form)
     absorbed = shifts is not None and (delta is None or delta[shifts.intercept] == 0.0)

@@ -100,14 +100,19 @@ def from_point(form: SparseRegression, x: FloatArray, balance: IntArray | None =
 
     Moved so that the slopes of the coordinates ``balance`` are zero, beside those that must be.
     """
+    return _settled(form, derivatives(form.terms, x), balance)
+
+
+def derivatives(terms: Iterable[Term], x: FloatArray) -> list[FloatArray]:
+    """Return the derivatives of losses at a point, and predictions without a conjugate."""
     duals = []
-    for term in form.terms:
+    for term in terms:
         z = _predicted(term, x)
         if isinstance(term.loss, Conjugable):
             a = term.loss.derivative(z, term.target)  # type: ignore[attr-defined]
             z = term.loss.project_dual(a, term.target)
         duals.append(z)
-    return _settled(form, duals, balance)
+    return duals
 
 
 def _settled(form: SparseRegression, duals: list[FloatArray], balance: IntArray | None) -> Witness:

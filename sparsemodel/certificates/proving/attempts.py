@@ -176,7 +176,7 @@ def own_slopes(seen: Survey, x: FloatArray) -> Survey | None:
     rows = rows_of(form)
     if rows is None or rows.matrix[:, form.sparsity.free].any():
         return None
-    return with_multipliers(seen, x, own=True)
+    return with_multipliers(seen, x, 0.0, own=True)  # compiled nodes need no stiffness
 
 
 class Attempt(NamedTuple):

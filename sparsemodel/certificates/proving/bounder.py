@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
@@ -141,3 +142,25 @@ class NodeBounder(ABC):
     def delay(self) -> float:
         """Return the seconds that compiling took, which do not count as search."""
         return 0.0
+
+
+def goal_of(node: Node, aim: Aim) -> Any:
+    """Return when a relaxation with a value and a bound is solved well enough."""
+    everything = node.allows(node.undecided)
+
+    def enough(value: float, bound: float) -> bool:
+        if bound >= aim.cutoff + 1e-9 * abs(aim.cutoff):
+            return True
+        tight = value - bound <= 1e-9 * max(abs(value), abs(bound))
+        # It will not prune: what remains to be known is which units can be fixed.
+        return tight or (
+            not everything and value < aim.cutoff and value - bound <= 0.05 * (aim.cutoff - bound)
+        )
+
+    return enough
+
+
+def proved_of(node: Node, found: Relaxed | None) -> float:
+    """Return what a relaxation proves of a node."""
+    proved = None if found is None or found.minorant is None else node.decided(found.minorant)
+    return -math.inf if proved is None else proved.bound

@@ -196,7 +196,7 @@ def _priced(seen: Survey, x: FloatArray) -> Survey:
     """
     other = own_slopes(seen, x) if compilable() else None
     if other is None:
-        return with_multipliers(seen, x, STIFF)
+        return with_multipliers(seen, x, STIFF, own=True)
     form = seen.form
     count = sum(term.design.shape[0] for term in form.terms)
     curved = other.below.box is not None or count >= form.sparsity.size

@@ -71,6 +71,7 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
             tree = RegressionTree(problem, proof["tree"])
             if held is not None:  # bounds on the coefficients hold for one choice of the slopes
                 tree.at = lambda y: _without_rows(whole, held, y)
+                tree.priced = len(whole.terms) if held.get("own", False) else None
             found = max(found, tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Refuted(f"the tree is malformed: {error!r}.") from None

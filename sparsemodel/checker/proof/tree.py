@@ -1,10 +1,11 @@
 """Branch-and-bound trees: every part's bound again, and that the parts cover all supports.
 
 A record is about the supports with some units in for good and some out. It may hold a point or dual
-points (and coordinates ``balanced`` whose slopes vanish nearby; ``slopes`` of linear constraints in
-place of those of the whole problem), from which a bound follows; units
-that this bound decides (``out``: whoever uses one is above the cut; ``in``: whoever does without);
-and what came next: another record for what is left, or two, one with a unit in and one with it out.
+points (and coordinates ``balanced`` whose slopes vanish nearby; a part has slopes of its own for
+linear constraints: ``slopes`` beside a point, or the dual point of their term), from which a bound
+follows; units that this bound decides (``out``: whoever uses one is above the cut; ``in``: whoever
+does without); and what came next: another record for what is left, or two, one with a unit in and
+one with it out.
 -1 is a part that was not examined: it has the bound known so far.
 """
 
@@ -113,6 +114,8 @@ class RegressionTree(Tree):
         self.problem = problem
         self.at: Callable[[Any], Problem] | None = None
         """The problem with other slopes of linear constraints, where these are in the objective."""
+        self.priced: int | None = None
+        """The term with these slopes, where parts have slopes of their own."""
         if not all(isinstance(tree[name], bool) for name in ("gram", "boxed")):
             raise Refuted("the tree does not say how its parts were bounded.")
         if tree.get("kind") != "parts":
@@ -157,6 +160,8 @@ class RegressionTree(Tree):
         if "duals" not in record:
             return nothing, -np.inf
         points = [numbers(a) for a in record["duals"]]
+        if self.at is not None and self.priced is not None:
+            problem = self.at(points[self.priced])
         return dual(problem, fitting(problem, points), balanced=balanced), -np.inf
 
 

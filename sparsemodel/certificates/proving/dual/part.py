@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import column_norms
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
+from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes, with_stiffness
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, simple_diagonals
 from sparsemodel.certificates.dual_bounds.diagonal_shift import (
@@ -19,14 +20,22 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     hessian,
     squares_hold,
 )
-from sparsemodel.certificates.dual_bounds.witness import extracted, from_gradients, from_point
+from sparsemodel.certificates.dual_bounds.witness import (
+    derivatives,
+    extracted,
+    from_gradients,
+    from_point,
+)
 from sparsemodel.certificates.proving.bounder import (
     Aim,
     Finished,
     NodeBounder,
     Relaxed,
     Stage,
+    goal_of,
+    proved_of,
 )
+from sparsemodel.certificates.proving.dual.slopes import at_minimum, refuting
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
 from sparsemodel.certificates.proving.dual.world import World, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
@@ -115,7 +124,7 @@ class DualPart(NodeBounder):
         diagonal = self._delta
         if diagonal is None:
             diagonal = np.zeros(self._form.sparsity.size)
-        enough = _goal(node, aim)
+        enough = goal_of(node, aim)
 
         def goal(state: State) -> bool:
             return bool(enough(state.value, state.bound))
@@ -142,10 +151,12 @@ class DualPart(NodeBounder):
             return None  # the first steps alone take a dozen products
         alone = self if np.all(node.status == UNDECIDED) else self._reduced(node.status)
         x = start if alone is self else self._world.start(node.start)[alone._coordinates]
-        found = relax(alone._form, x, report=_goal(node, aim), deadline=aim.deadline)
+        form = with_slopes(alone._form, node.slopes)
+        found = relax(form, x, report=goal_of(node, aim), deadline=aim.deadline)
         if isinstance(found, str) or found.witness is None:
             return None
-        relaxed = alone._relaxed(found.x, found.witness, found.interrupted)
+        witness = replace(found.witness, duals=with_stiffness(form, found.witness.duals))
+        relaxed = alone._relaxed(found.x, witness, found.interrupted)
         low = relaxed.minorant
         places = np.searchsorted(self.units, alone.units)
         gains, sizes = np.zeros(self.units.size), np.zeros(self.units.size)
@@ -178,7 +189,7 @@ class DualPart(NodeBounder):
         bare = self._relaxed(
             start, zero, False, np.flatnonzero(_rows(loose_coordinates(self._form)))
         )
-        best = [_value(node, one) for one in (found, bare)]
+        best = [proved_of(node, one) for one in (found, bare)]
         if found is not None and best[0] > best[1]:
             little = best[0] - best[1] < _LITTLE * (aim.cutoff - best[1])
             return replace(found, hint=size if little else 0.0)
@@ -193,7 +204,17 @@ class DualPart(NodeBounder):
         loose = (loose.T & np.isin(self._coordinates, chosen)).T
         if np.sum(_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
             return None
-        point = self._minimum(chosen, world.ends)
+        sloped, point = self._form, None
+        if world.rows is not None:
+            rows = replace(world.rows, matrix=world.rows.matrix[:, self._coordinates])
+            point = self._minimum(chosen, world.points)
+            if point is not None:
+                sloped = at_minimum(sloped, rows, point, point.x[self._coordinates])
+            else:
+                on = np.flatnonzero(np.isin(self._coordinates, chosen))
+                sloped = refuting(sloped, rows, on, world.ends.origin().value)
+        if point is None:
+            point = self._minimum(chosen, world.ends)
         if point is None:
             return None
         own = point.x[self._coordinates]
@@ -202,9 +223,12 @@ class DualPart(NodeBounder):
         balanced = np.flatnonzero(_rows(loose))
         witness: Witness | None = None
         if self._form.traits.has_hessian:
-            witness = from_point(self._form, own, balanced)
+            witness = from_point(sloped, own, balanced)
         else:
-            witness = from_gradients(self._form, point.duals or (), balanced)
+            known = point.duals or ()
+            more = sloped.terms[len(known) :]  # slopes of linear constraints, and what they miss by
+            rest = [t.weights * a for t, a in zip(more, derivatives(more, own), strict=True)]
+            witness = from_gradients(sloped, (*known, *rest), balanced)
         return None if witness is None else self._relaxed(own, witness, False, balanced)
 
     def _relaxed(
@@ -220,8 +244,15 @@ class DualPart(NodeBounder):
         loose = _rows(loose_coordinates(self._form)) > 0.0
         kept = np.isin(self._coordinates, self._inside) & loose
         kept[np.empty(0, dtype=np.intp) if balanced is None else balanced] = True
+        place = row_term(self._form)
         found = Relaxed(
-            full, 0.0, sizes, low, balanced=self._coordinates[kept], interrupted=interrupted
+            full,
+            0.0,
+            sizes,
+            low,
+            balanced=self._coordinates[kept],
+            slopes=None if place is None else witness.duals[place],
+            interrupted=interrupted,
         )
         if witness.extraction is None or witness.at is None:
             return replace(found, duals=tuple(a for a in witness.duals if a is not None))
@@ -307,14 +338,15 @@ class DualPart(NodeBounder):
         """Return the bound of a node where nothing is left to choose: one convex problem."""
         undecided = node.undecided
         everything = node.allows(undecided) and not self.fewer
-        if (undecided.size and not everything) or not self._world.points.form.traits.has_hessian:
+        exact = self._world.points.form.traits.has_hessian or self._world.rows is not None
+        if (undecided.size and not everything) or not exact:
             return None
         inside = node.status == IN
         inside[undecided] = True
         found = self._fitted(inside)
         if found is None:
             return None
-        value = max(node.bound, _value(node, found))
+        value = max(node.bound, proved_of(node, found))
         return Finished(value, x=found.x, duals=found.duals, balanced=found.balanced)
 
     def shrunk(self, node: Node, before: int) -> DualPart | None:
@@ -362,28 +394,6 @@ class DualPart(NodeBounder):
         except UnboundedError:
             return None
         return point if np.isfinite(point.value) else None
-
-
-def _goal(node: Node, aim: Aim) -> Any:
-    """Return when a relaxation with a value and a bound is solved well enough."""
-    everything = node.allows(node.undecided)
-
-    def enough(value: float, bound: float) -> bool:
-        if bound >= aim.cutoff + 1e-9 * abs(aim.cutoff):
-            return True
-        tight = value - bound <= 1e-9 * max(abs(value), abs(bound))
-        # It will not prune: what remains to be known is which units can be fixed.
-        return tight or (
-            not everything and value < aim.cutoff and value - bound <= 0.05 * (aim.cutoff - bound)
-        )
-
-    return enough
-
-
-def _value(node: Node, found: Relaxed | None) -> float:
-    """Return what a relaxation proves of a node."""
-    proved = None if found is None or found.minorant is None else node.decided(found.minorant)
-    return -math.inf if proved is None else proved.bound
 
 
 def _rows(x: Any) -> Any:

@@ -8,9 +8,11 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
+from sparsemodel.certificates.statements.numbers import Rows, rows_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import RegressionObjective
@@ -73,6 +75,8 @@ class World:
     """The problem whose minimum on a support bounds a part: ``points``, or without its region."""
     unit: IntArray
     """The unit of each coordinate, -1 for the free ones."""
+    rows: Rows | None
+    """The linear constraints of ``points``, where each part has slopes of its own for them."""
 
     @classmethod
     def of(cls, form: SparseRegression, points: SparseRegression) -> World:
@@ -85,13 +89,14 @@ class World:
                 form, points = level.form, mine.apply(points)
             objective = RegressionObjective(points)
             ends = objective if form.region is not None else RegressionObjective(form)
-            return cls(form, level, objective, ends, unit)
+            rows = None if row_term(form) is None else rows_of(points)
+            return cls(form, level, objective, ends, unit, rows)
         other = scaling(form)
         if other is None:
             objective = RegressionObjective(points)
-            return cls(form, None, objective, objective, unit)
+            return cls(form, None, objective, objective, unit, None)
         scaled = RegressionObjective(other.apply(points))
-        return cls(other.form, other, scaled, scaled, unit)
+        return cls(other.form, other, scaled, scaled, unit, None)
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""

@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from sparsemodel.certificates.arithmetic.multipliers import RowPrices
+from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.numbers import Rows
