@@ -92,15 +92,14 @@ def least(problem: sm.Problem, value: Any) -> float:
 
 @pytest.mark.parametrize("kind", RULES)
 @pytest.mark.parametrize(("loss", "scale"), [("squared", 1e-3), ("logistic", 3.0)])
-def test_proofs_are_below_the_best_of_all_supports(kind, loss, scale, tmp_path):
-    """Squared losses close, as every part has its own multipliers; others share one support's."""
+def test_proofs_end_at_the_best_of_all_supports(kind, loss, scale, tmp_path):
+    """Every part has its own multipliers, and supports without a feasible point are refuted."""
     problem, data, value = posed(kind, loss, 4, scale)
     proof = problem.prove(gap=1e-6, time_limit=5)
     best = least(problem, value)
     assert proof.bound <= best * (1 + 1e-7)
     assert proof.value == pytest.approx(best, rel=1e-6)
-    if loss == "squared":
-        assert proof.relative_gap <= 1e-6
+    assert proof.relative_gap <= 1e-6
     assert proof.witness.multipliers is not None
     verify(proof, problem.form)
     np.savez(tmp_path / "data.npz", A=data["A"], b=data["b"])
@@ -165,19 +164,31 @@ def test_portfolios_with_inequalities_close():
     verify(proof, problem.form)
 
 
-def test_rows_of_an_intercept_keep_one_choice_of_slopes():
-    """A coordinate that is always in moves with the slopes: there the gap may stay, and is true."""
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.absolute_loss])
+def test_rows_that_hold_an_intercept_close(loss, tmp_path):
     rng = np.random.default_rng(3)
     A, y = rng.standard_normal((N, P)), rng.standard_normal(N)
-    w, b = sm.Variable(P, name="w"), sm.Variable(name="b")
-    goal = sm.squared_loss(A @ w + b, y)
-    problem = sm.Problem(sm.minimize(goal), [sm.card(w) <= K, w[0] + b <= -0.2, w.sum() == 0.3])
-    proof = problem.prove(time_limit=5)
-    held = proof.witness.multipliers
-    assert held is not None
-    assert not held.own
-    assert proof.bound <= proof.value
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    rules = [sm.card(w) <= K, w[0] + c <= -0.2, w.sum() == 0.3]
+    problem = sm.Problem(sm.minimize(loss(A @ w + c, y) + sm.ridge(w, 0.1)), rules)
+    proof = problem.prove(gap=1e-6, time_limit=30)
+    supports = map(np.array, itertools.combinations(range(P), K))
+    assert proof.bound <= min(problem.restricted(s).solve() for s in supports) * (1 + 1e-7)
+    assert proof.relative_gap <= 1e-6
     verify(proof, problem.form)
+    path = proof.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=A, b=y)
+    command = [str(path), str(tmp_path / "data.npz")]
+    assert main(command) == 0
+    text = path.read_text()
+    for forged in ([1.0, 0.0], [-1.0, 0.0], [0.0]):  # true but weak, of a wrong sign, too few
+        body = json.loads(text)
+        for record in body["proof"]["tree"]["nodes"]:
+            record["duals"][1] = forged
+        path.write_text(json.dumps(signed(body)))
+        with pytest.raises(sm.CertificateError):
+            verify(path, problem.form)
+        assert main(command) == 1
 
 
 def test_slopes_of_a_part_are_checked(tmp_path):

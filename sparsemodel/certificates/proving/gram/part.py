@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.arithmetic.products import matrix_free
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
@@ -59,6 +60,9 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("the cardinality has a price in the objective")
     if form.region is not None:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
+    priced = [t.loss.rows for t in form.terms if isinstance(t.loss, RowPrices)]
+    if any(rows.matrix[:, sparsity.free].any() for rows in priced):
+        out.append("a linear constraint holds a coordinate that is always in")
     if any(matrix_free(t.design) for t in form.terms):
         out.append("the entries of a matrix-free design cannot be read")
     if sparsity.size > LARGE:
