@@ -139,9 +139,9 @@ def _suffices(seen: Survey, root: Root, target: float) -> bool:
     if seen.multipliers is None or root.interrupted:
         return True
     bound, upper = root.best.bound.value, seen.at_point.upper
-    equations = np.count_nonzero(seen.multipliers.slopes) == np.count_nonzero(
-        seen.multipliers.stiffness
-    )
+    held = seen.multipliers
+    equations = np.count_nonzero(held.slopes) == np.count_nonzero(held.stiffness)
+    equations &= held.norms is None
     better = bound > infimum_bound(seen.form).value
     return better and (
         equations or relative_gap_of(upper, bound, constant_part(seen.form)) <= target
@@ -159,7 +159,7 @@ def with_multipliers(
     if seen.condensed or seen.at_point.violations:
         return seen
     held = multipliers_at(seen.form, x, stiffness)
-    return priced(seen, None if held is None else replace(held, own=own))
+    return priced(seen, None if held is None else replace(held, own=own and held.slopes.size > 0))
 
 
 def check_value(at_point: Primal) -> None:

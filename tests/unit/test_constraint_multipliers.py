@@ -173,7 +173,9 @@ def test_rows_that_hold_an_intercept_close(loss, tmp_path):
     problem = sm.Problem(sm.minimize(loss(A @ w + c, y) + sm.ridge(w, 0.1)), rules)
     proof = problem.prove(gap=1e-6, time_limit=30)
     supports = map(np.array, itertools.combinations(range(P), K))
-    assert proof.bound <= min(problem.restricted(s).solve() for s in supports) * (1 + 1e-7)
+    assert proof.bound <= min(problem.restricted(s).solve(solver="CLARABEL") for s in supports) * (
+        1 + 1e-7
+    )
     assert proof.relative_gap <= 1e-6
     verify(proof, problem.form)
     path = proof.save(tmp_path / "c.json")
@@ -222,3 +224,46 @@ def test_other_rows_in_the_file_are_refused(tmp_path):
     path.write_text(json.dumps(signed(body)))
     with pytest.raises(sm.CertificateError, match="numbers"):
         verify(path, problem.form)
+
+
+NORMS: dict[str, Any] = {
+    "risk": lambda w, F: [sm.norm(F @ w - np.array([0.2, -0.1])) <= 0.5],
+    "ball": lambda w, F: [sm.norm(w) <= 0.7, w.sum() == 0.3],
+    "around a point": lambda w, F: [sm.norm(w - np.full(P, 0.1)) <= 0.9],
+    "sizes": lambda w, F: [sm.norm(w, 1) <= 0.8, w >= 0.0],
+    "sizes of an image": lambda w, F: [sm.norm(F @ w, 1) <= 0.5],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [(kind, sm.squared_loss) for kind in NORMS] + [("risk", sm.logistic_loss)],
+)
+def test_limits_on_norms_have_multipliers(kind, loss, tmp_path):
+    """The bound was that of the problem without the limit: 68 % below, where it binds."""
+    rng = np.random.default_rng(5)
+    A, F = rng.standard_normal((30, P)), rng.standard_normal((2, P))
+    y = 2.0 * A[:, 0] - A[:, 1] + rng.standard_normal(30)
+    y = y if loss is sm.squared_loss else np.sign(y)
+    w = sm.Variable(P, name="w")
+    goal = loss(A @ w, y) + sm.ridge(w, 0.05)
+    problem = sm.Problem(sm.minimize(goal), [sm.card(w) <= K, *NORMS[kind](w, F)])
+    certificate = problem.certify()
+    supports = map(np.array, itertools.combinations(range(P), K))
+    best = min(problem.restricted(s).solve(solver="CLARABEL") for s in supports)
+    assert certificate.bound <= best * (1 + 1e-6)
+    plain = sm.Problem(sm.minimize(goal), sm.card(w) <= K).solve()
+    assert plain.value < certificate.bound  # which no certificate without the limit can say
+    verify(certificate, problem.form)
+    path = certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=A, b=y)
+    command = [str(path), str(tmp_path / "data.npz")]
+    assert main(command) == 0
+    text = path.read_text()
+    for forged in ([-1.0], [9.0], [0.0, 0.0]):  # a wrong sign, weaker, too many
+        body = json.loads(text)
+        body["witness"]["multipliers"]["norms"] = forged
+        path.write_text(json.dumps(signed(body)))
+        with pytest.raises(sm.CertificateError):
+            verify(path, problem.form)
+        assert main(command) == 1

@@ -1,4 +1,4 @@
-r"""Linear constraints in the objective: a problem without them whose value is nowhere above.
+r"""Constraints in the objective: a problem without them whose value is nowhere above.
 
 Where :math:`l \le C x \le u` holds, every :math:`y` and every :math:`\rho \ge 0` give
 
@@ -6,25 +6,27 @@ Where :math:`l \le C x \le u` holds, every :math:`y` and every :math:`\rho \ge 0
           b_i = u_i \text{ for } y_i > 0, \quad b_i = l_i \text{ for } y_i < 0,
 
 with :math:`\rho_i > 0` for equations alone. So whatever bounds the left side over sparse points
-bounds the problem. The rows also imply bounds on single coordinates (nonnegative weights that add
-up to one are at most one); those that no declared bound gives are kept as a box.
+bounds the problem. A limit :math:`r` on a Euclidean norm is priced with
+:math:`\tfrac\mu2 (\|F x + s\|_2^2 - r^2)`, :math:`\mu \ge 0`, and one on a sum of sizes with
+:math:`\mu (\|F x + s\|_1 - r)`. Constraints also imply bounds on single coordinates (nonnegative
+weights that add up to one are at most one); those that no declared bound gives are kept as a box.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.arithmetic.rounding import TINY, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
-from sparsemodel.certificates.statements.numbers import Rows, rows_of
+from sparsemodel.certificates.statements.numbers import NormLimit, Rows, norms_of, rows_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import (
-    BoolArray,
     Box,
     CertificateError,
     FloatArray,
@@ -32,7 +34,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
-from sparsemodel.losses import LinearLoss, SquaredLoss
+from sparsemodel.losses import AbsoluteLoss, LinearLoss, SquaredLoss
 
 MILD, STIFF = 1.0, 30.0
 """Curvature that an equation adds to a coordinate, in units of what the losses have on average: one
@@ -50,24 +52,29 @@ def priced(seen: Survey, held: Multipliers | None) -> Survey:
 
 
 def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
-    """Return the problem with its linear constraints in the objective, nowhere above it.
+    """Return the problem with its constraints in the objective, nowhere above it.
 
     Raises
     ------
     CertificateError
         When the multipliers do not fit the constraints.
     """
-    rows = rows_of(form)
-    if rows is None or form.region is None:
+    norms = norms_of(form) or ()
+    rows = _rows_of(form)
+    if form.region is None or not (rows.lower.size or norms):
         raise CertificateError("line 'witness.multipliers' is there without linear constraints.")
-    stiff, equal, terms = held.stiffness, rows.lower == rows.upper, list(form.terms)
-    fits = stiff.shape == equal.shape and np.all(np.isfinite(stiff)) and np.all(stiff >= 0.0)
+    stiff, equal = held.stiffness, rows.lower == rows.upper
+    mu = np.zeros(len(norms)) if held.norms is None else held.norms
+    fits = stiff.shape == equal.shape and mu.shape == (len(norms),)
     try:
         slopes = RowPrices(rows).term(held.slopes)
     except ValueError:
         fits = False
-    if not fits or np.any(stiff[~equal]):
+    every = np.concatenate([stiff, mu])
+    if not fits or not np.all(np.isfinite(every) & (every >= 0.0)) or np.any(stiff[~equal]):
         raise CertificateError("line 'witness.multipliers' does not fit the linear constraints.")
+    priced_norms = [(norm, float(m)) for norm, m in zip(norms, mu, strict=True) if m > 0.0]
+    terms = [*form.terms, *(_norm_term(norm, m) for norm, m in priced_norms)]
     if held.own:
         terms.append(slopes)
     elif np.any(held.slopes):
@@ -75,8 +82,23 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     if np.any(stiff):
         aims = np.where(equal, rows.lower, 0.0)
         terms.append(Term(rows.design, SquaredLoss(), aims, stiff))
-    box = _implied(form, rows)
-    return replace(form, terms=tuple(terms), region=None, box=box)
+    constant = form.constant
+    for norm, m in priced_norms:
+        reach = 0.5 * m * norm.radius * norm.radius if norm.order == 2 else m * norm.radius
+        constant = math.nextafter(constant - reach * (1.0 + 8.0 * U) - TINY, -math.inf)
+    box = _implied(form, rows, norms)
+    return replace(form, terms=tuple(terms), region=None, box=box, constant=constant)
+
+
+def _norm_term(norm: NormLimit, mu: float) -> Term:
+    loss = SquaredLoss() if norm.order == 2 else AbsoluteLoss()
+    return Term(norm.design, loss, -norm.shift, np.full(norm.shift.size, mu))
+
+
+def _rows_of(form: SparseRegression) -> Rows:
+    """Return the linear constraints; none where they cannot be read."""
+    none = np.zeros(0)
+    return rows_of(form) or Rows(np.zeros((0, form.sparsity.size)), none, none)
 
 
 def no_multipliers(seen: Survey) -> Survey:
@@ -85,7 +107,7 @@ def no_multipliers(seen: Survey) -> Survey:
     if held is None:
         return seen
     zero = np.zeros(held.slopes.size)
-    return priced(seen, Multipliers(zero, zero))
+    return priced(seen, replace(held, slopes=zero, stiffness=zero, norms=None))
 
 
 def multipliers_at(
@@ -93,11 +115,11 @@ def multipliers_at(
 ) -> Multipliers | None:
     """Return the multipliers with which ``x`` is nearly stationary on its support.
 
-    None where there are no linear constraints whose entries can be read, or the gradient of a loss
+    None where there are no constraints whose entries can be read, or the gradient of a loss
     says nothing of its bounds. A product with the data and one with its transpose.
     """
-    rows = None if form.matrix else rows_of(form)
-    if rows is None or not form.traits.conjugable:
+    rows, norms = _rows_of(form), norms_of(form) or ()
+    if form.matrix or not (rows.lower.size or norms) or not form.traits.conjugable:
         return None
     near = Near.find(form)
     if near is not None:
@@ -106,7 +128,7 @@ def multipliers_at(
     for term in form.terms:
         if term.traits.square:
             sizes += term.design.column_square_norms(term.squares()[1])
-    y = slopes_at(form, rows, x, from_point(form, x).duals)
+    y, mu = slopes_at(form, rows, x, from_point(form, x).duals, norms)
     stiff, equal = np.zeros(y.size), rows.lower == rows.upper
     squares = np.square(rows.matrix)
     entries = squares.sum(axis=1) / np.maximum((squares > 0.0).sum(axis=1), 1)
@@ -114,52 +136,58 @@ def multipliers_at(
         np.divide(
             stiffness * float(sizes.mean()), entries, out=stiff, where=equal & (entries > 0.0)
         )
-    return Multipliers(y, stiff) if np.all(np.isfinite(y + stiff)) else None
+    if not np.all(np.isfinite(np.concatenate([y, stiff, mu]))):
+        return None
+    return Multipliers(y, stiff, norms=mu if np.any(mu) else None)
 
 
 def slopes_at(
-    form: SparseRegression, rows: Rows, x: FloatArray, duals: tuple[FloatArray | None, ...]
-) -> FloatArray:
-    """Return the slopes of the rows that balance the gradient where ``x`` may move.
+    form: SparseRegression,
+    rows: Rows,
+    x: FloatArray,
+    duals: tuple[FloatArray | None, ...],
+    norms: tuple[NormLimit, ...] = (),
+) -> tuple[FloatArray, FloatArray]:
+    """Return multipliers of rows and norms with which the gradient pushes the nonzeros nowhere.
 
-    ``duals`` are those of the first terms; a product with the transpose of each.
-    """
-    gradient = form.ridge * x
-    for term, a in zip(form.terms, duals, strict=False):
-        gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
-    box = form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
-    return _slopes(rows, x, gradient, (x <= box.lower, x >= box.upper))
-
-
-def _slopes(
-    rows: Rows, x: FloatArray, gradient: FloatArray, ends: tuple[BoolArray, BoolArray]
-) -> FloatArray:
-    """Return ``y`` of the right signs with which ``gradient + C' y`` pushes the nonzeros nowhere.
-
-    Those at their lower or upper ``ends`` may be pushed against them. Least squares.
+    Coordinates at a bound may be pushed against it. Least squares. ``duals`` are those of the first
+    terms; a product with the transpose of each.
     """
     from scipy.optimize import lsq_linear
 
-    y, value = np.zeros(rows.lower.size), rows.matrix @ x
+    gradient = form.ridge * x
+    for term, a in zip(form.terms, duals, strict=False):
+        gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
+    y, mu, value = np.zeros(rows.lower.size), np.zeros(len(norms)), rows.matrix @ x
     size = _ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
     at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
     active, nonzero = at_lower | at_upper, x != 0.0
-    if not active.any() or not nonzero.any():
-        return y
-    low = np.where(at_lower[active], -np.inf, -np.finfo(np.float64).tiny)
-    high = np.where(at_upper[active], np.inf, np.finfo(np.float64).tiny)
-    part = [rows.matrix[np.ix_(active, nonzero)].T]
-    for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-        pushes = sign * np.eye(part[0].shape[0])[:, end[nonzero]]
-        part.append(pushes)
-        low, high = (
-            np.append(low, np.zeros(pushes.shape[1])),
-            np.append(high, np.full(pushes.shape[1], np.inf)),
-        )
-    found = lsq_linear(np.hstack(part), -gradient[nonzero], (low, high), method="bvls").x
-    found = found[: np.count_nonzero(active)]
-    y[active] = np.where(found > 0.0, at_upper[active], at_lower[active]) * found
-    return y
+    tiny = np.finfo(np.float64).tiny
+    low = np.where(at_lower[active], -np.inf, -tiny)
+    high = np.where(at_upper[active], np.inf, tiny)
+    pushes = [_normal(norm, x) for norm in norms]
+    box = form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
+    for end, sign in ((x <= box.lower, -1.0), (x >= box.upper, 1.0)):
+        pushes += list(sign * np.eye(x.size)[end & nonzero])
+    if not (active.any() or any(map(np.any, pushes[: mu.size]))) or not nonzero.any():
+        return y, mu
+    columns = np.column_stack([rows.matrix[active].T, *pushes])[nonzero]
+    none = np.zeros(len(pushes))
+    ends = np.append(low, none), np.append(high, none + np.inf)
+    found = lsq_linear(columns, -gradient[nonzero], ends, method="bvls").x
+    count = int(active.sum())
+    of_rows = found[:count]
+    y[active] = np.where(of_rows > 0.0, at_upper[active], at_lower[active]) * of_rows
+    return y, np.maximum(found[count : count + mu.size], 0.0)
+
+
+def _normal(norm: NormLimit, x: FloatArray) -> FloatArray:
+    """Return the slope of a norm (of half its square) at its limit, zero within."""
+    part = norm.design.matvec(x) + norm.shift
+    size = float(np.abs(part).sum() if norm.order == 1 else np.linalg.norm(part))
+    if not size >= (1.0 - _ACTIVE) * norm.radius:
+        return np.zeros(x.size)
+    return norm.design.rmatvec(np.sign(part) if norm.order == 1 else part)
 
 
 def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
@@ -182,8 +210,8 @@ def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
     return np.asarray(parts[:, ~fixed] @ free.x - right)
 
 
-def _implied(form: SparseRegression, rows: Rows) -> Box | None:
-    """Return the bounds with those that the rows imply for counted coordinates without one.
+def _implied(form: SparseRegression, rows: Rows, norms: tuple[NormLimit, ...]) -> Box | None:
+    """Return the bounds with those that constraints imply for counted coordinates without one.
 
     Zero stays inside of them, and they are rounded outwards.
     """
@@ -191,6 +219,13 @@ def _implied(form: SparseRegression, rows: Rows) -> Box | None:
     if form.box is not None:
         low[:], high[:] = form.box.lower, form.box.upper
     counted = form.sparsity.counted
+    for norm in norms:
+        if norm.index is not None:
+            size = (1.0 + 8.0 * U) * norm.radius + 8.0 * U * np.abs(norm.shift) + TINY
+            for known, sign in ((high, 1.0), (low, -1.0)):
+                far = sign * np.maximum(size - sign * norm.shift, 0.0)
+                on = counted[norm.index] & np.isinf(known[norm.index])
+                known[norm.index[on]] = far[on]
     for side, ends in ((1.0, rows.upper), (-1.0, -rows.lower)):
         for row, end in zip(side * rows.matrix, ends, strict=True):
             on = np.flatnonzero(row)

@@ -41,9 +41,9 @@ _RAISED_BY = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Multipliers:
-    """What moves linear constraints into the objective, where they need not hold any more."""
+    """What moves constraints into the objective, where they need not hold any more."""
 
-    NEWER: ClassVar[tuple[str, ...]] = ("own",)
+    NEWER: ClassVar[tuple[str, ...]] = ("own", "norms")
 
     slopes: FloatArray
     """``y``, a Lagrange multiplier for every row."""
@@ -51,6 +51,8 @@ class Multipliers:
     """``rho``, the weight of a row's square: zero for rows that are no equations."""
     own: bool = False
     """Whether parts of a search may have slopes of their own."""
+    norms: FloatArray | None = None
+    """``mu``, a multiplier for every limit on a norm; None where there are none."""
 
 
 @final

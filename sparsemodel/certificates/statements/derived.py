@@ -38,7 +38,7 @@ from sparsemodel.interfaces import Conjugable, FloatArray, Loss, SparseRegressio
 
 CONTRADICTION = "the bound contradicts the point"
 
-MULTIPLIERS = "linear constraints in the objective, with multipliers of the right signs"
+MULTIPLIERS = "constraints in the objective, with multipliers of the right signs"
 
 
 @final

@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemodel.certificates.files.codec import encode
 from sparsemodel.certificates.files.packing import pack
-from sparsemodel.designs import DenseDesign
+from sparsemodel.designs import DenseDesign, SparseDesign
 from sparsemodel.interfaces import (
     Access,
     Cardinality,
@@ -43,6 +43,47 @@ class Rows:
     def design(self) -> Design:
         """Return ``C`` as a design."""
         return DenseDesign(self.matrix)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NormLimit:
+    """``||C x + shift|| <= radius``."""
+
+    index: IntArray | None
+    """The coordinates, where ``C x`` is some of them."""
+    matrix: FloatArray | None
+    """``C``, where it is not."""
+    size: int
+    shift: FloatArray
+    radius: float
+    order: int
+    """1 for the sum of sizes, 2 for the Euclidean norm."""
+
+    @property
+    def design(self) -> Design:
+        """Return ``C`` as a design."""
+        if self.matrix is None:
+            return SparseDesign.identity(self.size, self.index)
+        return DenseDesign(self.matrix)
+
+
+def norms_of(form: SparseRegression) -> tuple[NormLimit, ...] | None:
+    """Return the limits on norms; None where one is too large or cannot be read."""
+    region, p, found = form.region, form.sparsity.size, []
+    if region is None:
+        return ()
+    for order, balls in ((2, region.balls), (1, region.one_norms)):
+        for ball in balls:
+            shift = np.zeros(ball.index.size) if ball.center is None else -ball.center
+            found.append(NormLimit(ball.index, None, p, shift, float(ball.radius), order))
+    for image in region.images:
+        m = image.design.shape[0]
+        if Access.ROWS not in image.design.access or m * p > _ENTRIES:
+            return None
+        matrix = image.design.to_array()
+        found.append(NormLimit(None, matrix, p, image.shift, float(image.radius), image.order))
+    return None if form.matrix else tuple(found)
 
 
 def rows_of(form: SparseRegression) -> Rows | None:
@@ -91,6 +132,21 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
     if rows is not None:
         named = {"matrix": rows.matrix, "lower": rows.lower, "upper": rows.upper}
         found["rows"] = {name: _array(values) for name, values in named.items()}
+    norms = norms_of(form)
+    if norms:
+        found["norms"] = [
+            {
+                **(
+                    {"matrix": _array(norm.matrix)}
+                    if norm.index is None
+                    else {"columns": _index(norm.index)}
+                ),
+                "shift": _array(norm.shift),
+                "radius": norm.radius,
+                "order": norm.order,
+            }
+            for norm in norms
+        ]
     out: dict[str, Any] = encode(found)
     return out
 

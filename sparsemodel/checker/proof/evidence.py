@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker.files import NotChecked, Refuted, array, index, real
-from sparsemodel.checker.proof.arithmetic import UNIT
+from sparsemodel.checker.proof.arithmetic import TINY, UNIT
 from sparsemodel.checker.proof.bound import dual
 from sparsemodel.checker.proof.losses import loss_of
 from sparsemodel.checker.proof.problem import Problem, Term
@@ -32,6 +32,13 @@ def violations(problem: Problem, x: Any) -> list[str]:
         rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
         if np.any(over - rounding > FEASIBLE * size):
             out.append("a linear constraint does not hold")
+    for matrix, shift, radius, order, _ in problem.norms:
+        part = matrix @ x + shift
+        size = float(np.linalg.norm(part, order))
+        rounding = (part.size + 8) * 2.0**-53 * float(np.abs(shift).sum() + np.abs(part).sum())
+        rounding += 2.0**-52 * float(np.linalg.norm(x))
+        if not size - radius - rounding <= FEASIBLE * (radius + min(size, 1.0)):
+            out.append("a norm is beyond its limit")
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
     largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
@@ -71,7 +78,9 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
             tree = RegressionTree(problem, proof["tree"])
             if held is not None:  # bounds on the coefficients hold for one choice of the slopes
                 tree.at = lambda y: _without_rows(whole, held, y)
-                tree.priced = len(whole.terms) if held.get("own", False) else None
+                names = [t.loss.name for t in problem.terms]
+                own = held.get("own", False)
+                tree.priced = names.index("linear_term", len(whole.terms)) if own else None
             found = max(found, tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Refuted(f"the tree is malformed: {error!r}.") from None
@@ -82,17 +91,24 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
 
 def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
     r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
-    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from.
+    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from. Of
+    limits on norms it is :math:`\tfrac\mu2(\|Cx + s\|_2^2 - r^2)` or :math:`\mu(\|Cx + s\|_1 - r)`.
 
-    What the rows imply for coordinates without a bound becomes one, rounded outwards.
+    What the constraints imply for coordinates without a bound becomes one, rounded outwards.
     """
-    if problem.rows is None or len(problem.shape) > 1:
+    none, mu = np.zeros(0), array(held.get("norms"))
+    mu = np.zeros(len(problem.norms)) if mu is None else mu
+    if (problem.rows is None and not problem.norms) or len(problem.shape) > 1:
         raise Refuted("multipliers without linear constraints.")
-    (matrix, low, high), stiff = problem.rows, array(held["stiffness"])
+    matrix, low, high = problem.rows or (np.zeros((0, problem.shape[0])), none, none)
+    stiff = array(held["stiffness"])
     ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
-    fits = y.shape == stiff.shape == low.shape and np.all(np.isfinite(y + stiff + ends))
-    if not fits or np.any(stiff < 0.0) or np.any(stiff[low < high]):
-        raise Refuted("the multipliers do not fit the linear constraints.")
+    fits = y.shape == stiff.shape == low.shape and mu.shape == (len(problem.norms),)
+    if not fits or not np.all(np.isfinite([*y, *stiff, *ends, *mu])):
+        raise Refuted("the multipliers do not fit the constraints.")
+    if np.any(stiff < 0.0) or np.any(stiff[low < high]) or np.any(mu < 0.0):
+        raise Refuted("a multiplier has the wrong sign.")
+    problem = _without_norms(problem, mu)
     aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
     own = held.get("own", False)  # of parts: the slopes are a term though all of them are zero here
     if not isinstance(own, bool):
@@ -123,6 +139,29 @@ def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
             elif not positive and problem.unit[j] >= 0 and lower[j] == -np.inf:
                 lower[j] = -size
     return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
+
+
+def _without_norms(problem: Problem, mu: Any) -> Problem:
+    terms, constant = list(problem.terms), problem.constant
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    for (matrix, s, r, order, on), m in zip(problem.norms, mu.tolist(), strict=True):
+        if m > 0.0:
+            loss = loss_of("squared_loss" if order == 2 else "absolute_loss", {}, -s, s.shape)
+            values = (matrix, np.full(s.size, m), np.zeros(s.size))
+            A, weights, offset = map(problem.number, values)
+            terms.append(Term(matrix, A, loss, -s, weights, offset))
+            reach = problem.number(np.array(r))
+            most = reach * reach / 2 if order == 2 else reach
+            constant = constant - problem.number(np.array(m)) * most
+        for j, shift in zip([] if on is None else on.tolist(), s.tolist(), strict=False):
+            slack = 16.0 * UNIT * (r + abs(shift)) + TINY
+            if problem.unit[j] >= 0 and upper[j] == np.inf:
+                upper[j] = max(r - shift + slack, 0.0)
+            if problem.unit[j] >= 0 and lower[j] == -np.inf:
+                lower[j] = min(-r - shift - slack, 0.0)
+    squares = problem.squares and all(t.loss.name != "absolute_loss" for t in terms)
+    whole = replace(problem, terms=terms, constant=constant, squares=squares)
+    return replace(whole, lower=lower, upper=upper, norms=())
 
 
 def _within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool) -> Problem:

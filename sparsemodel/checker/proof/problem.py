@@ -75,6 +75,9 @@ class Problem:
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
     """``C``, ``l`` and ``u`` of linear constraints, as floats."""
+    norms: tuple[tuple[Any, Any, float, int, Any], ...] = ()
+    """``C``, ``s``, ``r`` and the order of limits ``||C x + s|| <= r``, as floats, and the
+    coordinates where ``C x`` is some of them."""
 
     def __post_init__(self) -> None:
         self.counted = self.unit >= 0
@@ -92,7 +95,7 @@ class Problem:
     def bounded(self) -> bool:
         """Return whether any coordinate has a bound."""
         ends = np.concatenate([self.lower, self.upper])
-        return self.rows is not None or bool(np.any(np.isfinite(ends)))
+        return self.rows is not None or bool(self.norms) or bool(np.any(np.isfinite(ends)))
 
     @property
     def single(self) -> bool:
@@ -131,7 +134,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     """Return the problem, everything in the file compared with the data and with itself."""
     held, shape = facts["numbers"], tuple(whole(s) for s in facts["shape"])
     p, columns, terms, words = shape[0], dict[int, str](), list[Term](), list[str]()
-    rows = _rows(held, facts["region"], p)
+    rows, norms = _rows(held, facts["region"], p), _norms(held, shape)
     for one, more in zip(facts["terms"], held["terms"], strict=True):
         term, said = _term(one, more, shape, data, exact, columns)
         terms.append(term)
@@ -159,6 +162,9 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     if rows is not None:
         held_rows = [in_words(part) for part in rows]
         words.append("{} rows l <= C x <= u: C {}, l {}, u {}".format(rows[1].size, *held_rows))
+    for matrix, shift, radius, order, _ in norms:
+        ball = f"||C x + s||_{order} <= {radius!r}: C {in_words(matrix)}, s {in_words(shift)}"
+        words.append(ball)
     return Problem(
         terms=terms,
         shape=shape,
@@ -175,7 +181,26 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
         words=words,
         columns=columns,
         rows=rows,
+        norms=norms,
     )
+
+
+def _norms(
+    held: dict[str, Any], shape: tuple[int, ...]
+) -> tuple[tuple[Any, Any, float, int, Any], ...]:
+    """Return the limits on norms."""
+    out = []
+    for one in held.get("norms", []):
+        shift, radius, order, on = array(one["shift"]), real(one["radius"]), one["order"], None
+        if "columns" in one:
+            on = index(one["columns"], shape[0])
+        matrix = array(one["matrix"]) if on is None else np.eye(shape[0])[on]
+        fits = len(shape) == 1 and order in (1, 2) and matrix.shape == (shift.size, shape[0])
+        numbers = np.append(matrix.ravel(), [*shift, radius])
+        if not fits or not np.all(np.isfinite(numbers)) or radius < 0.0:
+            raise Refuted("the limits on norms do not fit the problem.")
+        out.append((matrix, shift, radius, int(order), on))
+    return tuple(out)
 
 
 def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | None:
@@ -183,8 +208,10 @@ def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | N
     if region == "none":
         return None
     rows = held.get("rows")
-    if rows is None or "norm" in region:
+    if ("linear" in region and rows is None) or ("norm" in region and not held.get("norms")):
         raise NotChecked("constraints beside bounds whose numbers are not in the file")
+    if rows is None:
+        return None
     matrix, low, high = (array(rows[name]) for name in ("matrix", "lower", "upper"))
     fits = matrix.shape == (low.size, p) and low.shape == high.shape == (low.size,)
     if not fits or not np.all(np.isfinite(matrix)) or not np.all(low <= high):

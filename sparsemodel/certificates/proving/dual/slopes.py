@@ -19,9 +19,10 @@ def at_minimum(form: SparseRegression, rows: Rows, point: Point, x: FloatArray) 
     first = form.terms[: row_term(form)]
     duals = derivatives(first, x)
     if point.duals is not None:
-        pairs = zip(first, point.duals, strict=True)
-        duals = [np.divide(g, t.weights, out=0.0 * g, where=t.weights > 0.0) for t, g in pairs]
-    return with_slopes(form, slopes_at(form, rows, x, tuple(duals)))
+        pairs = zip(first, point.duals, strict=False)
+        known = [np.divide(g, t.weights, out=0.0 * g, where=t.weights > 0.0) for t, g in pairs]
+        duals = [*known, *duals[len(known) :]]
+    return with_slopes(form, slopes_at(form, rows, x, tuple(duals))[0])
 
 
 def refuting(
