@@ -34,8 +34,9 @@ _SWINGS = 16
 """Units from which several are replaced at a time before a search ends. Of 100 x 200 problems with
 5 or 15 units none of 12 gained by it."""
 _DEAR, _DEARER = 1.0 / 2.0, 1.0 / 6.0
-"""Effort where the objective judges what a model found, and where every change of a support is a
-minimisation, in units of that for quadratics."""
+"""Effort where the objective judges what a model found (or groups have exact prices), and where
+every change of a support is a minimisation, in units of that for quadratics. Of 60 problems with 50
+groups of correlated columns 7 ended up to 1.7 % too high with a sixth, 2 with a half."""
 
 
 @final
@@ -149,14 +150,16 @@ class Exchange(IterativeBackend[ExchangeState]):
     def init(self, objective: Objective, context: Context) -> ExchangeState:
         origin = objective.origin()
         point = origin if context.start is None else objective.point_from(context.start)
+        sparsity = objective.cardinality
         if not exactly_priced(objective):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
             )
-            share = _DEAR if trials.searchable else _DEARER
+            plain = sparsity.plain and not objective.form.constrained
+            exact = objective.quadratic and sparsity.groups is not None and plain
+            share = _DEAR if trials.searchable or exact else _DEARER
             rounds = Rounds(share * self.effort, self.rounds)
             return ExchangeState(trials.debiased(point), trials, rounds)
-        sparsity = objective.cardinality
         most = min(sparsity.budget, sparsity.units)
         rows, linear = quadratic_of(objective)
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)

@@ -40,6 +40,8 @@ _STIFF = 1e4
 """Curvature of linear equations in a model, in units of the largest other one."""
 _ALIKE = 1e3
 """Spread of curvatures, in units of the equations, from which on they are left out."""
+_ENTRIES = 2**18
+"""Numbers of a table of prices of groups (2 MB)."""
 _JITTER = 1e-10
 """Share of its curvature that is added to a block, which may be singular."""
 
@@ -254,19 +256,30 @@ class ExchangeModels:
     ) -> None:
         index = cast("IntArray", self._index)
         r, left = self._left(search, column)
-        groups = cast("IntArray", self._objective.cardinality.groups)[search.members[0]]
-        every = search.q[0]
-        for place, unit in enumerate(units):
-            slots = np.flatnonzero(groups == unit)
-            own = np.linalg.pinv(search.inverse[0][np.ix_(slots, slots)], hermitian=True)
-            w, q = search.w[0][slots], every[slots]
-            cost = float(np.einsum("im,ij,jm->", w, own, w))
-            inside = q[:, index] * self._present  # (i, b, g)
-            turned = np.einsum("ij,jbg->ibg", own, inside)
-            moved = r + np.einsum("ibg,im->bgm", turned, w)
-            grown = left + np.einsum("ibg,ibh->bgh", turned, inside)
-            costs[place] += 0.5 * cost
-            gains[place] += 0.5 * (_quadratic_forms(moved, grown) - cost)
+        slots, there = self._slots(search, units)
+        pairs = there[:, :, None] & there[:, None, :]
+        own = search.inverse[0][slots[:, :, None], slots[:, None, :]] * pairs
+        np.einsum("kgg->kg", own)[~there] = 1.0
+        own = np.linalg.pinv(own, hermitian=True)
+        w = search.w[0][slots] * there[:, :, None]
+        lost = np.einsum("kim,kij,kjm->k", w, own, w)
+        costs += 0.5 * lost
+        width = max(1, _ENTRIES // max(slots.shape[1] * index.size, 1))
+        for first in range(0, units.size, width):
+            some = slice(first, first + width)
+            inside = search.q[0][slots[some][:, :, None, None], index] * self._present  # (k,i,b,g)
+            inside *= there[some][:, :, None, None]
+            turned = np.einsum("kij,kjbg->kibg", own[some], inside)
+            moved = r + np.einsum("kibg,kim->kbgm", turned, w[some])
+            grown = left + np.einsum("kibg,kibh->kbgh", turned, inside)
+            gains[some] += 0.5 * (_quadratic_forms(moved, grown) - lost[some, None])
+
+    def _slots(self, search: Exchanges, units: IntArray) -> tuple[IntArray, np.ndarray]:
+        """Return the places of the members of some groups, ``(k, g)``, and which are there."""
+        place = np.full(search.rows.size, -1, dtype=np.intp)
+        place[search.members[0]] = np.arange(search.members.shape[1])
+        found = np.where(self._present[units], place[cast("IntArray", self._index)[units]], -1)
+        return np.maximum(found, 0), found >= 0
 
 
 def _is_equation(part: Linear) -> bool:
@@ -333,6 +346,6 @@ def _by_column(objective: Objective, point: Point) -> list[Curvatures]:
 
 def _quadratic_forms(r: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return ``trace(r.T @ inv(M) @ r)`` for each block, with ``M`` a little enlarged."""
-    eye = _JITTER * np.eye(matrices.shape[1])
+    eye = _JITTER * np.eye(matrices.shape[-1])
     solved = np.linalg.solve(matrices + eye, r)
-    return np.asarray(np.maximum(np.einsum("bgm,bgm->b", r, solved), 0.0))
+    return np.asarray(np.maximum(np.einsum("...gm,...gm->...", r, solved), 0.0))
