@@ -100,7 +100,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     time, by rank alone, supports of more than 32 units with fewer ``candidates``; before the
     search ends the three smallest (or cheapest) coordinates are dropped in turn. A step costs
     half a pass and ``candidates`` warm-started minimisations; curvatures are measured when ``f``
-    has halved.
+    has halved. More patience than usual tries all removals, unless sizes are taken as they are.
 
     Literal mode compares :math:`|x_j|`; the paper's :math:`S^0` is the support of ``start``. It is
     Algorithm 4 where insertions have a closed form, and with ``candidates`` the number of
@@ -131,6 +131,9 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     def __post_init__(self) -> None:
         removal = " or ".join(map(repr, REMOVALS))
         check_options(self, removal=removal, candidates="at least 1")
+
+    def with_patience(self, factor: float) -> LocalSearch:
+        return replace(self, removal="all") if factor > 1.0 and self.scaled else self
 
     def init(self, objective: Objective, context: Context) -> LocalSearchState:
         origin = objective.origin()

@@ -92,7 +92,7 @@ class StackedDesign(Design):
     def rmatvec(self, r: FloatArray) -> FloatArray:
         out = np.zeros((self._p, *r.shape[1:]))
         for index, design in self._blocks:
-            out[index] += design.rmatvec(r)
+            out[_run(index)] += design.rmatvec(r)
         return out
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
@@ -117,9 +117,9 @@ class StackedDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         out = np.zeros((self._p, self._p))
         for number, (index, design) in enumerate(self._blocks):
-            if index.size and np.all(np.diff(index) == 1):
-                place = slice(int(index[0]), int(index[-1]) + 1)
-                out[place, place] += design.gram(h)  # most often: a view, not a copy
+            place = _run(index)
+            if isinstance(place, slice):
+                out[place, place] += design.gram(h)
             else:
                 out[np.ix_(index, index)] += design.gram(h)
             for other, second in self._blocks[:number]:
@@ -291,8 +291,8 @@ class TransformedDesign(Design):
         if self._select is not None:
             out = out[self._select]
         if self._means is not None:
-            total = r.sum(axis=0)
-            out = out - (self._means * total if r.ndim == 1 else np.outer(self._means, total))
+            shift = np.multiply.outer(self._means, r.sum(axis=0))
+            out = np.subtract(out, shift, out=shift)
         return out if self._scale is None else rowwise(self._scale, out)
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
@@ -388,6 +388,13 @@ class TransformedDesign(Design):
         if self._select is not None:
             out = out[self._select]
         return out if self._scale is None else np.square(self._scale) * out
+
+
+def _run(index: IntArray) -> IntArray | slice:
+    """Return consecutive coordinates, as they most often are, as a slice: a view, not a copy."""
+    if index.size and index[-1] - index[0] == index.size - 1:
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def _stored_sparse(design: Design) -> bool:

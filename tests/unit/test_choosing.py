@@ -160,7 +160,7 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     assert plan.outline == "gomp > local_search"
     assert any("'gomp > local_search | best exchange'" in n for n in plan.notes)
     squared = posed("squared", n=200, p=500, k=10).plan().outline
-    assert squared == "nhtp > local_search | local_search"
+    assert squared == "nhtp > local_search:removal=all"
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value
     assert low <= quick
     monkeypatch.setattr(openings, "TOO_LONG", 1e-3)

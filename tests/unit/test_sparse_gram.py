@@ -32,7 +32,7 @@ def scattered(draw: st.DrawFn) -> Any:
 
 @pytest.mark.parametrize("from_products", [0, 10**9], ids=["compiled", "scipy"])
 @given(array=scattered(), weighted=st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_it_is_that_of_the_dense_columns(from_products: int, array: Any, weighted: bool) -> None:
     n = array.shape[0]
     h = np.linspace(0.0, 2.0, n) if weighted else None
@@ -44,8 +44,18 @@ def test_it_is_that_of_the_dense_columns(from_products: int, array: Any, weighte
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
+@given(array=scattered())
+@settings(deadline=None, max_examples=40)
+def test_products_with_several_vectors_are_those_with_each(array: Any) -> None:
+    n, p = array.shape
+    design, r = SparseDesign(array), np.linspace(-1.0, 2.0, 3 * n).reshape(n, 3)
+    design.restrict(np.arange(p))  # from then on columns are at hand
+    expected = np.asarray(array.todense()).T @ r
+    np.testing.assert_allclose(design.rmatvec(r), expected, rtol=1e-12, atol=1e-12)
+
+
 @given(array=scattered(), apart=st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_centred_scaled_and_stacked(array: Any, apart: bool) -> None:
     n, p = array.shape
     means, scale = np.linspace(-1.0, 1.0, p), np.linspace(1.0, 2.0, p)

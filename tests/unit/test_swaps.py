@@ -195,6 +195,13 @@ def test_no_single_swap_improves_a_searched_least_squares_point(seed: int, outpu
     assert best_neighbour(objective, point) >= point.value - 1e-9 * objective.origin().value
 
 
+def test_patience_is_to_try_all_removals() -> None:
+    assert LocalSearch().with_patience(2.0) == LocalSearch(removal="all")
+    assert LocalSearch().with_patience(1.0) == LocalSearch()
+    literal = LocalSearch(scaled=False)
+    assert literal.with_patience(2.0) == literal
+
+
 @pytest.mark.parametrize("storage", EXACT_STORAGES)
 def test_the_search_works_in_every_storage(storage: str) -> None:
     instance = planted("storages", SquaredLoss(), n=40, p=15, k=4)

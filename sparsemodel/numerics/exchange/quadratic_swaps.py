@@ -173,10 +173,10 @@ class QuadraticSwaps:
         left = np.square(columns)
         left *= inverse[positions]
         left += self._d[:, None]
-        useful = left > _INDEPENDENT * self._diagonal[:, None]
         gains *= 0.5
-        np.divide(gains, left, out=gains, where=useful)
-        gains[~useful] = -np.inf
+        with np.errstate(divide="ignore", invalid="ignore"):  # ten times as fast as where=
+            gains /= left
+        gains[left <= _INDEPENDENT * self._diagonal[:, None]] = -np.inf
         gains[self._support] = -np.inf
         gains -= costs[positions]
         return directions, columns, gains
@@ -217,9 +217,10 @@ class QuadraticSwaps:
 
     def best_insertion(self) -> tuple[int, float] | None:
         """Return the coordinate that lowers the objective most when it is added, and by what."""
-        useful = self._d > _INDEPENDENT * self._diagonal
-        gains = np.full(self._d.shape, -np.inf)
-        np.divide(0.5 * coordinate_scores(self._g), self._d, out=gains, where=useful)
+        dependent = self._d <= _INDEPENDENT * self._diagonal
+        with np.errstate(divide="ignore", invalid="ignore"):  # ten times as fast as where=
+            gains = 0.5 * coordinate_scores(self._g) / self._d
+        gains[dependent] = -np.inf
         gains[self._support] = -np.inf
         if not gains.size or not np.isfinite(gains.max()):
             return None

@@ -49,7 +49,7 @@ def strong_convexity_bound(form: SparseRegression, at: Point, gradient: FloatArr
     root = np.sqrt(form.ridge)
     root = root if at.x.ndim == 1 else root[:, None]
     # Divided before it is squared: squares of small numbers vanish, their quotients do not.
-    shares = np.divide(gradient, root, out=np.zeros_like(gradient), where=root > 0.0)
+    shares = gradient / np.where(root > 0.0, root, np.inf)
     scores = 0.5 * coordinate_scores(root * at.x - shares)
     value = at.value - float(np.vdot(gradient, at.x))
     value += 0.5 * float(coordinate_scores(root * at.x).sum())
