@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
-from sparsemodel.interfaces.numeric import rowwise
+from sparsemodel.interfaces.numeric import rowwise, viewed
 from sparsemodel.threads import cross_product
 
 _SPARSE = 0.2
@@ -92,7 +92,7 @@ class StackedDesign(Design):
     def rmatvec(self, r: FloatArray) -> FloatArray:
         out = np.zeros((self._p, *r.shape[1:]))
         for index, design in self._blocks:
-            out[_run(index)] += design.rmatvec(r)
+            out[viewed(index)] += design.rmatvec(r)
         return out
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
@@ -117,7 +117,7 @@ class StackedDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         out = np.zeros((self._p, self._p))
         for number, (index, design) in enumerate(self._blocks):
-            place = _run(index)
+            place = viewed(index)
             if isinstance(place, slice):
                 out[place, place] += design.gram(h)
             else:
@@ -388,13 +388,6 @@ class TransformedDesign(Design):
         if self._select is not None:
             out = out[self._select]
         return out if self._scale is None else np.square(self._scale) * out
-
-
-def _run(index: IntArray) -> IntArray | slice:
-    """Return consecutive coordinates, as they most often are, as a slice: a view, not a copy."""
-    if index.size and index[-1] - index[0] == index.size - 1:
-        return slice(int(index[0]), int(index[-1]) + 1)
-    return index
 
 
 def _stored_sparse(design: Design) -> bool:

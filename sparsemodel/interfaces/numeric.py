@@ -28,6 +28,13 @@ def rowwise(factors: FloatArray, values: FloatArray) -> FloatArray:
     return factors * values if values.ndim == 1 else factors[:, None] * values
 
 
+def viewed(index: IntArray) -> IntArray | slice:
+    """Return sorted indices, where they are consecutive, as a slice: a view, not a copy."""
+    if index.size and index[-1] - index[0] == index.size - 1:
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
 def real_number(
     value: Any,
     *,
