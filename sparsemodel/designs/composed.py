@@ -115,6 +115,8 @@ class StackedDesign(Design):
         return StackedDesign(int(rows.size), self._p, blocks)
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
+        if self.streamed:
+            return super().gram(h)
         out = np.zeros((self._p, self._p))
         for number, (index, design) in enumerate(self._blocks):
             place = viewed(index)
@@ -268,10 +270,7 @@ class TransformedDesign(Design):
         self, multiply: Callable[[FloatArray], FloatArray], x: FloatArray
     ) -> FloatArray:
         if self._explicit:
-            product = np.empty((self.shape[0], *x.shape[1:]))
-            for rows, block in self.row_blocks(self._block()):
-                product[rows] = block @ x
-            return product
+            return np.concatenate([block @ x for _, block in self.row_blocks(self._block())])
         scaled = x if self._scale is None else rowwise(self._scale, x)
         if self._select is None:
             out = multiply(scaled)
@@ -320,17 +319,16 @@ class TransformedDesign(Design):
         return self.over(self._design.restrict_rows(rows))
 
     def _wrap(self, design: Design, support: IntArray) -> Design:
-        return TransformedDesign(
-            design,
-            means=None if self._means is None else self._means[support],
-            scale=None if self._scale is None else self._scale[support],
-            explicit=self._explicit,
-        )
+        parts = (self._means, self._scale)
+        means, scale = (None if part is None else part[support] for part in parts)
+        return TransformedDesign(design, means=means, scale=scale, explicit=self._explicit)
 
     def _block(self) -> int:
         return max(1, _ENTRIES // max(self._design.shape[1], 1))
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
+        if self.streamed:
+            return super().gram(h)
         if self._select is not None:
             return self.restrict(np.arange(self.shape[1])).gram(h)
         if self._means is not None and not _stored_sparse(self._design):

@@ -169,10 +169,15 @@ class Design(ABC):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         """Return ``A.T @ diag(h) @ A`` (``h`` of ones when None), shape ``(p, p)``.
 
-        Meant for restricted designs, where ``p`` is the size of a support.
+        Meant for restricted designs, where ``p`` is the size of a support. What is
+        :attr:`streamed` is read once.
         """
         p = self.shape[1]
-        out = np.empty((p, p))
+        out = np.zeros((p, p))
+        if self.streamed:
+            for rows, block in self.row_blocks(self._rows_at_once):
+                out += block.T @ (block if h is None else h[rows, None] * block)
+            return out
         unit = np.zeros(p)
         for j in range(p):
             unit[j] = 1.0
@@ -281,9 +286,16 @@ class RestrictedDesign(Design):
             yield rows, block[:, self._support]
 
     def matvec(self, x: FloatArray) -> FloatArray:
+        if not np.any(x):  # nothing to be read
+            return np.zeros((self.shape[0], *x.shape[1:]))
         full = np.zeros((self._design.shape[1], *x.shape[1:]))
         full[self._support] = x
         return self._design.matvec(full)
+
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        full = np.zeros((self._design.shape[1], *x.shape[1:]))
+        full[self._support] = x
+        return self._design.matvec_in_double(full) if np.any(x) else self.matvec(x)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._design.rmatvec(r)[self._support])
@@ -292,6 +304,10 @@ class RestrictedDesign(Design):
         """Return the norm of the whole design, which is no smaller."""
         whole = self._design.spectral_norm()
         return NormBound(whole.value, "estimate" if whole.kind == "estimate" else "upper")
+
+    @property
+    def _rows_at_once(self) -> int:
+        return self._design._rows_at_once
 
 
 @final

@@ -8,13 +8,14 @@ import sys
 import pytest
 
 CLUSTER = """
-import os, signal, warnings
+import os, signal, time, warnings
 import dask.array as da, numpy as np, sparsemodel as sm
 from dask.delayed import delayed
 from distributed import Client, LocalCluster
-from sparsemodel.designs.elsewhere import workers
+from sparsemodel.designs.elsewhere import columns, workers
 
 warnings.simplefilter("error", UserWarning)  # Dask's, of graphs that hold data, among them
+columns.KEPT_BYTES = 2**22  # columns come over, but not all of them
 SHAPE = (12000, 60)  # blocks of more than a megabyte, which go beside the graph
 
 def made(part):
@@ -43,7 +44,19 @@ def main():
         # The search for a bound amplifies the order of sums; what it finds is checked as it is.
         return [found.value, round(found.bound / found.value, 4)]
 
-    placed = workers.placed
+    placed, killed = workers.placed, set()
+
+    def living(client):
+        # The one that was killed is noticed after a while, and started again.
+        while True:
+            try:
+                client.wait_for_workers(2)
+                pids = set(client.run(os.getpid).values())
+            except OSError:
+                pids = killed
+            if len(pids) == 2 and not pids & killed:
+                return list(pids)
+            time.sleep(0.2)
 
     def lossy(pids, after):
         count = 0
@@ -52,7 +65,9 @@ def main():
             nonlocal count
             count += 1
             if count == after:
-                os.kill(pids.pop(), signal.SIGKILL)
+                pid = pids.pop()
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
             return placed(tasks)
 
         return watched
@@ -66,8 +81,7 @@ def main():
         with Client(cluster) as client:
             for name, after, loss, design in cases:
                 expected = calls[name](posed(A, loss))
-                client.wait_for_workers(2)  # the one that was killed is started again
-                pids = list(client.run(os.getpid).values())
+                pids = living(client)
                 workers.placed = lossy(pids, after)
                 try:
                     found = calls[name](posed(design, loss))

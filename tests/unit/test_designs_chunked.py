@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.designs import ChunkedDesign, DenseDesign, as_design
+from sparsemodel.designs import ChunkedDesign, DenseDesign, TransformedDesign, as_design
 from sparsemodel.interfaces import Access, DataTypeError
 from sparsemodel.interfaces.design import RestrictedDesign
 from sparsemodel.testing.designs import EXACT, run_design_suite
@@ -222,3 +222,29 @@ def test_blocks_cover_the_file_once(tmp_path):
         design = ChunkedDesign(mapped(tmp_path, array, order=order), block_bytes=block)
         design.rmatvec(np.ones(12))
         assert design.bytes_read == array.nbytes
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+@pytest.mark.parametrize("intercept", [False, True])
+def test_newton_steps_read_a_file_once_where_columns_do_not_fit(tmp_path, rng, intercept):
+    A = rng.standard_normal((3000, 12))
+    np.save(tmp_path / "A.npy", A)
+    b = np.where(0.1 * A[:, 2] + rng.standard_normal(3000) > 0.0, 1.0, -1.0)
+
+    def posed(design):
+        w, c = sm.Variable(12), sm.Variable()
+        at = sm.as_design(design) @ w
+        loss = sm.logistic_loss(at + c if intercept else at, b)
+        return sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w) <= 3)
+
+    file = np.load(tmp_path / "A.npy", mmap_mode="r")
+    design = ChunkedDesign(file, block_bytes=2**16, column_bytes=2**14)  # not one column
+    solution, expected = posed(design).solve(), posed(A).solve()
+    assert solution.value == pytest.approx(expected.value, rel=1e-12)
+    assert solution.readings <= 50
+    narrow, h = design.restrict(np.array([1, 4, 7])), rng.random(3000)
+    some, read = A[:, [1, 4, 7]], design.bytes_read
+    moved = TransformedDesign(narrow, means=np.ones(3), scale=np.full(3, 2.0))
+    for held, right in ((narrow, some), (moved, 2.0 * (some - 1.0))):
+        np.testing.assert_allclose(held.gram(h), (right.T * h) @ right, rtol=1e-10, atol=1e-9)
+    assert design.bytes_read == read + 2 * A.nbytes

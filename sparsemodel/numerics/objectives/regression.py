@@ -270,7 +270,7 @@ class RegressionObjective(OfRegression):
             total = np.zeros((support.size, support.size))
             for design, h in zip(self.columns(support), weights, strict=True):
                 total += design.gram(h)
-        self._count_restricted(support.size)
+        self._count_restricted(1 if self._in_one_reading else support.size)
         total[np.diag_indices_from(total)] += self._ridge[support]
         return total
 
@@ -333,7 +333,13 @@ class RegressionObjective(OfRegression):
     def explicit_hessian(self, support: IntArray) -> bool:
         if not self._cheap:
             self.columns(support)
-        return self._cheap or self._columns.at_hand
+        return self._cheap or self._columns.at_hand or self._in_one_reading
+
+    @property
+    def _in_one_reading(self) -> bool:
+        """Return whether a Hessian costs one reading of files, where every product costs some."""
+        plain = len(self.shape) == 1 and self._traits.curved
+        return plain and all(term.design.streamed for term in self._form.terms)
 
     def _count_restricted(self, products: int = 1) -> None:
         if not (self._cheap or self._columns.at_hand):
