@@ -18,7 +18,14 @@ ROOT = Path(__file__).parents[2]
 
 RECURSIVE = {
     f"sparsemodel.modelling.expressions.{name}"
-    for name in ("affine", "comparisons", "symmetric", "variables")
+    for name in (
+        "affine",
+        "affine.expressions",
+        "affine.pieces",
+        "comparisons",
+        "symmetric",
+        "variables",
+    )
 }
 """A variable is an affine expression, and affine expressions are made of variables; comparing them
 makes constraints, which hold affine expressions. Their types name each other, under

@@ -27,7 +27,8 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.objective import chosen, count, objective_at, paid
+from sparsemodel.testing.referee.hierarchies import without_parents
+from sparsemodel.testing.referee.objective import count, objective_at, paid
 from sparsemodel.testing.referee.textbook_losses import long
 
 BOUNDS = 1e-9
@@ -68,26 +69,11 @@ def violations(
             broken += _broken(constraint, values, required, k, slack)
         except Unjudged as reason:
             unjudged.append(str(reason))
-    lacking = {c: _lacking(c, values) for c in listed if isinstance(c, Requirement)}
-    limits = [c for c in listed if isinstance(c, CardinalityConstraint)]
-    room = [(present(c.k) if k is None else k) - count(c, values) for c in limits]
-    for constraint, number in lacking.items():
-        # A parent that is in may be zero by chance, where there is room for it.
-        if sum(lacking.values()) > min(room, default=np.inf):
-            broken += [f"{constraint!r}: {number} are nonzero without"] * (number > 0)
+    try:
+        broken += without_parents(listed, variables, values, k)
+    except Unjudged as reason:
+        unjudged.append(str(reason))
     return broken, unjudged
-
-
-def _lacking(constraint: Requirement, values: Values) -> int:
-    """Return how many entries are not zero and have no parent that is not."""
-
-    def ones(part: Any) -> Any:
-        found = chosen(part.counted, values)
-        return found if part.places is None else found[part.places]
-
-    sides = [ones(part) for part in constraint.parents]
-    parents = np.concatenate(sides).sum() if constraint.pooled else sum(sides)
-    return int(np.sum(ones(constraint.child) > parents))
 
 
 def _broken(

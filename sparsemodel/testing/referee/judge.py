@@ -21,7 +21,8 @@ from sparsemodel.testing.referee.constraints import violations
 from sparsemodel.testing.referee.expressions import Unjudged, Values
 from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph, witnesses_of
 from sparsemodel.testing.referee.given import broken_as_given
-from sparsemodel.testing.referee.objective import ROOM, Worth, objective_at, tolerance
+from sparsemodel.testing.referee.hierarchies import worth_at
+from sparsemodel.testing.referee.objective import ROOM, Worth, tolerance
 from sparsemodel.testing.referee.rules import (
     OPTIMAL,
     certificate_rules,
@@ -153,7 +154,7 @@ def _rule(
     ruling.unjudged += unknown
     ruling.judged.append("constraints")
     try:
-        worth = objective_at(problem.goal.objective, variables, claimed.values)
+        worth = worth_at(problem, claimed.values, claimed.k)
     except Unjudged as reason:
         ruling.unjudged.append(str(reason))
         worth = None
@@ -325,7 +326,7 @@ def _at(problem: Problem, values: Values, k: int | None) -> Worth | None:
     broken, unknown = violations(problem.constraints, problem.variables, values, k=k, slack=slack)
     if broken or unknown:
         return None
-    worth = objective_at(problem.goal.objective, problem.variables, values)
+    worth = worth_at(problem, values, k)
     return worth if np.isfinite(worth.value) and np.isfinite(worth.error) else None
 
 

@@ -18,6 +18,8 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Counted,
     LinearConstraint,
+    Picked,
+    Requirement,
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
@@ -74,6 +76,8 @@ class Dense:
     """How many of them may be nonzero."""
     parts: tuple[tuple[frozenset[int], int], ...]
     """Further limits: which units, and how many of them may be nonzero."""
+    orders: tuple[tuple[int, frozenset[int]], ...]
+    """Units that are chosen only beside one of others."""
     free: IntArray
     """Places that are not counted."""
     constraints: tuple[Any, ...]
@@ -133,7 +137,7 @@ class Dense:
     def _fewer(self) -> bool:
         """Whether supports that leave room may be the best."""
         gaps = any(isinstance(c, Semicontinuous) for c in self.constraints)
-        return bool(self.prices or self.parts or self.budgets or gaps)
+        return bool(self.prices or self.parts or self.budgets or self.orders or gaps)
 
     def supports(self, most: int) -> Iterator[IntArray]:
         """Yield the places that may be nonzero together, for at most ``most`` supports."""
@@ -145,6 +149,8 @@ class Dense:
                 continue
             picked = list(chosen)
             if any(np.sum(costs[picked]) > most * (1.0 + 1e-12) for costs, most in self.budgets):
+                continue
+            if any(i in chosen and not some.intersection(chosen) for i, some in self.orders):
                 continue
             parts = [self.free, *(self.units[i] for i in chosen)]
             yield np.unique(np.concatenate(parts)).astype(np.intp)
@@ -192,10 +198,11 @@ def make_dense(
         else:
             raise Unjudged("matrix terms are enumerated elsewhere")
     spent = [c for c in constraints if isinstance(c, Budget)]
-    others = tuple(c for c in constraints if not isinstance(c, Budget))
+    ordered = [c for c in constraints if isinstance(c, Requirement)]
+    others = tuple(c for c in constraints if not isinstance(c, (Budget, Requirement)))
     units, limit, parts, others = _limits(others, starts, basis, k)
     asked = [*prices, *(_costs(term, starts, basis) for c in spent for term in c.terms)]
-    counted = [_units(p, starts, basis) for c in others for p in counted_in(c)]
+    counted = [_units(p, starts, basis) for c in (*others, *ordered) for p in counted_in(c)]
     if (asked or counted) and not units:
         some_units = [*(some for _, some in asked), *counted]
         every = {tuple(unit): unit for some in some_units for unit in some}
@@ -212,6 +219,7 @@ def make_dense(
         units,
         limit,
         parts,
+        tuple(order for c in ordered for order in _orders(c, units, starts, basis)),
         free.astype(np.intp),
         others,
     )
@@ -326,6 +334,32 @@ def _budget(
                 raise Unjudged("a budget over what no limit counts: its optimum is not looked for")
             costs[number[tuple(unit)]] += cost
     return costs, float(present(budget.most))
+
+
+def _orders(
+    requirement: Requirement,
+    units: tuple[IntArray, ...],
+    starts: dict[int, Any],
+    basis: FloatArray,
+) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield each child that may be missing a parent, with its parents: numbers of ``units``."""
+    number = {tuple(unit): i for i, unit in enumerate(units)}
+
+    def numbers(part: Picked) -> list[int | None]:
+        """Return the number of each unit, None for one that no limit counts: it is always in."""
+        every = _units(part.counted, starts, basis)
+        places = range(len(every)) if part.places is None else part.places.tolist()
+        return [number.get(tuple(every[i])) for i in places]
+
+    children, sides = numbers(requirement.child), [numbers(p) for p in requirement.parents]
+    if None in children:
+        raise Unjudged("a child that no limit counts: its optimum is not looked for")
+    if requirement.pooled:
+        sides = [[parent] for side in sides for parent in side]
+    for i in range(max(len(side) for side in (children, *sides))):
+        child, *parents = (side[i if len(side) > 1 else 0] for side in (children, *sides))
+        if child is not None and None not in parents:
+            yield child, frozenset(p for p in parents if p is not None)
 
 
 def _limits(

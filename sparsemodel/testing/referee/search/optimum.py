@@ -93,6 +93,8 @@ def best_on(dense: Dense, given: FloatArray) -> Candidate | None:
 
 
 def _exactly(dense: Dense, exact: Rational, z: FloatArray) -> Candidate:
+    if dense.orders and dense.prices:  # parents that are zero by chance have their prices
+        return Candidate(z, None)
     minimum = exact.minimum(np.union1d(np.flatnonzero(z), dense.free).astype(np.intp))
     if minimum is not None:
         minimum += sum((Fraction(p) for p in _paid(dense, z)), Fraction(0))

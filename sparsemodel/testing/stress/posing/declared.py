@@ -15,6 +15,7 @@ import numpy as np
 from sparsemodel.testing.stress.courts.court import Court
 from sparsemodel.testing.stress.courts.proofs import proofs
 from sparsemodel.testing.stress.posing.changes import cvxpy_parameters, parameters
+from sparsemodel.testing.stress.posing.choices import choices, links
 from sparsemodel.testing.stress.posing.kinks import kinks
 from sparsemodel.testing.stress.posing.operators import faulty_operators
 from sparsemodel.testing.stress.posing.recipe import SEEDS
@@ -44,6 +45,8 @@ DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
         "time limits": limits,
         "kinks": kinks,
         "costs": costs,
+        "choices": choices,
+        "links": links,
     }
 )
 """The kinds, by name."""
