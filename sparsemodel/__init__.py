@@ -160,9 +160,9 @@ def __getattr__(name: str) -> Any:
     message = f"module 'sparsemodel' has no attribute {name!r}"
     # `from sparsemodel import compiler` calls this first: packages are imported, without a hint.
     if not name.startswith("_") and find_spec(f"sparsemodel.{name}") is None:
-        from sparsemodel.modelling.expressions.symbolic import HINTS
+        from sparsemodel.modelling.expressions.symbolic import hint_for
 
-        message += f": {HINTS[name]}" if name in HINTS else ""
+        message += hint_for(name, __all__)
     raise AttributeError(message)
 
 

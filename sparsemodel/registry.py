@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar, final
@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     SparseModelError,
     TargetKind,
 )
+from sparsemodel.interfaces.errors import closest
 from sparsemodel.losses import builtin_losses
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Plugins(Generic[T]):
         found = self.load(name)
         if found is None:
             known = self.names()
-            close = _closest(name, known)
+            close = closest(name, known)
             hint = f" Did you mean {close!r}?" if close else ""
             raise error(f"There is no {what} {name!r}.{hint} Known: {', '.join(known) or 'none'}.")
         if isinstance(found, str):
@@ -139,15 +140,6 @@ class Plugins(Generic[T]):
 def _precedence(named: tuple[EntryPoint, str]) -> tuple[bool, str, str]:
     entry, distribution = named
     return distribution != "sparsemodel", distribution, entry.value
-
-
-def _closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that was probably meant; exchanged letters are the likeliest slip."""
-    from difflib import get_close_matches
-
-    table = sorted(known)
-    exchanged = [one for one in table if sorted(one) == sorted(name)]
-    return next(iter(get_close_matches(name, exchanged or table, n=1)), None)
 
 
 def _backend_misfit(cls: type[Backend]) -> str:

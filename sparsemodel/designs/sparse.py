@@ -34,6 +34,13 @@ class SparseDesign(Design):
         whole = sparse.eye_array(size, format="csr")
         return cls((whole if rows is None else whole[rows]).tocsc())
 
+    @classmethod
+    def diagonal(cls, factors: FloatArray) -> SparseDesign:
+        """Return the square matrix with these numbers on its diagonal."""
+        from scipy import sparse
+
+        return cls(sparse.diags_array(factors).tocsc())
+
     @property
     def shape(self) -> tuple[int, int]:
         n, p = self._a.shape

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 
 class SparseModelError(Exception):
@@ -63,3 +64,32 @@ class CertificateError(SparseModelError, ValueError):
 
 class MissingDependencyError(SparseModelError, ImportError):
     """An optional package that the call needs is not installed."""
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the name that was probably meant; exchanged letters are the likeliest slip."""
+    from difflib import get_close_matches
+
+    table = sorted(known)
+    exchanged = [one for one in table if sorted(one) == sorted(name)]
+    return next(iter(get_close_matches(name, exchanged or table, n=1, cutoff=cutoff)), None)
+
+
+class Signposted:
+    """What says, for names that other packages have, what is written here in their place."""
+
+    __slots__ = ()
+
+    _elsewhere: ClassVar[dict[str, str]] = {}
+    """What to write, by the name that is missing."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = self._elsewhere.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f": {hint}" if hint else ""),
+                name=name,
+                obj=self,
+            )

@@ -150,8 +150,9 @@ def _checked(value: Any, where: str, wanted: str) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        kind = type(value).__name__
-        raise DataTypeError(f"{where} must be {wanted}, not {kind} {shown(value)}.")
+        kind, shape = type(value).__name__, getattr(value, "shape", ())
+        found = f"of shape {shape}" if shape else shown(value)
+        raise DataTypeError(f"{where} must be {wanted}, not {kind} {found}.")
     return value
 
 

@@ -27,6 +27,7 @@ from sparsemodel.modelling.from_cvxpy.choices import choices_of
 from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.regression.fewest import Fewest, fewest_of
+from sparsemodel.modelling.regression.least_numbers import without_least_numbers
 from sparsemodel.modelling.regression.stand_ins import (
     StandIns,
     value_of_stand_in,
@@ -136,7 +137,8 @@ class Declared:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
         choices = choices_of(goal.objective, self._given)
         flat = flatten(choices.constraints)
-        every = flat + attributes_of(collect_variables(choices.objective, flat))
+        kept = without_least_numbers(choices.objective, flat)
+        every = kept + attributes_of(collect_variables(choices.objective, flat))
         fewest = fewest_of(choices.objective, every)
         whole = (choices.objective, every) if fewest is None else fewest.declaration
         found = without_stand_ins(*whole)

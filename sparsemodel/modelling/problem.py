@@ -17,7 +17,7 @@ from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
-from sparsemodel.modelling.results.failures import answering
+from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.packaged import solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
@@ -138,7 +138,7 @@ class Problem(Declaration):
         plan = self.plan(backend)
         return self._declared.reading.introduced(as_text(plan.document()) if full else str(plan))
 
-    @answering("Solving")
+    @asked("Solving")
     def solve(
         self,
         backend: str | Backend | None = None,
@@ -249,7 +249,7 @@ class Problem(Declaration):
         self._solved_for = self._versions
         return self._fill(self._outcome, self._solution)
 
-    @answering("Following the path")
+    @asked("Following the path")
     def path(
         self,
         k: Any,
@@ -363,7 +363,7 @@ class Problem(Declaration):
         """Return ``"not solved"``, or the status of the last solution."""
         return "not solved" if self._solution is None else self._solution.status
 
-    @answering("Certifying")
+    @asked("Certifying")
     def certify(self, *, time_limit: float | None = None) -> Certificate:
         """Return a checkable statement of how good the solution is; solves first if needed.
 
@@ -401,7 +401,7 @@ class Problem(Declaration):
             found: Certificate = compiled.certify(outcome, solution.backend, time_limit=limit.limit)
             return with_readings(found, compiled, before)
 
-    @answering("Computing the constants")
+    @asked("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:
         """Return restricted constants and which theorems apply with them; solves first if needed.
 
@@ -428,7 +428,7 @@ class Problem(Declaration):
         with within(time_limit):
             return self._compiled().theory(self._solved()[0])
 
-    @answering("Proving")
+    @asked("Proving")
     def prove(
         self,
         *,

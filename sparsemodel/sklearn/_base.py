@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +14,25 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sparsemodel.interfaces import BoolArray, DataFit, FloatArray
+from sparsemodel.modelling.expressions.symbolic import refuse_argument
 from sparsemodel.sklearn._declared import Declared, predict_linear, seed_of
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
+
+
+_ELSEWHERE = {
+    "C": "shrinkage is `ridge=`",
+    "alpha": "shrinkage is `ridge=`, and the number of features `k=`",
+    "class_weight": "give sample_weight to fit()",
+    "epsilon": "where a Huber loss becomes linear is `delta=`",
+    "loss": "it has one; SparseGeneralizedRegression takes any loss",
+    "n_features_to_select": "the number of features is `k=`",
+    "n_nonzero_coefs": "the number of features is `k=`",
+    "normalize": "units do not matter to the ridge; put a StandardScaler before it for others",
+    "penalty": "the number of features is `k=`, shrinkage `ridge=`",
+}
+"""What to write in place of parameters of other estimators."""
 
 
 class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,6 +52,17 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     _matrix_target: ClassVar[bool] = False
     """Whether a target may have several columns."""
+
+    def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
+        """Refuse a parameter that there is not, with what to write for it."""
+        known = [field.name for field in fields(cls)]
+        for name in kwargs:
+            if name not in known and name not in _ELSEWHERE:
+                refuse_argument(name, known, cls.__name__)
+            if name not in known:
+                raise TypeError(f"{cls.__name__} has no argument {name!r}; {_ELSEWHERE[name]}.")
+        made: Self = super().__new__(cls)
+        return made
 
     # ---- what a model says about itself ------------------------------------------------------
 

@@ -96,7 +96,7 @@ def test_what_is_not_recognised_is_named() -> None:
         sm.Problem(cp.Maximize(cp.quad_form(w, A.T @ A)), sm.card(w) <= 2)
     assert "..." in str(error.value)  # no numbers of the matrix
     with pytest.raises(sm.ModelError, match=r"sm\.custom_loss"):
-        sm.Problem(cp.Minimize(loss - cp.sum(cp.log(w))), sm.card(w) <= 2)
+        sm.Problem(cp.Minimize(loss - cp.sum(cp.entr(w))), sm.card(w) <= 2)
 
 
 def test_a_maximum_is_the_minimum_of_the_negative() -> None:

@@ -39,7 +39,7 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
     ("write", "words"),
     [
         (lambda w: A * w, "entry by entry"),
-        (lambda w: np.ones(4) * w, "entry by entry"),
+        (lambda w: np.ones((4, 1)) * w, "entry by entry"),
         (lambda w: np.dot(A, w), "np.dot"),
         (lambda w: np.linalg.norm(w), "sm.norm"),
         (lambda w: sm.squared_loss(B, A @ w), "prediction comes first"),

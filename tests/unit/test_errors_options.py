@@ -161,7 +161,7 @@ def test_what_to_write_is_said_of_ridges_arguments_and_intercepts_without_an_end
     a = np.random.default_rng(0).standard_normal((6, 2))
     with pytest.raises(sm.ModelError, match=r"0\.5 \* lam \* sm\.norm\(w - w0\)\*\*2"):
         sm.ridge(w - 1.0, 0.1)
-    with pytest.raises(sm.DataTypeError, match="it has prediction, target, theta, weights"):
+    with pytest.raises(sm.DataTypeError, match="theta=1 / dispersion"):
         sm.negative_binomial_loss(a @ w, np.ones(6), dispersion=2.0)  # type: ignore[call-arg]
     goal = sm.minimize(sm.logistic_loss(a @ w + c, np.ones(6)) + sm.ridge(w, 0.1))
     with pytest.raises(sm.SeparableDataError, match="an intercept"):

@@ -11,6 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.modelling.expressions.comparisons import (
+    AtLeast,
     Bound,
     CardinalityConstraint,
     Constraint,
@@ -40,6 +41,12 @@ def pairs(X: np.ndarray) -> int:
 KEPT: dict[type[Constraint], list[tuple[Callable[[Any], Any], Check]]] = {
     CardinalityConstraint: [
         (lambda W: sm.card(W, axis=1) <= 2, lambda X: np.any(X != 0, axis=1).sum() <= 2)
+    ],
+    AtLeast: [
+        (
+            lambda W: [sm.card(W.entries) <= 3, sm.card(W[:, 0]) >= 2],
+            lambda X: np.count_nonzero(X[:, 1:]) <= 1 and np.count_nonzero(X) <= 3,
+        )
     ],
     Budget: [
         (
@@ -71,7 +78,8 @@ KEPT: dict[type[Constraint], list[tuple[Callable[[Any], Any], Check]]] = {
         (lambda W: W == 0.25, lambda X: np.allclose(X, 0.25)),
     ],
     LinearConstraint: [
-        (lambda W: W.sum() == 1.0, lambda X: np.allclose(X.sum(axis=0), 1.0, atol=1e-6)),
+        (lambda W: W.sum() == 1.0, lambda X: np.isclose(X.sum(), 1.0, atol=1e-6)),
+        (lambda W: W.sum(axis=0) == 1.0, lambda X: np.allclose(X.sum(axis=0), 1.0, atol=1e-6)),
         (lambda W: np.ones((1, P)) @ W <= -1.0, lambda X: X.sum(axis=0).max() <= -1 + 1e-6),
     ],
     NormConstraint: [

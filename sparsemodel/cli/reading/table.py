@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from sparsemodel.cli.exits import UsageError
 from sparsemodel.designs.tables.encoding import Encoding, Field, Missing
 from sparsemodel.interfaces import DataError
+from sparsemodel.interfaces.errors import closest
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 """Fields that stand for a missing value, in lower case."""
@@ -127,8 +127,8 @@ def _find(wanted: str, names: Sequence[str], where: str) -> int:
         return number - 1
     if -len(names) <= number <= -1:
         return len(names) + number
-    close = get_close_matches(wanted, names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {_shown(names)}."
+    close = closest(wanted, names, cutoff=0.5)
+    hint = f"did you mean {close!r}?" if close else f"it has {_shown(names)}."
     raise UsageError(f"{where} has no column {wanted!r}; {hint}")
 
 

@@ -131,7 +131,13 @@ class CustomLoss(TwiceDifferentiable, DataFit):
             ends = [self.total(u + t * d, one, one) for t in (-1e-5, 1e-5)]
             slopes = [float(np.vdot(self._slope(u + t * d), d)) for t in (-1e-3, 0.0, 1e-3)]
             if not np.all(np.isfinite([*ends, *slopes])):
-                raise DataError(f"{self.name}: the value or gradient is not finite near zero.")
+                raise DataError(
+                    f"{self.name}: the value or gradient is not finite near zero, where searches "
+                    "begin. A function that is defined on a part of the space alone has to go on, "
+                    "convex and smooth, beyond it: -log(u) by its second-order expansion at 1e-3 "
+                    "for u below that. For counts and amounts sm.poisson_loss and sm.gamma_loss "
+                    "know their domain."
+                )
             found = (ends[1] - ends[0]) / 2e-5
             noise = 1e-9 * (1.0 + abs(ends[0])) / 1e-5
             if abs(found - slopes[1]) > 1e-4 * (1.0 + abs(found)) + noise:

@@ -12,6 +12,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.comparisons import (
+    AtLeast,
     CardinalityConstraint,
     Counted,
     OneOf,
@@ -29,7 +30,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
-from sparsemodel.modelling.expressions.values import group_codes
+from sparsemodel.modelling.expressions.values import cardinality_bound, group_codes
 from sparsemodel.modelling.expressions.variables import indices_of
 
 
@@ -110,19 +111,28 @@ class card(Symbolic):
     def __lt__(self, k: Any) -> NoReturn:
         raise ModelError("Write `card(w) <= k`; for card(w) < k that is `card(w) <= k - 1`.")
 
-    def __ge__(self, k: Any) -> NoReturn:
-        raise ModelError(
-            "A lower bound on the number of nonzeros constrains nothing: entries as small as one "
-            "likes are nonzero. To have an entry in, leave it out of what is counted "
-            "(`sm.card(w[2:]) <= k`) or bound it away from zero (`w[0] >= 0.1`). For at least one "
-            "of several, leave one nonzero less to all others: `sm.card(w[others]) <= k - 1` "
-            "beside `sm.card(w) <= k`."
-        )
+    def __ge__(self, k: Any) -> AtLeast:
+        number = cardinality_bound(taken(k))
+        if len(self._counted) != 1:
+            raise ModelError(
+                "At least so many are those of one variable or a slice of one, `sm.card(w[some]) "
+                ">= 1`; of several variables make one, w, and count its slices."
+            )
+        return AtLeast(self._counted, number)
 
-    __gt__ = __ge__
+    def __gt__(self, k: Any) -> NoReturn:
+        raise ModelError("Write `card(w[some]) >= k`; for more than k that is `>= k + 1`.")
 
     def __eq__(self, k: object) -> NoReturn:
         raise ModelError("Write `card(w) <= k`: a better fit uses all k anyway.")
+
+    def __sub__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "Counts stand on one side of a limit: `sm.card(u) + sm.card(v) <= k` for "
+            "`sm.card(u) <= k - sm.card(v)`."
+        )
+
+    __rsub__ = __sub__
 
     def __hash__(self) -> int:
         return object.__hash__(self)
@@ -330,7 +340,11 @@ class chosen(Symbolic):
 def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
     """Return what is counted of one expression."""
     if not isinstance(expression, AffineLike):
-        raise ModelError(f"card takes a variable, not {type(expression).__name__}.")
+        raise ModelError(
+            f"card takes a variable, a slice or an affine expression of one, not "
+            f"{type(expression).__name__}. Of several variables write "
+            "`sm.card(u) + sm.card(v) <= k`."
+        )
     affine = expression.as_affine()
     if not affine.pieces:
         raise ModelError(f"card takes a variable, and {affine} has none.")

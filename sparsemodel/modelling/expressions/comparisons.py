@@ -202,6 +202,18 @@ class CardinalityConstraint(Constraint):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class AtLeast(Constraint):
+    """``card(w[rows]) >= number``: said as limits on other entries before anything is compiled."""
+
+    counted: tuple[Counted, ...]
+    number: int
+
+    def __repr__(self) -> str:
+        return f"{' + '.join(map(repr, self.counted))} >= {self.number}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Picked:
     """What is counted, or some of its units in any order, with repetitions."""
 
@@ -334,6 +346,8 @@ def _limit(right: Any, shape: tuple[int, ...]) -> float | FloatArray:
         raise DataError("A bound must not be NaN.")
     if array.ndim == 0:
         return float(array)
+    if shape[:1] == (1,) and array.shape == shape[1:]:  # of the columns of a matrix, summed
+        array = array[None, :]
     if array.shape != shape:
         raise DataError(f"A bound of shape {array.shape} does not fit an expression of {shape}.")
     return array

@@ -346,12 +346,23 @@ def _limit_on(counts: Objective, k: Any) -> CardinalityConstraint | Budget:
             raise ModelError(f"A budget is one number, and {most!r} has several.")
         return Budget(prices, most)
     most = real_number(most, where="The budget of costs @ chosen(...)") - counts.constant
+    alike = _one_cost(prices)
+    if most >= 0.0 and alike:
+        return at_most(tuple(p.counted for p in prices), math.floor(most / alike * (1.0 + 1e-12)))
     if most < 0.0:
         raise ModelError(
             f"{counts!r} <= {most + counts.constant:g}: costs are not negative, and neither can "
             "be what they add up to. Write `costs @ sm.chosen(w) <= B` with B >= 0."
         )
     return Budget(prices, most)
+
+
+def _one_cost(prices: tuple[Price, ...]) -> float:
+    """Return the positive cost that all entries have in common; 0 where there is none."""
+    if any(isinstance(price.gamma, Quantity) for price in prices):
+        return 0.0
+    costs = np.concatenate([np.ravel(price.gamma) for price in prices])
+    return float(costs[0]) if np.all(costs == costs[0]) and costs[0] > 0.0 else 0.0
 
 
 def linear_term(expression: AffineLike) -> LossTerm:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
 from functools import wraps
+from inspect import CO_VARARGS
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, ModelError
+from sparsemodel.interfaces.errors import Signposted, closest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,28 +77,41 @@ def no_numbers(thing: Any, label: str) -> NoReturn:
     )
 
 
+_FORMULA = (
+    "formulas are not read here: make the matrix with formulaic.model_matrix(formula, df), which "
+    "sm.as_design takes with its names, or encode columns, sm.encode(df[names])"
+)
 HINTS = {
     "Maximize": "minimise the negative: sm.minimize(...) of a negative log-likelihood is a loss",
     "Minimize": "write sm.minimize(...)",
     "abs": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
     "absolute": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
     "count_nonzero": "write sm.card(w) <= k",
+    "cross_entropy_loss": "write sm.logistic_loss(A @ w, y), or sm.multinomial_loss(A @ W, y)",
+    "concatenate": "keep the variables apart: A1 @ u + A2 @ v, sm.card(u) + sm.card(v) <= k",
+    "cumsum": "write `np.tril(np.ones((p, p))) @ w`",
     "diff": "write sm.diff(w)",
     "dot": "write A @ w",
     "exp": "write sm.poisson_loss(A @ w, y), the sum of exp(u) - y u",
-    "hstack": "keep the variables apart: A1 @ u + A2 @ v",
+    "formula": _FORMULA,
+    "from_formula": _FORMULA,
+    "hstack": "keep the variables apart: A1 @ u + A2 @ v, sm.card(u) + sm.card(v) <= k",
     "huber": "write sm.huber_loss(A @ w, b, delta=...)",
     "inverse_gaussian_loss": "it is not convex with a mean of exp(u); sm.gamma_loss and "
     "sm.tweedie_loss are, for amounts whose spread grows with their mean",
     "log": "write the loss it is part of, such as sm.logistic_loss(A @ w, y) or -sm.log_det(Omega)",
     "logistic": "write sm.logistic_loss(A @ w, y)",
     "maximize": "minimise the negative: sm.minimize(...) of a negative log-likelihood is a loss",
+    "mae_loss": "write sm.absolute_loss(A @ w, b)",
     "maximum": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u), or a bound `w >= 0`",
+    "mse_loss": "write sm.squared_loss(A @ w, b), half of the mean of the squares",
     "norm": "write sm.norm(w)",
     "norm1": "write sm.norm(w, 1)",
     "norm2": "write sm.norm(w)",
     "pos": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u)",
     "probit_loss": "write sm.logistic_loss(A @ w, y), or its likelihood as a sm.custom_loss",
+    "ols": _FORMULA,
+    "pinball_loss": "write sm.quantile_loss(A @ w, b, tau=...)",
     "quad_form": "write sm.norm(F @ w)**2 with F = np.linalg.cholesky(Q).T",
     "sqrt": "bound the square: sm.norm(w) <= r",
     "square": "write sm.squared_loss(A @ w, b) (the mean of half the squares), or sm.ridge(w, lam)",
@@ -108,6 +123,22 @@ HINTS = {
 }
 """What to write in place of names that CVXPY and NumPy have and this language has not."""
 
+METHODS = {
+    "abs": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
+    "copy": "declare another sm.Variable",
+    "cumsum": "write `np.tril(np.ones((p, p))) @ w`",
+    "diff": "write sm.diff(w)",
+    "dot": "write `A @ w`",
+    "flatten": "a matrix variable has its entries in W[i, j], and sm.card(W) counts them",
+    "max": "an upper bound on all entries is `w <= 1`; of sizes sm.norm(w, np.inf) <= 1",
+    "min": "a lower bound on all entries is `w >= 0`",
+    "nonzero": "after solving, solution.support",
+    "ravel": "a matrix variable has its entries in W[i, j], and sm.card(W) counts them",
+    "reshape": "declare the variable in the shape in which it meets the data",
+    "transpose": "declare the variable in the other shape, or transpose the data",
+}
+"""What to write in place of methods of arrays."""
+
 
 _BOUND = "write it as a constraint: `w >= 0`, `w <= 1`"
 _WEIGHTS = "observations are weighted by `weights=`, an array with a number for each of them"
@@ -115,6 +146,10 @@ _ARGUMENTS = {
     "alpha": "add the ridge to the objective: `+ sm.ridge(w, lam)`",
     "boolean": "which entries are nonzero is what sm.card(w) and sm.chosen(w) are about",
     "bounds": _BOUND,
+    "dispersion": "the variance is mean + mean^2 / theta: `theta=1 / dispersion`",
+    "event": "the target has two columns: `np.column_stack([time, event])`",
+    "events": "the target has two columns: `np.column_stack([time, event])`",
+    "epsilon": "where a Huber loss becomes linear is `delta=`",
     "class_weight": _WEIGHTS + ": `weights=np.where(y == 1, 2.0, 1.0)`",
     "exposure": "exposures are an offset of the prediction: `A @ w + c + np.log(exposure)`",
     "fit_intercept": "the constant is a variable of its own: `A @ w + c` with `c = sm.Variable()`",
@@ -123,34 +158,61 @@ _ARGUMENTS = {
     "link": "it has one link; sm.poisson_loss has log, identity and sqrt, sm.gamma_loss log and "
     "inverse. Others are not convex, or a sm.custom_loss",
     "offset": "add it to the prediction: `A @ w + offset`",
+    "quantile": "the level is `tau=`",
     "sample_weight": _WEIGHTS,
+    "strata": "they are a third column of the target: `np.column_stack([time, event, stratum])`",
     "ub": _BOUND,
 }
 """What to write in place of arguments that functions of this language have not."""
+_POSITIONS = {
+    "sm.cox_loss": "Times and events are two columns, `np.column_stack([time, event])`; strata a "
+    "third.",
+    "sm.Variable": "The shape of a matrix is a tuple, `sm.Variable((p, m))`.",
+    "sm.Parameter": "The shape of a matrix is a tuple, `sm.Parameter((n, p))`.",
+}
+"""What to write in place of more values than there are places."""
+
+
+def hint_for(name: str, known: Iterable[str]) -> str:
+    """Return what to write in place of a name of the package that it has not; "" for none."""
+    close = closest(name, known, cutoff=0.75)
+    return f": {HINTS[name]}" if name in HINTS else f"; is {close!r} meant?" if close else ""
 
 
 def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with an error that says what to write for an argument it has not."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    named = ", ".join(name for name in known if name != "self")
+    places = math.inf if code.co_flags & CO_VARARGS else code.co_argcount
+    what = "sm." + function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in kwargs:
-            if name not in known:
-                close = get_close_matches(name, known, n=1)
-                hint = f"is {close[0]!r} meant?" if close else f"it has {named}"
-                what = function.__qualname__.removesuffix(".__init__")
-                raise DataTypeError(
-                    f"sm.{what} has no argument {name!r}; {_ARGUMENTS.get(name, hint)}."
-                )
+        if not kwargs.keys() <= set(known):
+            refuse_argument(next(name for name in kwargs if name not in known), known, what)
+        if len(args) > places:
+            named = [name for name in known[: code.co_argcount] if name != "self"]
+            given = len(args) - code.co_argcount + len(named)
+            hint = _POSITIONS.get(what, "Write the names of the others, `name=value`.")
+            raise DataTypeError(
+                f"{what} takes {', '.join(named) or 'nothing'} by position, and {given} values "
+                f"were given. {hint}"
+            )
         return function(*args, **kwargs)
 
     return called
 
 
-class Symbolic:
+def refuse_argument(name: str, known: Iterable[str], what: str) -> NoReturn:
+    """Raise an error that says what to write for an argument that there is not."""
+    listed = [one for one in known if one != "self"]
+    close = closest(name, listed)
+    hint = f"is {close!r} meant?" if close else f"it has {', '.join(listed)}."
+    hint = f"{_ARGUMENTS[name]}." if name in _ARGUMENTS else hint
+    raise DataTypeError(f"{what} has no argument {name!r}; {hint}")
+
+
+class Symbolic(Signposted):
     """A part of a model: it has operators, and no value that Python or NumPy could read.
 
     Without this an unknown would be true in ``if w:``, and ``np.exp(w)`` or ``float(w)`` would end
@@ -161,6 +223,7 @@ class Symbolic:
 
     _instead: ClassVar[str] = ""
     """Where the numbers are."""
+    _elsewhere = METHODS
 
     def _refuse(self, what: str, advice: str = "") -> NoReturn:
         raise DataTypeError(

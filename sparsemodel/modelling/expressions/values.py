@@ -143,8 +143,13 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | No
 def group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray:
     """Return the labels as numbers: one for each entry, for each row of a matrix, or, ``whole``,
     for each entry of a matrix, in its shape."""
-    array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
     size = shape[0]
+    if isinstance(groups, (list, tuple)) and any(isinstance(g, (list, tuple)) for g in groups):
+        raise ModelError(
+            f"groups has one label for each of the {size} entries, equal for those that count "
+            "together, not a list of entries for each group: `[0, 0, 1]` for [[0, 1], [2]]."
+        )
+    array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
     if whole and len(shape) == 2 and array.shape == shape:
         array, size = array.ravel(), array.size
     if array.shape != (size,):

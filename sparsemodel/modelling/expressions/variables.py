@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from math import comb
 from typing import Any, final
 
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
+from sparsemodel.interfaces.errors import closest
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.foreign import as_ours
 from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
@@ -151,8 +151,9 @@ class Variable(AffineLike):
     def __getitem__(self, key: Any) -> Slice:
         if not self._shape:
             raise ModelError(f"{self.label} is a single number and has no entries.")
-        if isinstance(key, tuple) and len(self._shape) == 2:
-            return Slice(self.entries, self._places(key))
+        row = isinstance(key, (int, np.integer)) and not self._symmetric
+        if len(self._shape) == 2 and (isinstance(key, tuple) or row):
+            return Slice(self.entries, self._places((key, slice(None)) if row else key))
         if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
             names = [key] if isinstance(key, str) else key
             key = self._named(names)
@@ -172,8 +173,8 @@ class Variable(AffineLike):
             own = [j for j, name in enumerate(self._names) if name == key]
             own = own or [j for j, name in enumerate(self._names) if name.startswith(f"{key}[")]
             if not own:
-                close = get_close_matches(str(key), self._names, n=1)
-                hint = f"; is {close[0]!r} meant?" if close else "."
+                close = closest(str(key), self._names)
+                hint = f"; is {close!r} meant?" if close else "."
                 raise ModelError(f"{self.label} has no entry named {key!r}{hint}")
             found.update(own)
         return sorted(found)

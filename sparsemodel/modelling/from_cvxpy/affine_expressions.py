@@ -48,6 +48,10 @@ def proxy_of(variable: Any) -> Variable:
     return found
 
 
+class _NotRecognised(ModelError):
+    """An operation of CVXPY's that has no counterpart here, by the expression it stands in."""
+
+
 def affine_of(expression: Any) -> Affine:
     """Return an affine CVXPY expression as ours.
 
@@ -56,6 +60,16 @@ def affine_of(expression: Any) -> Affine:
     ModelError
         When it holds an operation that is not understood; the message names it.
     """
+    try:
+        return _by_structure(expression)
+    except _NotRecognised:
+        if expression.ndim > 1 or not expression.is_affine():
+            raise
+        return _by_derivatives(expression)
+
+
+def _by_structure(expression: Any) -> Affine:
+    """Return an affine expression whose operations are all known here: data stay as they are."""
     if isinstance(expression, AffineLike):
         return expression.as_affine()
     kind = kind_of(expression)
@@ -109,11 +123,39 @@ def affine_of(expression: Any) -> Affine:
         sliced = _sliced(inside, rows)
         if sliced is not None:
             return sliced
-    raise ModelError(
+    raise _NotRecognised(
         f"The CVXPY operation {kind} in {shown(expression)} is not recognised; affine expressions "
-        "are sums of `A @ w`, variables, their slices, and constants. Declare the problem with "
-        "sm.Variable, or leave it to CVXPY."
+        "are sums of `A @ w`, variables, their slices, and constants, and other affine functions "
+        "whose value is a number or a vector. Write it with `A @ w` or for each column, "
+        "`A @ W[:, j]`."
     )
+
+
+def _by_derivatives(expression: Any) -> Affine:
+    """Return an affine function that CVXPY alone knows: its value at zero and its derivatives."""
+    for parameter in expression.parameters():
+        value_of(parameter)  # or says why it cannot be followed
+    variables = expression.variables()
+    values = [variable.value for variable in variables]
+    try:
+        for variable in variables:
+            variable.save_value(np.zeros(variable.shape))
+        derivatives, constant = expression.grad, np.array(expression.value, dtype=np.float64)
+    finally:
+        for variable, value in zip(variables, values, strict=True):
+            variable.save_value(value)
+    total = Affine((), constant if constant.any() else None)
+    for variable in variables:
+        entries = proxy_of(variable)
+        if entries.symmetric:
+            raise ModelError(
+                f"Entries of the symmetric variable {entries.label} cannot stand in "
+                f"{shown(expression)}; write sm.forbidden_edges or sm.required_edges."
+            )
+        order = np.arange(variable.size).reshape(variable.shape, order="F").ravel()
+        matrix = derivatives[variable].T.tocsc()[:, order]
+        total = total.plus(SparseDesign(matrix) @ entries.entries)
+    return total
 
 
 def _product(matrix: Any, expression: Any) -> Affine:
@@ -166,7 +208,7 @@ def _sum(inside: Affine, axis: int | None) -> Affine:
         return inside.__rmatmul__(np.ones((1, shape[0])))
     elif axis == 1:
         return inside @ np.ones(shape[1])
-    raise ModelError(
+    raise _NotRecognised(
         f"The sum of {shown(inside)} is not understood; sums are those of a variable, of a vector, "
         "and of the rows or columns of a matrix."
     )

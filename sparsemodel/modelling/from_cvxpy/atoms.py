@@ -9,6 +9,8 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.losses import (
     AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    GammaInverseLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
@@ -26,15 +28,17 @@ from sparsemodel.modelling.from_cvxpy.affine_expressions import (
     number_of,
     shown,
 )
-from sparsemodel.modelling.from_cvxpy.exponentials import Exponentials, Linear, joined, term_of_rows
+from sparsemodel.modelling.from_cvxpy.exponentials import (
+    Exponentials,
+    Linear,
+    equal,
+    joined,
+    term_of_rows,
+)
+from sparsemodel.modelling.from_cvxpy.unrecognised import concave, negated, unknown
 from sparsemodel.modelling.loss_terms.custom_loss import custom_loss
 from sparsemodel.modelling.loss_terms.terms import ridge
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import Trace, log_det
-
-RECOGNISED = (
-    "sum_squares, square, quad_form, norm(.)**2, norm1, abs, huber, logistic, pos, "
-    "maximum(a * r, b * r), exp, log_det, trace, affine terms, their sums and multiples"
-)
 
 _INDEFINITE = "{} is not convex: its matrix has a negative eigenvalue."
 _LARGE = 4_096
@@ -78,20 +82,28 @@ def _terms(expression: Any, factor: float) -> list[Any]:
     if kind == "DivExpression" and expression.args[1].is_constant():
         return _terms(expression.args[0], factor / number_of(expression.args[1]))
     if kind == "log_det":
-        return [-log_det(affine_of(expression.args[0])) * -factor] if factor < 0.0 else _concave()
+        return [-log_det(affine_of(expression.args[0])) * -factor] if factor < 0.0 else concave()
     matrix = _inner_product(expression)
     if matrix is not None:
         return [Trace(symmetric(affine_of(matrix[1]), "trace"), matrix[0], weight=factor)]
     if kind == "Sum":
         if getattr(expression, "axis", None) is not None:
-            raise _unknown(expression)
+            raise unknown(expression)
         inner = expression.args[0]
-        return _entries(inner, np.full(inner.shape, factor))
+        try:
+            return _entries(inner, np.full(inner.shape, factor))
+        except ModelError:
+            whole = _as_linear(expression, np.full((1,), factor))
+            if not whole:
+                raise
+            return whole
     if kind == "norm1":
         inside = expression.args[0]
         return [_of_rows("abs", expression, inside, np.full(inside.shape, factor))]
     if expression.is_affine():
         return [Linear(affine_of(expression), np.full(expression.shape or (1,), factor))]
+    if factor < 0.0 and kind in ("log", "minimum"):
+        return _entries(expression, np.full((1,), factor))
     return [_whole(expression, kind, factor)]
 
 
@@ -108,7 +120,7 @@ def _as_linear(expression: Any, weights: FloatArray) -> list[Any]:
 def _whole(expression: Any, kind: str, factor: float) -> Any:
     """Return the term of an atom that is one number."""
     if factor < 0.0:
-        raise _negated(kind, expression)
+        raise negated(kind, expression)
     if kind == "quad_over_lin" and expression.args[1].is_constant():
         return _squares(expression.args[0], factor / number_of(expression.args[1]))
     if kind in ("power", "Power"):
@@ -119,7 +131,7 @@ def _whole(expression: Any, kind: str, factor: float) -> Any:
         return _quadratic(expression, factor)
     if expression.size == 1 and expression.args:
         return _of_rows(kind, expression, expression.args[0], np.full((1,), factor))
-    raise _unknown(expression)
+    raise unknown(expression)
 
 
 def _entries(expression: Any, weights: FloatArray) -> list[Any]:
@@ -142,8 +154,14 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
             return _entries(other, weights * np.asarray(value_of(constant)))
     if expression.is_affine():
         return [Linear(affine_of(expression), weights)]
+    if kind == "log" and np.all(weights <= 0.0):  # -log(u) is u - log(u), less u
+        u = affine_of(expression.args[0])
+        amounts = term_of_rows(GammaInverseLoss(), u, -weights, np.ones(expression.shape or (1,)))
+        return [amounts, Linear(u, weights)]
+    if kind == "minimum" and np.all(weights <= 0.0):
+        return [_maximum(expression, [-part for part in expression.args], -weights)]
     if np.any(weights < 0.0):
-        raise _negated(kind, expression)
+        raise negated(kind, expression)
     inside = expression.args[0] if expression.args else expression
     return [_of_rows(kind, expression, inside, weights)]
 
@@ -151,7 +169,7 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
 def _of_rows(kind: str, atom: Any, inside: Any, weights: FloatArray) -> Any:
     """Return ``weights * atom(inside)``, where the atom acts on every entry."""
     if np.any(weights < 0.0):
-        raise _negated(kind, atom)
+        raise negated(kind, atom)
     if kind == "abs":
         return term_of_rows(AbsoluteLoss(), _rows(inside, atom)[0], weights)
     if kind == "huber":
@@ -167,27 +185,48 @@ def _of_rows(kind: str, atom: Any, inside: Any, weights: FloatArray) -> Any:
     if kind == "logistic":  # log(1 + exp(-y u)) with the signs -y in front of u
         u, signs = _rows(inside, atom)
         return term_of_rows(LogisticLoss(), u, weights, -signs)
-    if kind == "maximum" and len(atom.args) == 2:
-        return _maximum(atom, weights)
-    raise _unknown(atom)
+    if kind == "maximum":
+        return _maximum(atom, atom.args, weights)
+    raise unknown(atom)
 
 
-def _maximum(atom: Any, weights: FloatArray) -> Any:
-    """Return ``max(0, t)`` as a hinge loss, ``max(a r, b r)`` as a quantile loss."""
-    active, other = atom.args
+def _maximum(atom: Any, parts: list[Any], weights: FloatArray) -> Any:
+    """Return ``max(0, t)`` as a hinge loss, ``max(a r, b r)`` as a quantile loss.
+
+    And ``max(0, abs(r) - e)`` as one that small residuals do not count in.
+    """
+    if len(parts) != 2:
+        raise unknown(atom)
+    active, other = parts
     if active.is_constant():
         active, other = other, active
     if other.is_constant():
         if not np.any(value_of(other)):
+            insensitive = _beyond(active)
+            if insensitive is not None:
+                residual, epsilon = insensitive
+                band = EpsilonInsensitiveLoss(epsilon=epsilon)
+                return term_of_rows(band, affine_of(residual), weights)
             u, signs = _rows(active, atom)  # max(0, t) = max(0, 1 - y v) with y = -s, v = u - s
             return term_of_rows(HingeLoss(), u.plus(-signs), weights, -signs)
-        raise _unknown(atom)
+        raise unknown(atom)
     (a, r), (b, q) = _multiple(active), _multiple(other)
-    if r is q and min(a, b) < 0.0 < max(a, b):
+    if (r is q or equal(affine_of(r), affine_of(q))) and min(a, b) < 0.0 < max(a, b):
         high, low = max(a, b), min(a, b)
         loss = QuantileLoss(tau=high / (high - low))
         return (high - low) * term_of_rows(loss, affine_of(r).times(-1.0), weights)
-    raise _unknown(atom)
+    raise unknown(atom)
+
+
+def _beyond(expression: Any) -> tuple[Any, float] | None:
+    """Return ``r`` and ``e`` of ``abs(r) - e``; None of anything else."""
+    if kind_of(expression) != "AddExpression" or len(expression.args) != 2:
+        return None
+    size, less = sorted(expression.args, key=lambda part: part.is_constant())
+    if kind_of(size) != "abs" or not less.is_constant() or not is_uniform(less):
+        return None
+    epsilon = -number_of(less)
+    return (size.args[0], epsilon) if epsilon >= 0.0 else None
 
 
 def _multiple(expression: Any) -> tuple[float, Any]:
@@ -321,56 +360,3 @@ def _order(atom: Any) -> float:
     """Return the ``p`` of a power or a norm."""
     order = getattr(atom, "p", 2.0)
     return float(getattr(order, "value", order))
-
-
-def _negated(kind: str, atom: Any) -> ModelError:
-    """Return the error for a negative multiple of an atom."""
-    if not atom.is_concave():
-        return ModelError(f"-{kind}(...) is not convex in {shown(atom)}.")
-    return ModelError(
-        f"-{kind}(...) is convex, but not recognised: it is defined on a part of the space alone, "
-        "where zero, at which searches begin, need not lie. For counts and rates take "
-        "sm.poisson_loss or sm.gamma_loss, with predictions in an exponential or, with link=, in "
-        "u - y log(u) or y u - log(u); else sm.custom_loss with a function that goes on, convex "
-        "and smooth, beyond that part, such as the second-order expansion of -log(u) at 1e-3 for "
-        "u below that."
-    )
-
-
-def _concave() -> Any:
-    raise ModelError("log_det is concave; it can only be minimised with a minus: -log_det(X).")
-
-
-_HINTS = {
-    "Pnorm": (
-        " Alone, sum_squares has the same minimisers; for total variation take "
-        "`cp.norm1(D @ x)` with differences D."
-    ),
-    "max": (
-        " For the largest entry of u minimise a variable t = cp.Variable() in its place, with the "
-        "constraint `u <= t`."
-    ),
-    "maximum": (
-        " Minimise a variable t in its place (the sum of a vector t for that of entries), with a "
-        "constraint for each part: `u <= t`, `v <= t`."
-    ),
-    "sum_largest": (
-        " Of the k largest of u it is the least of `cp.sum(cp.pos(u - t)) + k * t` over a further "
-        "variable t = cp.Variable(): write that."
-    ),
-    "norm_inf": (
-        " For the largest residual minimise a variable t, with the constraint "
-        "`cp.abs(A @ w - b) <= t`."
-    ),
-    "normNuc": " There is no low-rank part; a sparse one beside given factors is `L @ W @ R`.",
-}
-"""What to write in place of an atom."""
-
-
-def _unknown(expression: Any) -> ModelError:
-    kind = kind_of(expression)
-    where = f" in {shown(expression)}" if len(shown(expression)) <= 120 else ""
-    hint = _HINTS.get(kind, "")
-    return ModelError(
-        f"The CVXPY atom {kind}{where} is not recognised; recognised are {RECOGNISED}.{hint}"
-    )

@@ -140,8 +140,7 @@ def _add_to(coefficients: FloatArray, expression: Affine, slope: FloatArray) -> 
 def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
     """Return what rows about ``z`` say of the nonzeros of ``w``; None where it cannot be said.
 
-    ``closed``: ``z`` may be one where ``w`` is zero, at no price. Then at least ``r`` of a set,
-    beside at most ``k`` in all, leaves ``k - r`` to what is outside of the set.
+    ``closed``: ``z`` may be one where ``w`` is zero, at no price.
     """
     made: list[Any] = []
     asked: list[tuple[FloatArray, int]] = []
@@ -181,13 +180,7 @@ def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
         for inside, need in asked
         if not inside.all() or need > min(most_in_all, np.sum(free))
     ]
-    if not asked:
-        return made
-    inside, need = asked[0]
-    if len(asked) > 1 or len(whole) != 1 or len(made) != 1 or need > most_in_all:
-        return None
-    left, others = most_in_all - need, np.logical_not(inside)
-    return [*made, card(w[others]) <= left if left else w[others] == 0.0]
+    return [*made, *(card(w[inside]) >= need for inside, need in asked)]
 
 
 def _needs(w: Variable, c: FloatArray, most: float) -> Requirement | None:

@@ -65,10 +65,10 @@ def _are_counts(linear: Linear, exponentials: Exponentials) -> bool:
     n, e = linear, exponentials
     if n.weights.shape != e.weights.shape or np.any(n.weights > 0.0):
         return False
-    return not np.any((e.weights == 0.0) & (n.weights < 0.0)) and _equal(n.u, e.u)
+    return not np.any((e.weights == 0.0) & (n.weights < 0.0)) and equal(n.u, e.u)
 
 
-def _equal(a: Affine, b: Affine) -> bool:
+def equal(a: Affine, b: Affine) -> bool:
     """Return whether two expressions are the same, with the same data."""
     if len(a.pieces) != len(b.pieces) or not _same_numbers(a.offset, b.offset):
         return False

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from sparsemodel.interfaces import DataError, SparseModelError
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _OURS = frozenset({"sparsemodel", "sparsemodel_backends", "numpy", "scipy", "numba"})
 _NUMERICAL = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError, FloatingPointError)
@@ -46,6 +51,11 @@ def answering(what: str) -> Iterator[None]:
             "problem was declared. Divide the columns and the target by their sizes, or drop "
             "values that are not finite."
         ) from error
+
+
+def asked(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return what makes a method answer so, and refuse options that it has not."""
+    return lambda method: answering(what)(taking_only_its_own(method))
 
 
 def _is_users(traceback: TracebackType | None) -> bool:

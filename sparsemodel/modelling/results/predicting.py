@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Literal, final
 
 import numpy as np
@@ -20,6 +19,7 @@ from sparsemodel.interfaces import (
     ModelError,
     TargetKind,
 )
+from sparsemodel.interfaces.errors import closest
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
@@ -105,8 +105,8 @@ class Predictor:
         """Return the wanted columns of a data frame."""
         missing = [name for name in wanted if name not in given]
         if missing:
-            close = get_close_matches(missing[0], given, n=1)
-            hint = f" Is {close[0]!r} meant?" if close else ""
+            close = closest(missing[0], given)
+            hint = f" Is {close!r} meant?" if close else ""
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DataError(
                 f"The new data lack the column {missing[0]!r}{more}, which the model was "
@@ -161,7 +161,8 @@ def _of_term(
         pieces, offset = (), None
     data = [piece for piece in pieces if piece.design is not None]
     rest = [piece for piece in pieces if piece.design is None]
-    if len(data) != 1 or any(len(piece.shape) > 1 for piece in rest) or np.ndim(offset) > 0:
+    several = len(data) != 1 or data[0].multiplied
+    if several or any(len(piece.shape) > 1 for piece in rest) or np.ndim(offset) > 0:
         return ModelError(
             "predict() is for predictions such as `A @ w + c`, with one data matrix and the same "
             f"constant for every row, not for {prediction!r}; multiply the new data by the .value "

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.designs import as_design, column_names
+from sparsemodel.designs import SparseDesign, as_design, column_names
 from sparsemodel.interfaces import (
     DataError,
     DataTypeError,
     Design,
     FloatArray,
-    IntArray,
     ModelError,
 )
 from sparsemodel.interfaces.numeric import real_number
+from sparsemodel.modelling.expressions.affine.pieces import Piece, matrix_of, product_of
 from sparsemodel.modelling.expressions.comparisons import Constraint, compare
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
@@ -25,56 +26,7 @@ from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, asked_by
 from sparsemodel.modelling.expressions.values import real_array
 
 if TYPE_CHECKING:
-    from sparsemodel.modelling.expressions.variables import Variable
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    """``factor * (design @ variable[rows] @ right)``; without matrices the entries themselves."""
-
-    variable: Variable
-    rows: IntArray | None
-    design: Design | Parameter | None
-    factor: float = 1.0
-    right: FloatArray | None = None
-    """Of a matrix variable: a matrix of its columns, or a vector of weights for them."""
-
-    @property
-    def bare(self) -> bool:
-        """Return whether it is (a slice of) the variable itself, scaled perhaps."""
-        return self.design is None and self.right is None
-
-    @property
-    def row_count(self) -> int:
-        """Return how many entries (rows) of the variable are meant."""
-        if self.rows is not None:
-            return int(self.rows.size)
-        return self.variable.shape[0] if self.variable.shape else 1
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of the piece's value."""
-        full = self.variable.shape
-        rows = full[:1] if self.rows is None else (int(self.rows.size),)
-        if self.design is not None:
-            rows = (self.design.shape[0],)
-        return rows + (full[1:] if self.right is None else self.right.shape[1:])
-
-    @property
-    def value(self) -> FloatArray | None:
-        """Return the piece at the value of its variable; None before it has one."""
-        owner = self.variable.owner
-        given = self.variable.value if owner is None else owner.value
-        if given is None:
-            return None
-        x = np.asarray(given if owner is None else np.ravel(given), dtype=np.float64)
-        x = x if self.rows is None else x[self.rows]
-        if isinstance(self.design, Parameter):
-            x = np.asarray(self.design.value @ x)
-        elif self.design is not None:
-            x = self.design.matvec(np.atleast_1d(x))
-        return self.factor * (x if self.right is None else x @ self.right)
+    pass
 
 
 class AffineLike(Symbolic, ABC):
@@ -127,18 +79,30 @@ class AffineLike(Symbolic, ABC):
         single[()] = self
         return single
 
-    def sum(self, axis: None = None, out: None = None) -> Affine:
-        """Return the sum of the entries (of the rows of a matrix), shape ``(1,)``.
+    def sum(self, axis: int | None = None, out: None = None) -> Affine:
+        """Return the sum of the entries, shape ``(1,)``; ``np.sum(w)`` comes here too.
 
-        ``np.sum(w)`` comes here too; ``axis`` and ``out`` are NumPy's and must be None.
+        Of a matrix ``axis=0`` sums its columns, shape ``(1, m)``, and ``axis=1`` its rows.
+        ``out`` is NumPy's and must be None.
         """
-        if axis is not None or out is not None:
-            raise ModelError(f"{self}.sum() takes no axis; for a column write `W[:, j].sum()`.")
-        return self.__rmatmul__(np.ones((1, self.shape[0] if self.shape else 1)))
+        shape = self.shape
+        if out is not None or axis not in (None, *range(-len(shape), len(shape))):
+            raise ModelError(f"{self}.sum() takes axis=0 or, of a matrix, axis=1.")
+        if len(shape) == 2 and axis in (1, -1):
+            return self @ np.ones(shape[1])
+        total = self.__rmatmul__(np.ones((1, shape[0] if shape else 1)))
+        return total @ np.ones(shape[1]) if len(shape) == 2 and axis is None else total
+
+    def mean(self, axis: int | None = None, dtype: None = None, out: None = None) -> Affine:
+        """Return the mean of the entries, as ``sum`` does their sum; ``np.mean(w)`` comes here."""
+        if dtype is not None:
+            raise ModelError(f"{self}.mean() takes no dtype; all numbers are doubles.")
+        total = self.sum(axis, out)
+        return total.times(math.prod(total.shape) / math.prod(self.shape))
 
     def __rmatmul__(self, matrix: Any) -> Affine:
         affine, matrix = self.as_affine(), taken(matrix)
-        design, shape, offset = _matrix(matrix), affine.value_shape(), affine.offset
+        design, shape, offset = matrix_of(matrix), affine.value_shape(), affine.offset
         rows = shape[0] if shape else 1
         if design.shape[1] != rows:
             raise DataError(
@@ -146,7 +110,9 @@ class AffineLike(Symbolic, ABC):
                 "They must be equal" + ("; did you mean A.T?" if design.shape[0] == rows else ".")
             )
         known = not isinstance(offset, Quantity) and not isinstance(design, Parameter)
-        if len(affine.pieces) > 1 and any(piece.shape != shape for piece in affine.pieces):
+        one = ((), (1,)) if len(shape) == 1 and not isinstance(design, Parameter) else ()
+        repeated = [p.shape in one and p.shape != shape for p in affine.pieces]
+        if len(affine.pieces) > 1 and sum(p.shape != shape for p in affine.pieces) > sum(repeated):
             raise ModelError(
                 f"A matrix times {self}, of which one part is repeated for every entry, is not "
                 "supported; multiply each part: `A @ w + A.sum(axis=1) * c`."
@@ -157,8 +123,16 @@ class AffineLike(Symbolic, ABC):
             )
         names = column_names(matrix.value if isinstance(matrix, Parameter) else matrix)
         for piece in affine.pieces:
-            piece.variable.adopt_names(names, piece.rows)
-        pieces = tuple(replace(p, design=_product(design, p.design)) for p in affine.pieces)
+            if piece.design is None:
+                piece.variable.adopt_names(names, piece.rows)
+        factors: list[Design | Parameter] = [design] * len(repeated)
+        if any(repeated) and not isinstance(design, Parameter):
+            column = as_design(design.matvec(np.ones(rows))[:, None])
+            factors = [column if again else design for again in repeated]
+        pieces = tuple(
+            replace(p, design=product_of(left, p.design), multiplied=p.design is not None)
+            for p, left in zip(affine.pieces, factors, strict=True)
+        )
         if isinstance(design, Parameter) or offset is None:
             return Affine(pieces)
         return Affine(pieces, design.matvec(np.broadcast_to(np.float64(offset), shape).copy()))
@@ -238,16 +212,30 @@ class AffineLike(Symbolic, ABC):
 
     def __mul__(self, other: Any) -> Affine:
         if isinstance(other, AffineLike):
-            raise ModelError("The product of two variables is not affine.")
-        if np.ndim(other) > 0 and not isinstance(other, Quantity):
-            raise DataTypeError(
-                f"An array times {self} would be a product entry by entry, which is not "
-                "understood: write `A @ w` for the product with a matrix, or put the factors into "
-                "the columns of the data."
+            raise ModelError(
+                f"{self} * {other} is a product of unknowns, which is not affine. For a sum of "
+                "squares write `sm.norm(w)**2` or sm.ridge(w, lam); of features multiply columns "
+                "of the data, `A[:, i] * A[:, j]`."
             )
+        if np.ndim(other) > 0 and not isinstance(other, Quantity):
+            return self._entrywise(other)
         return self.as_affine().times(real_number(other, where="The factor of an expression"))
 
     __rmul__ = __mul__
+
+    def _entrywise(self, factors: Any) -> Affine:
+        """Return the product of each entry (row) of a vector or a number with its factor."""
+        array = real_array(factors, where=f"The factors of {self}", ndim=(1, 2))
+        shape = self.shape
+        if not shape and array.ndim == 1:
+            return self.__rmatmul__(array[:, None])
+        if shape != array.shape or array.ndim > 1:
+            raise DataTypeError(
+                f"An array of shape {array.shape} times {self} would be a product entry by entry, "
+                f"for which it needs the shape {shape[:1]}. The product of a matrix and a vector "
+                "is `A @ w`."
+            )
+        return self.__rmatmul__(SparseDesign.diagonal(array))
 
     def __truediv__(self, other: Any) -> Affine:
         divisor = real_number(other, where="The divisor of an expression")
@@ -338,9 +326,8 @@ class Affine(AffineLike):
         """Return the sum with a constant or another expression."""
         other = as_ours(taken(other))
         if isinstance(other, AffineLike):
-            affine = other.as_affine()
-            offset = _add(self.offset, affine.offset)
-            out = Affine(self.pieces + affine.pieces, offset)
+            one, two = _of_one_length(self, other.as_affine())
+            out = Affine(one.pieces + two.pieces, _add(one.offset, two.offset))
         elif not isinstance(other, Quantity) and type(other).__module__.startswith("sparsemodel."):
             raise ModelError(
                 f"{type(other).__name__} cannot be added to the affine expression {self}; "
@@ -358,27 +345,14 @@ class Affine(AffineLike):
         return Affine(pieces, None if self.offset is None else factor * self.offset)
 
 
-def _matrix(matrix: Any) -> Design | Parameter:
-    if isinstance(matrix, Parameter):
-        if len(matrix.shape) != 2:
-            raise ModelError(
-                f"{matrix!r} @ ... needs a matrix; declare it as sm.Parameter((n, p))."
-            )
-        return matrix
-    if isinstance(matrix, Quantity):
-        raise ModelError(f"{matrix!r} is not a matrix.")
-    if np.ndim(matrix) == 1 and not hasattr(matrix, "matvec"):  # a row: `ones @ w == 1`
-        matrix = real_array(matrix, where="The vector a in `a @ w`")[None, :]
-    return as_design(matrix, where="The matrix A in `A @ w`")
-
-
-def _product(left: Design | Parameter, right: Design | Parameter | None) -> Design | Parameter:
-    """Return the design of ``left @ (right @ w)``: a row times a matrix is a row."""
-    if right is None:
-        return left
-    if isinstance(left, Parameter) or isinstance(right, Parameter) or left.shape[0] > 1:
-        raise ModelError("A matrix times `A @ w` is not supported; multiply the matrices first.")
-    return as_design(right.rmatvec(left.rmatvec(np.ones(1)))[None, :])
+def _of_one_length(one: Affine, two: Affine) -> tuple[Affine, Affine]:
+    """Return two expressions, a single number (a sum, say) repeated beside a vector."""
+    shapes = one.value_shape(), two.value_shape()
+    size = max(math.prod(shape) for shape in shapes)
+    if (1,) in shapes and (size,) in shapes and size > 1:
+        every = np.ones((size, 1))
+        return (one.__rmatmul__(every), two) if shapes[0] == (1,) else (one, two.__rmatmul__(every))
+    return one, two
 
 
 def _numbers(values: Any) -> FloatArray | float:

@@ -1,0 +1,102 @@
+"""At least so many of a set, ``card(w[rows]) >= r``, beside a limit on more than the set."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import InfeasibleError, IntArray, ModelError
+from sparsemodel.modelling.expressions.affine import Affine, Piece
+from sparsemodel.modelling.expressions.comparisons import (
+    AtLeast,
+    CardinalityConstraint,
+    Constraint,
+    Counted,
+    at_most,
+)
+from sparsemodel.modelling.expressions.objective_terms import Objective, Price, counted_in
+from sparsemodel.modelling.expressions.parameters import Quantity
+from sparsemodel.modelling.expressions.variables import Variable
+
+
+def without_least_numbers(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> tuple[Constraint, ...]:
+    """Return the constraints with ``card(w[some]) >= r`` said as limits on what is not among them.
+
+    Entries as small as one likes count, so that at least ``r`` of a set beside at most ``k`` of
+    more than the set leave ``k - r`` to the rest.
+
+    Raises
+    ------
+    ModelError
+        Where anything else decides about the set: prices, budgets, groups, sizes, hierarchies.
+    InfeasibleError
+        When the set is not as large, or the limit is smaller.
+    """
+    asked = [c for c in constraints if isinstance(c, AtLeast)]
+    others = tuple(c for c in constraints if not isinstance(c, AtLeast))
+    made: list[Constraint] = list(others)
+    counted = [term.counted for term in objective.terms if isinstance(term, Price)]
+    for c in others:
+        single = isinstance(c, CardinalityConstraint) and len(c.counted) == 1
+        counted += [] if single else counted_in(c)
+    for least in asked:
+        (some,) = least.counted
+        alone = sum(_variable(a.counted[0]) is _variable(some) for a in asked) == 1
+        known = alone and _plain(some) and not any(_meet(some, part) for part in counted)
+        if known and least.number > some.size:
+            raise InfeasibleError(f"{least!r}: there are {some.size} entries to choose from.")
+        for limit in others if known else ():
+            if isinstance(limit, CardinalityConstraint) and _meet(some, limit.counted[0]):
+                rest = _outside(some, limit.counted[0])
+                known = known and rest is not None
+                made += [] if rest is None else _left(limit, least, rest)
+        if not known:
+            raise ModelError(
+                f"{least!r} is understood where limits on entries alone decide about them: card(w) "
+                "<= k for all, and others on entries that are not among these. Prices, budgets, "
+                "groups, sizes, hierarchies and a second such constraint on the variable are not "
+                "kept beside it. To have an entry in, leave it out of what is counted, "
+                "`sm.card(w[2:]) <= k`, or bound it away from zero, `w[0] >= 0.1`."
+            )
+    return tuple(made)
+
+
+def _left(limit: CardinalityConstraint, least: AtLeast, rest: IntArray) -> list[Constraint]:
+    """Return what ``limit`` leaves to the ``rest`` of its entries."""
+    left = limit.k - least.number
+    if not isinstance(left, Quantity) and left < 0:
+        raise InfeasibleError(f"{least!r} and {limit!r} cannot both hold.")
+    if not rest.size:
+        return []
+    piece = limit.counted[0].expression.pieces[0]
+    return [at_most((Counted(Affine((Piece(piece.variable, rest, None),))),), left)]
+
+
+def _variable(part: Counted) -> Variable:
+    return part.expression.pieces[0].variable
+
+
+def _plain(part: Counted) -> bool:
+    """Return whether entries of a vector are counted one by one."""
+    return part.plain and part.groups is None and len(part.expression.value_shape()) == 1
+
+
+def _rows(part: Counted) -> IntArray:
+    piece = part.expression.pieces[0]
+    return np.arange(piece.row_count) if piece.rows is None else piece.rows
+
+
+def _meet(some: Counted, other: Counted) -> bool:
+    """Return whether a count is about the same entries, among others perhaps."""
+    own = [piece for piece in other.expression.pieces if piece.variable is _variable(some)]
+    if not own or not _plain(other):
+        return bool(own)
+    return bool(np.isin(_rows(some), _rows(other)).any())
+
+
+def _outside(some: Counted, other: Counted) -> IntArray | None:
+    """Return the entries of ``other`` outside of ``some``; None where it has not all of these."""
+    if not _plain(other) or not np.isin(_rows(some), _rows(other)).all():
+        return None
+    return np.setdiff1d(_rows(other), _rows(some))
