@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -86,15 +87,19 @@ def test_sizes_that_are_searched_together_are_as_good_as_solves(outputs: int) ->
         assert value <= sm.Problem(goal, sm.card(w, **counted) <= k).solve().value * (1.0 + 1e-3)
 
 
-def test_pairs_that_only_together_say_something_are_found() -> None:
-    rng = np.random.default_rng(6)
-    X = rng.standard_normal((60, 40))
-    X[:, 1] = X[:, 0] + 0.1 * rng.standard_normal(60)
-    y = 20.0 * (X[:, 1] - X[:, 0]) + X[:, 5] + rng.standard_normal(60)
-    w = sm.Variable(40)
-    path = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 3).path([1, 2, 3])
-    assert list(path.support[1]) == [0, 1]
-    assert list(path.support[2]) == [0, 1, 5]
+def test_supports_that_only_together_say_much_are_found() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 5)) @ rng.standard_normal((5, 60))  # five factors
+    X += 0.3 * rng.standard_normal((40, 60))
+    y = X[:, :5] @ [1.0, -1.0, 1.0, -1.0, 1.0] + 0.5 * rng.standard_normal(40)
+    w = sm.Variable(60)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 3)
+    every = np.array(list(itertools.combinations(range(60), 3)))
+    gram, c = X.T @ X, X.T @ y
+    x = np.linalg.solve(gram[every[:, :, None], every[:, None, :]], c[every][:, :, None])
+    best = every[np.argmax(np.sum(x[:, :, 0] * c[every], axis=1))]
+    assert list(problem.solve().support) == list(best)
+    assert list(problem.path(range(1, 5)).support[2]) == list(best)
 
 
 RIDGES = [0.0, 0.05, 1.0]

@@ -132,8 +132,9 @@ def safe_inverses(matrices: FloatArray, least: float) -> tuple[FloatArray, BoolA
         found = [safe_inverse(matrix, least) for matrix in matrices]
         nothing = np.full(matrices.shape[1:], np.nan)
         inverses = np.stack([nothing if inverse is None else inverse for inverse in found])
-    own = np.einsum("rii->ri", inverses)
-    return inverses, np.all((own > 0.0) & (own * least < 1.0), axis=1)
+    own = np.diagonal(inverses, axis1=1, axis2=2)
+    safe: BoolArray = (own > 0.0) & (own * least < 1.0)
+    return inverses, np.asarray(safe.all(axis=1))
 
 
 def _norm(v: FloatArray) -> float:

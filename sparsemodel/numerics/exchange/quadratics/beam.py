@@ -38,15 +38,23 @@ class SupportBeam:
         Size of the largest supports.
     over
         Returns whether time is up.
+    entries
+        Numbers up to which more than 48 supports of a size are kept.
     """
 
     def __init__(
-        self, rows: HessianRows, linear: FloatArray, most: int, over: Callable[[], bool]
+        self,
+        rows: HessianRows,
+        linear: FloatArray,
+        most: int,
+        over: Callable[[], bool],
+        *,
+        entries: int = _ENTRIES,
     ) -> None:
         self._rows, self._linear, self._over = rows, linear, over
         self._kept: list[dict[Support, float]] = [{(): 0.0}, *({} for _ in range(most))]
         self._begun: list[set[Support]] = [set() for _ in range(most + 1)]
-        self._rng = np.random.default_rng(0)
+        self._rng, self._entries = np.random.default_rng(0), entries
 
     @property
     def reached(self) -> int:
@@ -92,6 +100,11 @@ class SupportBeam:
 
     def grow(self, size: int) -> None:
         """Search ``size`` coordinates from the supports with one fewer."""
+        if size == 1:  # a descent would lead all of them to the best one
+            gains = Exchanges(self._rows, self._linear).insertions()[0]
+            useful = np.flatnonzero(gains > 0.0)
+            self._keep(1, gains[useful], useful[:, None])
+            return
         found: dict[Support, float] = {}
         for batch in self._batches(size - 1):
             gains = batch.insertions()
@@ -136,7 +149,7 @@ class SupportBeam:
     # ---- what is kept ------------------------------------------------------------------------
 
     def _width(self, size: int) -> int:
-        return int(np.clip(_ENTRIES // max(1, size * self._rows.size), _WIDTH, _MOST))
+        return int(np.clip(self._entries // max(1, size * self._rows.size), _WIDTH, _MOST))
 
     def _ranked(self, size: int) -> list[Support]:
         kept = self._kept[size]
@@ -165,13 +178,9 @@ class SupportBeam:
         return [] if self._over() else self._stacked(self._ranked(size))
 
     def _stacked(self, supports: list[Support]) -> list[Exchanges]:
-        """Return the supports side by side; those whose coordinates depend on others are left out.
-
-        The empty one stands alone.
-        """
+        """Return the supports side by side, without those whose coordinates depend on others."""
         if not supports:
             return []
         batch = Exchanges(self._rows, self._linear)
-        if supports[0]:
-            batch.reset_all(np.array(supports, dtype=np.intp))
+        batch.reset_all(np.array(supports, dtype=np.intp))
         return [batch] if len(batch.members) else []

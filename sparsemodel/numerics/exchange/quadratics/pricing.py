@@ -343,8 +343,8 @@ class Exchanges:
         """Start from supports, ``(R, k)``, by their rows and the inverses of what they share."""
         every, c = np.arange(len(members))[:, None], self._c
         self.members, self.inverse, self.g = members.copy(), inverse, block
-        self.w = inverse @ np.moveaxis(c[:, members], 0, 2)
-        self.r = c - np.swapaxes(self.w, 1, 2) @ block
+        self.w = inverse @ c[:, members].transpose(1, 2, 0)
+        self.r = c - self.w.swapaxes(1, 2) @ block
         s = self._d - np.einsum("rkp,rkp->rp", block, self.q)
         s[:, self._d == 0.0] = np.inf
         s[every, members] = np.inf

@@ -72,7 +72,7 @@ class ExchangeSearch:
     def __init__(
         self, rows: HessianRows, linear: FloatArray, *, most: int, price: float = 0.0
     ) -> None:
-        self.rows, self._linear = rows, linear
+        self.rows, self.linear = rows, linear
         self._most, self._price = most, 2.0 * price
         self._current = Exchanges(rows, linear)
         self.exchanges = 0
@@ -120,7 +120,7 @@ class ExchangeSearch:
         if self._many:
             self._look(useful)
         else:
-            self._current = Exchanges(self.rows, self._linear)
+            self._current = Exchanges(self.rows, self.linear)
             if useful.size:
                 self._current.reset(useful)
 
@@ -130,6 +130,15 @@ class ExchangeSearch:
             self._look(model.members[0])
         else:
             self._current = model
+
+    def replaced(self, support: IntArray) -> bool:
+        """Go on from another support if that is better, and return whether it is."""
+        before, here = self.gain, self.support
+        self.start(support)
+        if self.gain > before + self._threshold(self._current):
+            return True
+        self.start(here)
+        return False
 
     # ---- descent -----------------------------------------------------------------------------
 
@@ -219,7 +228,7 @@ class ExchangeSearch:
         """
         here = self._current
         if here.columns is not None:
-            here = Exchanges(self.rows, self._linear)
+            here = Exchanges(self.rows, self.linear)
             here.reset(self.support)
         for together in proposals(here):
             if over():
@@ -253,7 +262,7 @@ class ExchangeSearch:
 
     def _look(self, support: IntArray) -> bool:
         """Look at all columns and choose those to go on with; True when that offers something."""
-        everything = Exchanges(self.rows, self._linear)
+        everything = Exchanges(self.rows, self.linear)
         everything.reset(support)
         threshold = self._threshold(everything)
         gains = everything.insertions()[0]
@@ -263,7 +272,7 @@ class ExchangeSearch:
         offers = room or bool(best.max() > threshold)
         chosen = np.union1d(top_k(gains, max(_SHORT_LIST, 4 * self._most)), everything.members[0])
         chosen = np.union1d(chosen, top_k(best, _PROMISING))
-        self._current = Exchanges(self.rows, self._linear, chosen)
+        self._current = Exchanges(self.rows, self.linear, chosen)
         self._current.reset(np.searchsorted(chosen, everything.members[0]))
         return offers
 
