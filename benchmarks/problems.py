@@ -78,6 +78,59 @@ def correlated_subset(
     return A, signal + rng.normal(0.0, np.sqrt(np.var(signal) / snr), n)
 
 
+CLASSES = (
+    (500, 1000, 4, 10, 0.0, 1.0),
+    (500, 1000, 4, 10, 0.7, 1.0),
+    (2000, 500, 5, 15, 0.5, 0.7),
+    (120, 80, 3, 6, 0.9, 0.8),
+    (150, 200, 3, 6, 0.9, 0.5),
+)
+"""Arguments of :func:`classes`: samples, features, classes, nonzero rows, correlation, size."""
+
+
+def classes(n: int, p: int, m: int, k: int, correlation: float, size: float) -> tuple[Array, Array]:
+    """Return ``(A, y)``: AR(1) features, and ``m`` classes drawn from ``k`` normal rows."""
+    from scipy.signal import lfilter
+
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((n, p))
+    noise[:, 1:] *= np.sqrt(1.0 - correlation**2)
+    A = lfilter([1.0], [1.0, -correlation], noise, axis=1)
+    w = np.zeros((p, m))
+    w[rng.choice(p, k, replace=False)] = size * rng.standard_normal((k, m))
+    return A, (A @ w + rng.gumbel(size=(n, m))).argmax(axis=1)
+
+
+def refit_multinomial(A: Array, y: Array, support: Any, lam: float) -> float:
+    """Return mean multinomial loss plus ``lam/2 ||w||^2``, minimised over rows and intercepts.
+
+    The judge of all multinomial solvers, independent of each.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp, softmax
+
+    B, ones = np.column_stack([A[:, support], np.ones(len(y))]), np.eye(y.max() + 1)[y]
+    ridge = lam * np.append(np.ones(len(support)), 0.0)[:, None]
+
+    def value(flat: Array) -> tuple[float, Array]:
+        w = flat.reshape(B.shape[1], -1)
+        u = B @ w
+        loss = np.mean(logsumexp(u, axis=1) - np.sum(u * ones, axis=1))
+        gradient = B.T @ (softmax(u, axis=1) - ones) / len(y) + ridge * w
+        return float(loss + 0.5 * np.sum(ridge * w * w)), gradient.ravel()
+
+    start = np.zeros(B.shape[1] * ones.shape[1])
+    return float(
+        minimize(
+            value,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-9},
+        ).fun
+    )
+
+
 def refit_logistic(A: Array, y: Array, support: Any, lam: float) -> float:
     """Return mean logistic loss plus ``lam/2 ||w||^2``, minimised over ``support`` by Newton.
 

@@ -20,6 +20,7 @@ SUMMARY = "summary.md"
 JUDGED = {
     "compressed_sensing": ("error", False),
     "logistic": ("loss", False),
+    "multinomial": ("loss", False),
     "recovery": ("exact", True),
     "proofs": ("gap", False),
     "text": ("test accuracy", True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 NAMES = (
     "compressed_sensing",
     "logistic",
+    "multinomial",
     "recovery",
     "proofs",
     "text",

@@ -29,6 +29,12 @@ def abess_logistic(A: Any, y: Any, k: int) -> Any:
     return np.ravel(model.fit(A, (y > 0).astype(float)).coef_)
 
 
+def abess_multinomial(A: Any, y: Any, k: int) -> Any:
+    from abess.linear import MultinomialRegression
+
+    return MultinomialRegression(support_size=[k]).fit(A, np.eye(y.max() + 1)[y]).coef_
+
+
 _COMPILED: dict[tuple[int, str], Any] = {}
 
 
@@ -120,6 +126,7 @@ LOGISTIC = {
     "skscope HTP": _skscope("HTPSolver", "logistic", step_size=0.5),
     "scikit-learn L1": l1_logistic,
 }
+MULTINOMIAL = {"abess": abess_multinomial}
 
 
 def _skscope_graph(name: str) -> Callable[[Any, Any, int], Any]:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import problems
 from benchmarks.measure import timed, unit_of_array
-from benchmarks.peers.solvers import GRAPHS, LINEAR, LOGISTIC, PROOFS
+from benchmarks.peers.solvers import GRAPHS, LINEAR, LOGISTIC, MULTINOMIAL, PROOFS
 
 
 def compressed_sensing(task: dict[str, Any]) -> None:
@@ -48,6 +48,19 @@ def logistic(task: dict[str, Any]) -> None:
         }
 
     _run(task, LOGISTIC, A, y, judge, unit_of_array(A))
+
+
+def multinomial(task: dict[str, Any]) -> None:
+    A, y = problems.classes(*task["case"])
+
+    def judge(w: Any) -> dict[str, Any]:
+        support = np.flatnonzero(np.any(w, axis=1))
+        return {
+            "loss": problems.refit_multinomial(A, y, support, task["ridge"]),
+            "nonzeros": int(support.size),
+        }
+
+    _run(task, MULTINOMIAL, A, y, judge, unit_of_array(A))
 
 
 def recovery(task: dict[str, Any]) -> None:
@@ -114,6 +127,7 @@ if __name__ == "__main__":
     {
         "compressed_sensing": compressed_sensing,
         "logistic": logistic,
+        "multinomial": multinomial,
         "precision_matrices": precision_matrices,
         "proofs": proofs,
         "recovery": recovery,
