@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
@@ -229,6 +232,30 @@ def test_a_proof_finds_the_best_support(seed: int, ridge: float) -> None:
     assert certificate.bound <= best * (1.0 + 1e-12)
     assert certificate.value == pytest.approx(best, rel=1e-9)
     assert verify(certificate, problem.form).claim is certificate.claim
+
+
+@pytest.mark.parametrize(("seed", "ties"), [(0, "breslow"), (1, "efron"), (2, "efron")])
+def test_no_enumerated_support_is_better_by_another_minimiser(seed: int, ties: str) -> None:
+    rng, n, p = np.random.default_rng(seed), 10, 4
+    _, y, c = data(seed, n, 5, strata=seed)
+    c[-1] *= seed != 1  # an observation of weight zero is not there
+    X, w = rng.normal(size=(n, p)), sm.Variable(p)
+    loss = sm.cox_loss(X @ w, y, ties=ties, weights=c)
+    problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.05)), sm.card(w) <= 2)
+
+    def value(v: np.ndarray, columns: np.ndarray) -> float:
+        return by_definition(columns @ v, y, c / n, ties) + 0.025 * float(v @ v)
+
+    best = min(
+        minimize(value, np.zeros(2), args=(X[:, pair],), options={"gtol": 1e-6}).fun
+        for pair in itertools.combinations(range(p), 2)
+    )
+    solution, bound = problem.solve(), problem.certify(time_limit=1.0).bound
+    proof = problem.prove(gap=1e-6)
+    assert solution.value == pytest.approx(best, abs=1e-7)
+    assert bound <= best + 1e-9
+    assert proof.bound <= best + 1e-9
+    assert proof.claim.value == "globally optimal"
 
 
 def test_a_proof_without_a_ridge_says_what_it_needs() -> None:

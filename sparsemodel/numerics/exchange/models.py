@@ -325,10 +325,16 @@ def _search(rows: HessianRows, point: Point, gradient: FloatArray, column: int |
 
 
 def _by_column(objective: Objective, point: Point) -> list[Curvatures]:
-    """Return the weights of the observations for each column of a matrix variable."""
+    """Return the weights of the observations for each column of a matrix variable.
+
+    Where a constant added to all columns changes nothing, gradients add up to zero over them, and
+    ``m / (m - 1)`` times the diagonal is the curvature along them: with two classes, and with any
+    number of equal probability.
+    """
     form = cast("RegressionObjective", objective).form
     out: list[Curvatures] = []
-    for column in range(objective.shape[1]):
+    m = objective.shape[1]
+    for column in range(m):
         weights: list[FloatArray | None] = []
         for term, z in zip(form.terms, point.state, strict=True):
             u = margins(term, z)
@@ -339,7 +345,9 @@ def _by_column(objective: Objective, point: Point) -> list[Curvatures]:
             one[:, column] = 1.0
             loss = cast("TwiceDifferentiable", term.loss)
             product = loss.hessian_product(u, term.target, term.weights, one)
-            weights.append(np.maximum(product[:, column], 0.0))
+            own = np.maximum(product[:, column], 0.0)
+            tied = np.allclose(product.sum(axis=1), 0.0, rtol=0.0, atol=1e-9 * own.max(initial=0.0))
+            weights.append(m / (m - 1) * own if tied and m > 1 else own)
         out.append(tuple(weights))
     return out
 
