@@ -338,8 +338,7 @@ class DualPart(NodeBounder):
         """Return the bound of a node where nothing is left to choose: one convex problem."""
         undecided = node.undecided
         everything = node.allows(undecided) and not self.fewer
-        exact = self._world.points.form.traits.has_hessian or self._world.rows is not None
-        if (undecided.size and not everything) or not exact:
+        if undecided.size and not everything:
             return None
         inside = node.status == IN
         inside[undecided] = True
