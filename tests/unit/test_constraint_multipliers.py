@@ -13,8 +13,10 @@ from scipy.optimize import minimize as scipy_minimize
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.files.json_document import signed
 from sparsemodel.certificates.proving.prove import prove
+from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.checker.__main__ import main
 
 N, P, K = 14, 6, 2
@@ -191,6 +193,19 @@ def test_rows_that_hold_an_intercept_close(loss, tmp_path):
         with pytest.raises(sm.CertificateError):
             verify(path, problem.form)
         assert main(command) == 1
+
+
+def test_slopes_push_away_from_the_end_of_their_sign():
+    rows = Rows(np.ones((1, 2)), np.array([-1.0]), np.array([2.0]))
+    term = RowPrices(rows).term(np.array([1.5]))
+    for y in (-3.0, 4.0, -0.5):
+        term = term.loss.moved(term, np.array([y]))
+        for value in (-1.0, 0.3, 2.0):
+            price = float(term.target[0] * (value + term.offset[0]))
+            assert price <= 0.0
+            assert (price == 0.0) == (value == (2.0 if y > 0.0 else -1.0))
+    with pytest.raises(ValueError, match="do not fit"):
+        term.loss.moved(term, np.array([1.0, 2.0]))
 
 
 def test_slopes_of_a_part_are_checked(tmp_path):
