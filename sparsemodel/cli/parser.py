@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from sparsemodel.cli.commands import (
 from sparsemodel.cli.declaring import add_options, flag, from_namespace
 from sparsemodel.cli.printing import message as plain
 from sparsemodel.cli.printing import table
+from sparsemodel.interfaces.errors import closest
 
 COMMANDS = (demo, solve, predict, path, precision, explain, verify, backends)
 
@@ -57,7 +59,19 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line and say where the help is."""
 
     def error(self, message: str) -> NoReturn:
+        strange = re.fullmatch(r"unrecognized arguments: (--[\w-]+).*", message)
+        if strange:
+            close = closest(strange[1], self._known(), cutoff=0.5)
+            message += f"; did you mean {close}?" if close else ""
         self.exit(2, f"{self.prog}: {plain(message)} (see {self.prog} --help)\n")
+
+    def _known(self) -> set[str]:
+        """Return the options of this parser and of the commands in it."""
+        found = {option for action in self._actions for option in action.option_strings}
+        for action in self._actions:
+            for command in getattr(action, "_name_parser_map", {}).values():
+                found |= command._known()
+        return found
 
 
 @final

@@ -141,6 +141,8 @@ def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tup
             "encode() takes a DataFrame in memory, and this one is of Dask; make the dummies "
             "there, with dask.dataframe.get_dummies(df.categorize()), or encode df.compute()."
         )
+    if column_names(frame) is None and hasattr(frame, "to_pandas"):  # a table of Arrow
+        frame = frame.to_pandas()
     if column_names(frame) is None or isinstance(frame, Design):
         raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
     fields = fields_of(frame, "The data frame")

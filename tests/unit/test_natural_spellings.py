@@ -232,3 +232,31 @@ def test_options_and_parameters_that_there_are_not() -> None:
         sklearn.SparseHuberRegression(k=2, epsilon=1.35)
     with pytest.raises(TypeError, match="is 'ridge' meant"):
         sklearn.SparseLinearRegression(k=2, rigde=0.1)
+
+
+def test_names_of_other_packages_are_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    from sparsemodel.cli import main
+
+    w = sm.Variable(P)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 2)
+    solution = problem.solve()
+    for name, words in [
+        ("coef_", ".coefficients"),
+        ("rsquared", ".summary()"),
+        ("predict_proba", "kind='probability'"),
+    ]:
+        with pytest.raises(AttributeError) as error:
+            getattr(solution, name)
+        assert words in str(error.value)
+    with pytest.raises(AttributeError, match=r"verify\(certificate, problem\.form\)"):
+        problem.certify().verify()
+    assert main(["solve", "a.csv", "--target", "y", "--k", "2", "--rigde", "3"]) == 2
+    assert "did you mean --ridge?" in capsys.readouterr().err
+
+
+def test_a_table_of_arrow_is_encoded() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"size": [1.0, 2.0, 4.0], "colour": ["red", "blue", "red"]})
+    design, features = sm.encode(table)
+    assert design.names == ("size", "colour[red]")
+    assert features == ("size", "colour")

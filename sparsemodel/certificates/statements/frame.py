@@ -38,6 +38,7 @@ from sparsemodel.documents import (
 from sparsemodel.documents.numbers import number, percent, readings_in_words, side_by_side
 from sparsemodel.documents.text import WIDTH
 from sparsemodel.interfaces import CertificateError, FloatArray
+from sparsemodel.interfaces.errors import Signposted
 
 VERSION = 2
 """Of the file format; earlier ones are read."""
@@ -86,7 +87,7 @@ def _moment(created: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CertificateFrame(ABC):
+class CertificateFrame(Signposted, ABC):
     """What is proved about a point, whatever the kind of problem.
 
     A kind declares its own lines beside these, the facts that identify its problem, and the
@@ -94,6 +95,7 @@ class CertificateFrame(ABC):
     with the given float64 data: rounding allowances are on the safe side in each.
     """
 
+    _elsewhere: ClassVar = {"verify": "write certificates.verify(certificate, problem.form)"}
     FORMAT: ClassVar[str]
     """Name of the kind in the line ``format`` of files."""
     LINES: ClassVar[tuple[str, ...]]

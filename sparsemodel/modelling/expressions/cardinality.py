@@ -76,7 +76,7 @@ class card(Symbolic):
         if is_cvxpy(expression) and not expression.is_affine():
             raise ModelError(
                 f"card counts entries of variables and of affine expressions, not of {expression}: "
-                "rows of a matrix by sm.card(W, axis=1), groups by sm.card(w, groups=labels)."
+                "sm.card(w) for abs(w), sm.card(W, axis=1) for norms of rows."
             )
         parts = parts_as_ours(expression)
         if len(parts) > 1 and (groups is not None or axis is not None):

@@ -239,7 +239,8 @@ class Slice(AffineLike):
 def _no_sequence(expression: Any) -> ModelError:
     return ModelError(
         f"diff takes a vector variable or a slice of one, not {expression}. Differences of "
-        "differences are sm.diff(w, 2), those of `A @ w` are `np.diff(A, axis=0) @ w`."
+        "differences are sm.diff(w, 2), those of `A @ w` `np.diff(A, axis=0) @ w`, of a column "
+        "of a matrix sm.diff(W[:, j])."
     )
 
 

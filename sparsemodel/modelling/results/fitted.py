@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from sparsemodel.interfaces import FloatArray, ModelError
+from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.predicting import Kind, Predictor, predictor_of
@@ -27,10 +28,23 @@ class Use:
         return cls(predictor_of(reading, compiled.layout.split(x)), compiled, x)
 
 
-class Fitted:
+_COEFFICIENTS = "coefficients by name are in .coefficients, those of each variable in .values"
+_FIT = "fit measures are in .summary(): r2, deviance_explained, accuracy, aic, bic, ..."
+
+
+class Fitted(Signposted):
     """A model that predicts, and says how well it fits."""
 
     __slots__ = ()
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("coef_", "coef", "params", "intercept_", "x"), _COEFFICIENTS),
+        **dict.fromkeys(("aic", "bic", "deviance", "r2", "rsquared", "score"), _FIT),
+        "predict_proba": "write .predict(new, kind='probability')",
+        "pvalues": "there are none after a search; .summary() has errors that say so",
+        "save": "pickle.dump keeps it; problem.certify().save(file) writes what can be checked",
+        "verify": "write certificates.verify(certificate, problem.form)",
+    }
 
     use: Use | None
     """What :meth:`predict` and :meth:`summary` ask."""
