@@ -39,9 +39,9 @@ class DistributedObjective(OfRegression):
 
     Each block holds its observations, targets, weights and, for the last point, its columns and
     predictions. What crosses the network: a support with its values to every block (``2 k``
-    numbers), and back a value (1 number), a gradient (``p``, or ``k`` on a support), a Hessian on
-    the support (``k^2``) or its product with a vector (``k``), added up in a tree. Never ``n``
-    numbers, but for targets, weights and offsets, once.
+    numbers), and back a value with its slopes on the support (``1 + k``), a gradient (``p``), a
+    Hessian on the support (``k^2``) or its product with a vector (``k``), added up in a tree.
+    Never ``n`` numbers, but for targets, weights and offsets, once.
 
     Losses must act on observations one by one (:class:`~sparsemodel.interfaces.Curved`).
     """
@@ -78,11 +78,14 @@ class DistributedObjective(OfRegression):
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
         rest = self._rest.point(support, values)
-        return Point(rest.x, support, rest.value + float(self._sum("value", support, values)), rest)
+        # The slope on the support, which a second trip would ask for, is few numbers more.
+        found = self._sum("value_and_slope", support, values)
+        slope = found[1:].reshape(np.shape(values))
+        return Point(rest.x, support, rest.value + float(found[0]), (rest, slope))
 
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
-            near = self._rest.gradient(at.state)
+            near = self._rest.gradient(at.state[0])
             far = _array(self._sum("gradient", at.support, at.x[at.support]))
             at.memo.gradient = total = near + far
             self.work.passes += 0.5
@@ -92,13 +95,15 @@ class DistributedObjective(OfRegression):
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
         if at.gradient is not None:
             return at.gradient[support]
-        near = self._rest.restricted_gradient(at.state, support)
+        near = self._rest.restricted_gradient(at.state[0], support)
+        if np.array_equal(support, at.support):
+            return near + _array(at.state[1])
         return near + _array(
             self._sum("restricted_gradient", at.support, at.x[at.support], support)
         )
 
     def hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
-        near = self._rest.hessian_product(at.state, support, v)
+        near = self._rest.hessian_product(at.state[0], support, v)
         return near + _array(self._sum("hessian_product", at.support, at.x[at.support], support, v))
 
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
@@ -108,11 +113,11 @@ class DistributedObjective(OfRegression):
         return out
 
     def hessian_diagonal(self, at: Point, support: IntArray) -> FloatArray:
-        near = self._rest.hessian_diagonal(at.state, support)
+        near = self._rest.hessian_diagonal(at.state[0], support)
         return near + _array(self._sum("hessian_diagonal", at.support, at.x[at.support], support))
 
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:
-        near = self._rest.full_hessian_product(at.state, support, v)
+        near = self._rest.full_hessian_product(at.state[0], support, v)
         self.work.passes += 0.5
         return near + _array(
             self._sum("full_hessian_product", at.support, at.x[at.support], support, v)
@@ -258,7 +263,10 @@ class _Part:
         support, values, *more = arguments
         with self._lock:
             at = self._at(support, values)
-            return at.value if name == "value" else getattr(self._objective, name)(at, *more)
+            if name == "value_and_slope":
+                slope = self._objective.restricted_gradient(at, support)
+                return np.concatenate([[at.value], slope.ravel()])
+            return getattr(self._objective, name)(at, *more)
 
     def _at(self, support: IntArray, values: FloatArray) -> Point:
         last = self._last
