@@ -8,7 +8,7 @@ import sys
 import pytest
 
 CLUSTER = """
-import os, signal, time, warnings
+import os, signal, warnings
 import dask.array as da, numpy as np, sparsemodel as sm
 from dask.delayed import delayed
 from distributed import Client, LocalCluster
@@ -44,19 +44,7 @@ def main():
         # The search for a bound amplifies the order of sums; what it finds is checked as it is.
         return [found.value, round(found.bound / found.value, 4)]
 
-    placed, killed = workers.placed, set()
-
-    def living(client):
-        # The one that was killed is noticed after a while, and started again.
-        while True:
-            try:
-                client.wait_for_workers(2)
-                pids = set(client.run(os.getpid).values())
-            except OSError:
-                pids = killed
-            if len(pids) == 2 and not pids & killed:
-                return list(pids)
-            time.sleep(0.2)
+    placed = workers.placed
 
     def lossy(pids, after):
         count = 0
@@ -65,9 +53,7 @@ def main():
             nonlocal count
             count += 1
             if count == after:
-                pid = pids.pop()
-                killed.add(pid)
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pids.pop(), signal.SIGKILL)
             return placed(tasks)
 
         return watched
@@ -77,19 +63,20 @@ def main():
         for name, after in (("solve", 6), ("path", 3), ("certify", 9))
         for loss, design in ((sm.logistic_loss, here), (sm.squared_loss, there))
     ]
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        with Client(cluster) as client:
-            for name, after, loss, design in cases:
-                expected = calls[name](posed(A, loss))
-                pids = living(client)
+    for name, after, loss, design in cases:
+        expected = calls[name](posed(A, loss))
+        # One each: a killed worker comes back late, or never, on a busy machine.
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+            with Client(cluster) as client:
+                pids = list(client.run(os.getpid).values())
                 workers.placed = lossy(pids, after)
                 try:
                     found = calls[name](posed(design, loss))
                 finally:
                     workers.placed = placed
-                assert len(pids) == 1, (name, loss)
-                assert np.allclose(found, expected, rtol=1e-9, atol=1e-9), (name, found, expected)
-                print(name, loss.__name__, "survived", flush=True)
+        assert len(pids) == 1, (name, loss)
+        assert np.allclose(found, expected, rtol=1e-9, atol=1e-9), (name, found, expected)
+        print(name, loss.__name__, "survived", flush=True)
 
 if __name__ == "__main__":
     main()
