@@ -118,15 +118,19 @@ def test_only_columns_that_are_far_in_every_loss_are_shifted():
     assert Near.find(sm.Problem(sm.minimize(goal), w.sum() + c <= 1.0).form) is None
 
 
-def test_the_checker_encloses_exact_predictions():
+@pytest.mark.parametrize("unit", [1.0, 1e8])
+def test_the_checker_encloses_exact_predictions(unit):
     rng, far, _ = _columns(6, 1e7)
-    A, x = np.column_stack([far, np.ones(N)]), rng.standard_normal(P + 1)
+    A, x = np.column_stack([unit * far, np.ones(N)]), rng.standard_normal(P + 1)
+    x[:P] /= unit
+    x[P] -= A[0, :P] @ x[:P]  # near zero
     posed = SimpleNamespace(exact=False, number=Ball)
     u = predictions(posed, SimpleNamespace(matrix=A, A=Ball(A), o=Ball(np.zeros(N))), x)
     exact = number(A, True) @ number(x, True)
     off = np.array([abs(float(e - Fraction(m))) for e, m in zip(exact, u.mid, strict=True)])
     assert np.all(off <= u.rad)
-    assert np.all(u.rad <= 1e-7)
+    assert np.all(u.rad <= 1e-13)
+    assert np.all(np.abs(u.mid) < 20.0)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mapped"])

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -47,7 +48,15 @@ Dual = tuple[Any, Any]
 def predictions(problem: Problem, term: Term, x: Any) -> Number:
     """Return ``A x + o`` from the columns where ``x`` is not zero."""
     on = np.flatnonzero(rows_of(x))
-    return term.A[:, on] @ problem.number(x[on]) + term.o
+    part, ones = term.matrix[:, on], np.flatnonzero(np.all(term.matrix[:, on] == 1.0, axis=0))
+    t = far(part)
+    if problem.exact or x.ndim > 1 or not ones.size or not t.any():
+        return term.A[:, on] @ problem.number(x[on]) + term.o
+    values, rounded = x[on], np.zeros(on.size)
+    absorbed = sum((Fraction(a) * Fraction(b) for a, b in zip(t, values, strict=True)), Fraction())
+    values[ones[0]] = float(absorbed + Fraction(values[ones[0]]))
+    rounded[ones[0]] = 2.0 * UNIT * abs(values[ones[0]]) + TINY
+    return problem.number(part - t) @ Ball(values, rounded) + term.o
 
 
 def far(matrix: Any) -> Any:
