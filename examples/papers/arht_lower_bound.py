@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import Trials, for_the_page, least_squares, options, table
+from common import Options, Trials, for_the_page, least_squares, program, table
 
 import sparsemodel as sm
 
@@ -48,8 +48,7 @@ def trial(n: int, k: int, rounds: int) -> dict[str, float]:
     return numbers
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "arht_lower_bound", trial)
     rounds = chosen.pick(3, 20)
     keys = [
@@ -68,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

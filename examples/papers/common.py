@@ -10,9 +10,11 @@ Every script regenerates the figures or tables named in its first line:
 ``FOLDER/NAME.png`` is the picture and ``FOLDER/NAME.csv`` the numbers behind it. Scripts with
 random instances keep finished trials in ``FOLDER/NAME.jsonl``: a run that was stopped, or that
 ``--minutes M`` ended, goes on there when it is started again with the same folder, and tables are
-made of the trials that are there. ``FOLDER/NAME.txt`` is the table of the documentation. Scripts
-on real data take ``--data FOLDER``: every ``NAME.npz`` (arrays ``X``, ``y``) and ``NAME.svm``
-(svmlight) in it takes the place of the data sets of the repository.
+made of the trials that are there. ``FOLDER/NAME.txt`` is the table of the documentation, and
+``FOLDER/costs.txt`` what every run in the folder took: with ``--minutes 0`` a script says how many
+trials it has without running any. Scripts on real data take ``--data FOLDER``: every ``NAME.npz``
+(arrays ``X``, ``y``) and ``NAME.svm`` (svmlight) in it takes the place of the data sets of the
+repository.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import matplotlib as mpl
 import numpy as np
@@ -87,6 +89,36 @@ class Options:
         return int(self.pick(quick, full)) if self.trials is None else self.trials
 
 
+def program(main: Callable[[Options], None], doc: str | None) -> None:
+    """Run a script with the arguments it was given, and note what that took."""
+    chosen, began = options(doc), time.process_time()
+    main(chosen)
+    spent, made = time.process_time() - began, Trials.made
+    words = ["--full" if chosen.full else "--quick"]
+    words += [] if chosen.trials is None else [f"--trials {chosen.trials}"]
+    name, path = Path(sys.argv[0]).stem, chosen.output / "costs.json"
+    costs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    costs[f"{name} {' '.join(words)}"] = {
+        "trials": sum(each.done for each in made),
+        "asked": sum(len(each.asked) for each in made),
+        "seconds": round(spent + sum(each.spared for each in made), 1),
+    }
+    path.write_text(json.dumps(costs, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    header = ("program", "options", "trials", "of", "CPU s")
+    rows = [
+        (f"`{run.split()[0]}.py`", f"`{' '.join(run.split()[1:])}`", *_counts(cost))
+        for run, cost in sorted(costs.items(), reverse=True)
+    ]
+    for_the_page(chosen, "costs", header, rows, "Programs without trials run as a whole.")
+
+
+def _counts(cost: dict[str, float]) -> tuple[Any, Any, str]:
+    if not cost["asked"]:
+        return "", "", f"{cost['seconds']:.0f}"
+    known = cost["trials"] and math.isfinite(cost["seconds"])
+    return cost["trials"], cost["asked"], f"{cost['seconds']:.0f}" if known else ""
+
+
 def options(doc: str | None) -> Options:
     lines = (doc or "").strip().splitlines() or [""]
     parser = argparse.ArgumentParser(description=lines[0])
@@ -115,19 +147,38 @@ class Trials:
     has everything in it that the numbers depend on.
     """
 
+    made: ClassVar[list[Trials]] = []
+
     def __init__(self, chosen: Options, name: str, trial: Callable[..., dict[str, float]]) -> None:
         self._path, self._trial = chosen.output / f"{name}.jsonl", trial
         self._end = time.monotonic() + 60.0 * chosen.minutes
         self._done = recorded(self._path)
+        self._earlier = set(self._done)
+        self.asked: set[tuple[Any, ...]] = set()
+        self.made.append(self)
 
     def __call__(self, *key: Any) -> dict[str, float]:
+        self.asked.add(key)
         if key not in self._done:
             if time.monotonic() > self._end:
                 return {}
-            self._done[key] = self._trial(*key)
+            began = time.process_time()
+            numbers = self._trial(*key)
+            line = {"trial": key, "numbers": numbers, "seconds": time.process_time() - began}
+            self._done[key] = line
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"trial": key, "numbers": self._done[key]}) + "\n")
-        return self._done[key]
+                file.write(json.dumps(line) + "\n")
+        return self._done[key]["numbers"]
+
+    @property
+    def done(self) -> int:
+        """Return how many of the trials that were asked for are there."""
+        return len(self.asked & self._done.keys())
+
+    @property
+    def spared(self) -> float:
+        """Return the CPU seconds of the trials that were asked for and run earlier, if known."""
+        return sum(self._done[key].get("seconds", math.nan) for key in self.asked & self._earlier)
 
     def means(self, several: Iterable[Sequence[Any]]) -> dict[str, float]:
         """Return the mean of every number over trials, and how many there are as ``"trials"``."""
@@ -144,19 +195,20 @@ class Trials:
     def standing(self) -> str:
         """Return how the default compares with the best of the others, over all finished trials."""
         excess = []
-        for numbers in self._done.values():
-            values = {n: v for n, v in numbers.items() if n.endswith(", objective")}
+        for line in self._done.values():
+            values = {n: v for n, v in line["numbers"].items() if n.endswith(", objective")}
             own = values.pop("default, objective")
             excess.append(own / min(values.values()) - 1.0)
         level = sum(e <= 1e-6 for e in excess)
+        worst = 100.0 * max([0.0, *excess])
         return (
             f"Of all {len(excess)} instances the objective of the default is the lowest, or level "
-            f"with it, in {level}; at worst it is {100.0 * max(0.0, *excess):.2g} % above the best."
+            f"with it, in {level}; at worst it is {worst:.2g} % above the best."
         )
 
 
-def recorded(path: Path) -> dict[tuple[Any, ...], dict[str, float]]:
-    """Return the finished trials in a file; a last line that was cut off does not count."""
+def recorded(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the lines of finished trials in a file; a last one that was cut off does not count."""
     if not path.exists():
         return {}
     text = path.read_text(encoding="utf-8")
@@ -164,7 +216,7 @@ def recorded(path: Path) -> dict[tuple[Any, ...], dict[str, float]]:
     if whole != text:
         path.write_text(whole, encoding="utf-8")
     lines = [json.loads(line) for line in whole.splitlines()]
-    return {tuple(line["trial"]): line["numbers"] for line in lines}
+    return {tuple(line["trial"]): line for line in lines}
 
 
 def shipped(name: str) -> Any:
@@ -294,6 +346,8 @@ def nonzeros(axes: Any) -> None:
 
 def logarithmic(axes: Any, which: str = "y") -> None:
     """Make an axis logarithmic, with few and readable labels; call it after drawing."""
+    if not any(np.any(np.asarray(line.get_ydata()) > 0.0) for line in axes.lines):
+        return
     line = axes.yaxis if which == "y" else axes.xaxis
     axes.set(**{f"{which}scale": "log"})
     low, high = line.get_view_interval()

@@ -17,7 +17,19 @@ import math
 from typing import Any
 
 import numpy as np
-from common import curve, headline, logarithmic, nonzeros, options, panels, save, table
+from common import (
+    Options,
+    Trials,
+    curve,
+    for_the_page,
+    headline,
+    logarithmic,
+    nonzeros,
+    panels,
+    program,
+    save,
+    table,
+)
 
 import sparsemodel as sm
 from sparsemodel.certificates.relaxation import relax
@@ -36,37 +48,40 @@ def made_up(rng: Any, n: int, d: int, k: int, sigma: float, root: Any = None) ->
     return X, X @ w + sigma * rng.standard_normal(n), w
 
 
-def gap(X: Any, y: Any, k: int, lam: float) -> float:
-    """Return the least objective known minus the best dual value."""
-    w = sm.Variable(X.shape[1])
+def trial(
+    n: int, d: int, k: int, sigma: float, kappa: float, lam: float, seed: int, number: int
+) -> dict[str, float]:
+    """Return the least objective known minus the best dual value; ``kappa`` is 0 for rows of I."""
+    rng = np.random.default_rng([seed, number])
+    root = root_of(rng, d, kappa, lam) if kappa else None
+    X, y, _ = made_up(rng, n, d, k, sigma, root)
+    w = sm.Variable(d)
     problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y) + sm.ridge(w, lam)), sm.card(w) <= k)
     value = problem.solve().value
-    if X.shape[1] <= 30:
+    if d <= 30:
         value = problem.prove(gap=1e-7, time_limit=30.0).value
     dual = relax(problem.form, w.value, tolerance=1e-9)
     if isinstance(dual, str):
         raise SystemExit(dual)
-    return max(0.0, value - dual.bound)
+    return {"gap": max(0.0, value - dual.bound)}
 
 
-def median_gap(chosen: Any, make: Any, k: int, lam: float, trials: int) -> float:
-    found = [gap(*make(np.random.default_rng([chosen.seed, t])), k, lam) for t in range(trials)]
-    return max(float(np.median(found)), FLOOR)
+def median_gap(chosen: Options, trials: Trials, count: int, *point: float) -> float:
+    """Return the median over the trials of a point, which has all numbers but the seed."""
+    keys = [(*point, chosen.seed, number) for number in range(count)]
+    found = [numbers["gap"] for key in keys if (numbers := trials(*key))]
+    return max(float(np.median(found)), FLOOR) if found else float("nan")
 
 
-def strong_duality(chosen: Any, rows: list[Any]) -> None:
+def strong_duality(chosen: Options, trials: Trials, rows: list[Any]) -> None:
     """Figure 1: the gap closes as lambda N grows, whatever N is."""
     figure, axes = panels(1, 2)
     grid = (0.01, 0.1, 1.0, 10.0, 20.0, 100.0, 1000.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
-        trials = chosen.repeats(5 if d < 100 else 3, 20 if d < 100 else 5)
+        count = chosen.repeats(5 if d < 100 else 3, 20 if d < 100 else 5)
         for share, colour in zip((0.2, 0.5, 1.0), COLOURS, strict=False):
             n = int(share * d)
-
-            def make(rng: Any, n: int = n, d: int = d, k: int = k) -> Any:
-                return made_up(rng, n, d, k, 1.0)[:2]
-
-            ys = [median_gap(chosen, make, k, lam / n, trials) for lam in grid]
+            ys = [median_gap(chosen, trials, count, n, d, k, 1.0, 0.0, lam / n) for lam in grid]
             rows += [("1", d, k, f"N/d = {share}", x, v) for x, v in zip(grid, ys, strict=True)]
             curve(ax, "default", grid, ys, f"N/d = {share}", color=colour, marker="o")
         finish(ax, f"d = {d}, k = {k}", "lambda N")
@@ -74,42 +89,30 @@ def strong_duality(chosen: Any, rows: list[Any]) -> None:
     save(chosen, figure, "diht_strong_duality")
 
 
-def approximate_duality(chosen: Any, rows: list[Any]) -> None:
+def approximate_duality(chosen: Options, trials: Trials, rows: list[Any]) -> None:
     """Figure 2: the gap grows with the noise."""
     figure, axes = panels(1, 2)
     grid = (0.001, 1.0, 5.0, 10.0, 25.0, 50.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
-        trials = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
+        count = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
         for lam0, colour in zip((0.01, 0.1, 1.0), COLOURS, strict=False):
-            ys = []
-            for sigma in grid:
-
-                def make(rng: Any, d: int = d, k: int = k, sigma: float = sigma) -> Any:
-                    return made_up(rng, d, d, k, sigma)[:2]
-
-                ys.append(median_gap(chosen, make, k, lam0 / math.sqrt(d), trials))
+            lam = lam0 / math.sqrt(d)
+            ys = [median_gap(chosen, trials, count, d, d, k, sigma, 0.0, lam) for sigma in grid]
             rows += [("2", d, k, f"lambda0 = {lam0}", x, v) for x, v in zip(grid, ys, strict=True)]
             curve(ax, "default", grid, ys, f"lambda = {lam0}/sqrt(N)", color=colour, marker="o")
         finish(ax, f"d = N = {d}, k = {k}", "noise sigma")
     save(chosen, figure, "diht_noise")
 
 
-def condition_number(chosen: Any, rows: list[Any]) -> None:
+def condition_number(chosen: Options, trials: Trials, rows: list[Any]) -> None:
     """Figure 3: hardly any effect of the condition number of the Hessian."""
     figure, axes = panels(1, 2)
     grid = (2.0, 10.0, 50.0, 100.0, 200.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
-        trials = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
+        count = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
         for lam0, colour in zip((0.1, 1.0, 10.0), COLOURS, strict=False):
-            lam, ys = lam0 / math.sqrt(d), []
-            for kappa in grid:
-
-                def make(
-                    rng: Any, d: int = d, k: int = k, kappa: float = kappa, lam: float = lam
-                ) -> Any:
-                    return made_up(rng, d, d, k, 0.1, root_of(rng, d, kappa, lam))[:2]
-
-                ys.append(median_gap(chosen, make, k, lam, trials))
+            lam = lam0 / math.sqrt(d)
+            ys = [median_gap(chosen, trials, count, d, d, k, 0.1, kappa, lam) for kappa in grid]
             rows += [("3", d, k, f"lambda0 = {lam0}", x, v) for x, v in zip(grid, ys, strict=True)]
             curve(ax, "default", grid, ys, f"lambda = {lam0}/sqrt(N)", color=colour, marker="o")
         finish(ax, f"d = N = {d}, k = {k}", "condition number")
@@ -123,7 +126,7 @@ def root_of(rng: Any, d: int, kappa: float, lam: float) -> Any:
     return q * np.sqrt(values)
 
 
-def badly_conditioned(chosen: Any, rows: list[Any]) -> None:
+def badly_conditioned(chosen: Options, rows: list[Any]) -> None:
     """Figure 4: DIHT against IHT and HTP, heavy correlations across the support."""
     d, k = 500, 50
     sizes = chosen.pick((100, 300, 500), (100, 200, 300, 400, 500))
@@ -169,18 +172,23 @@ def finish(ax: Any, title: str, label: str) -> None:
     ax.set_ylabel("primal-dual gap", fontsize=9)
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     rows: list[Any] = []
-    strong_duality(chosen, rows)
-    approximate_duality(chosen, rows)
-    condition_number(chosen, rows)
+    trials = Trials(chosen, "diht_gaps", trial)
+    strong_duality(chosen, trials, rows)
+    approximate_duality(chosen, trials, rows)
+    condition_number(chosen, trials, rows)
     badly_conditioned(chosen, rows)
     header = ("figure", "d", "k", "curve", "x", "gap or objective", "error")
     table(chosen, "diht_gaps", header, [[*row, ""][:7] for row in rows], show=False)
-    for row in rows:
-        print(*(f"{v:.4g}" if isinstance(v, float) else v for v in row))
+    steps = [
+        (d, name, gaps[200.0] / gaps[50.0])
+        for d, name in sorted({(row[1], row[3]) for row in rows if row[0] == "3"})
+        if (gaps := {row[4]: row[5] for row in rows if (row[0], row[1], row[3]) == ("3", d, name)})
+    ]
+    header = ("d", "ridge", "gap at condition number 200 over that at 50")
+    for_the_page(chosen, "diht_gaps", header, steps, "Figure 3.")
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

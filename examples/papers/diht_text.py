@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from common import (
+    Options,
     curve,
+    for_the_page,
     headline,
     logarithmic,
-    options,
     own_data,
     panels,
+    program,
     save,
     shipped,
     solve,
@@ -38,7 +40,7 @@ SMOOTH = {
 DUAL = ("DIHT", "SDIHT")
 
 
-def text(chosen: Any) -> tuple[Any, Any]:
+def text(chosen: Options) -> tuple[Any, Any]:
     if chosen.data is not None:
         X, y = next(iter(own_data(chosen.data).values()))
         return sp.csr_array(X), y
@@ -72,8 +74,7 @@ def run(X: Any, y: Any, loss: str, label: str, k: int, lam: float, seconds: floa
     return track, answer
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     X, y = text(chosen)
     n, k, seconds = X.shape[0], 1000, chosen.pick(2.0, 60.0)
     rows: list[Any] = []
@@ -116,8 +117,16 @@ def main() -> None:
         ax.set_xlabel(what, fontsize=9)
     header = ("loss", "lambda_0", "method", "objective", "gap", "CPU s")
     table(chosen, "diht_text", header, rows)
+    shown = []
+    for point in dict.fromkeys(row[:2] for row in rows):
+        here = {row[2]: row[3:5] for row in rows if row[:2] == point}
+        values = [here[label][0] if label in here else float("nan") for label in SMOOTH]
+        shown.append((*point, *values, *(here[label][1] for label in DUAL)))
+    header = ("loss", "lambda_0", *SMOOTH, *(f"gap of {label}" for label in DUAL))
+    note = f"Objectives, and duality gaps at the end, {seconds:g} CPU seconds a run."
+    for_the_page(chosen, "diht_text", header, shown, note)
     save(chosen, figure, "diht_text")
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from common import curve, for_the_page, headline, options, panels, save, table
+from common import Options, curve, for_the_page, headline, panels, program, save, table
 
 from sparsemodel.numerics import expansion
 
@@ -32,8 +32,7 @@ def crossing(first: str, second: str, conditions: np.ndarray, shares: np.ndarray
     return float(conditions[int(np.argmax(above))]) if any(above) else float("nan")
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     near, far = np.linspace(1.0, 1.26, 521), np.linspace(1.0, 3.0, 2001)
     relaxed = 1.0 / (2.0 + 16.0 * far**2)  # kbar / k, the most of 5(a)
     figure, axes = panels(1, 2)
@@ -60,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

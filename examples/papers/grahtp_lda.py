@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import Trials, for_the_page, options, shipped, table
+from common import Options, Trials, for_the_page, program, shipped, table
 
 import sparsemodel as sm
 
@@ -174,8 +174,7 @@ def trial(name: str, p: int, seed: int, number: int) -> dict[str, float]:
     return numbers
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "grahtp_lda", trial)
     p = chosen.pick(40, 113)
     l0(None)(np.eye(3), 10, 1)  # imports are not part of the times
@@ -198,4 +197,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from common import (
+    Options,
     curve,
+    for_the_page,
     headline,
     logarithmic,
     logistic,
     nonzeros,
-    options,
     own_data,
     panels,
+    program,
     save,
     shipped,
     table,
@@ -37,7 +39,7 @@ METHODS = {
 }
 
 
-def problems(chosen: Any) -> dict[str, tuple[Any, Any]]:
+def problems(chosen: Options) -> dict[str, tuple[Any, Any]]:
     if chosen.data is not None:
         return own_data(chosen.data)
     digits, bladder = shipped("mnist5k"), shipped("bladder22k")
@@ -79,8 +81,7 @@ def l1(X: Any, y: Any, strength: float) -> tuple[Any, float]:
     return model.coef_[0], time.process_time() - began
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     given = problems(chosen)
     rows, beside = [], []
     figure, axes = panels(len(given), 4, width=10.5, height=2.5)
@@ -125,10 +126,15 @@ def main() -> None:
     for ax in axes[-4:]:
         nonzeros(ax)
     table(chosen, "grahtp_logistic", ("data", "k", "method", "objective", "error %", "CPU s"), rows)
+    shown = [
+        (*point, *(row[3] for row in rows if row[:2] == point))
+        for point in dict.fromkeys(row[:2] for row in rows)
+    ]
+    for_the_page(chosen, "grahtp_logistic", ("data", "k", *METHODS), shown, "Objectives.")
     header = ("data", "k", "l1 error %", "GraHTP error %", "l1 CPU s", "GraHTP CPU s")
     table(chosen, "grahtp_logistic_l1", header, beside)
     save(chosen, figure, "grahtp_logistic")
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

@@ -12,7 +12,18 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common import curve, headline, logarithmic, options, panels, save, table
+from common import (
+    Options,
+    Trials,
+    curve,
+    for_the_page,
+    headline,
+    logarithmic,
+    panels,
+    program,
+    save,
+    table,
+)
 
 import sparsemodel as sm
 
@@ -23,6 +34,8 @@ METHODS = {
     "FoBa": "precision_foba",
     "default": None,
 }
+NAMES = (*METHODS, "GLasso")
+WHAT = {"error": "Frobenius error", "F": "F-score of edges", "s": "CPU seconds"}
 SAMPLES = 100
 
 
@@ -67,41 +80,47 @@ def glasso(S: Any, k: int) -> Any:
     return best
 
 
-def main() -> None:
-    chosen = options(__doc__)
-    sizes, trials = chosen.pick((30, 60, 120), (30, 60, 120, 200)), chosen.repeats(3, 100)
-    names = (*METHODS, "GLasso")
+def trial(p: int, seed: int, number: int) -> dict[str, float]:
+    """Return error, F-score, and CPU seconds of every method."""
+    truth, S = instance(p, np.random.default_rng((seed, p, number)))
+    true, k = np.triu(truth, 1) != 0.0, edges(truth)
+    numbers: dict[str, float] = {}
+    for label in NAMES:
+        began = time.process_time()
+        Omega = glasso(S, k) if label == "GLasso" else estimate(S, k, METHODS[label])
+        numbers[f"{label}, s"] = time.process_time() - began
+        found = np.abs(np.triu(Omega, 1)) > 1e-10
+        numbers[f"{label}, error"] = float(np.linalg.norm(Omega - truth))
+        both = float((found & true).sum())
+        numbers[f"{label}, F"] = 2.0 * both / max(1.0, float(found.sum() + true.sum()))
+    return numbers
+
+
+def main(chosen: Options) -> None:
+    sizes, count = chosen.pick((30, 60, 120), (30, 60, 120, 200)), chosen.repeats(3, 100)
+    trials = Trials(chosen, "grahtp_precision", trial)
     estimate(np.eye(3), 1, None)  # imports are not part of the times
-    rows, found = [], {label: [] for label in names}
+    rows, drawn = [], []
     for p in sizes:
-        scores: dict[str, list[Any]] = {label: [] for label in names}
-        for trial in range(trials):
-            truth, S = instance(p, np.random.default_rng((chosen.seed, p, trial)))
-            true, k = np.triu(truth, 1) != 0.0, edges(truth)
-            for label in names:
-                began = time.process_time()
-                Omega = glasso(S, k) if label == "GLasso" else estimate(S, k, METHODS[label])
-                cpu = time.process_time() - began
-                chosen_edges = np.abs(np.triu(Omega, 1)) > 1e-10
-                both = float((chosen_edges & true).sum())
-                f = 2.0 * both / max(1.0, float(chosen_edges.sum() + true.sum()))
-                scores[label].append((float(np.linalg.norm(Omega - truth)), f, cpu))
-        for label in names:
-            mean = np.mean(scores[label], axis=0).tolist()
-            found[label].append(mean)
-            rows.append((p, label, *mean))
+        if means := trials.means((p, chosen.seed, number) for number in range(count)):
+            drawn.append(p)
+            rows += [
+                (p, means["trials"], what, *(means[f"{label}, {short}"] for label in NAMES))
+                for short, what in WHAT.items()
+            ]
     figure, axes = panels(1, 3, height=3.0)
-    for label in names:
-        for place, values in enumerate(zip(*found[label], strict=True)):
-            curve(axes[place], label, sizes, values)
-    for ax, text in zip(axes, ("Frobenius error", "F-score of edges", "CPU seconds"), strict=True):
-        headline(ax, text)
+    for ax, what in zip(axes, WHAT.values(), strict=True):
+        for i, label in enumerate(NAMES):
+            curve(ax, label, drawn, [row[3 + i] for row in rows if row[2] == what])
+        headline(ax, what)
         ax.set_xlabel("variables", fontsize=9)
         ax.set_xticks(sizes)
     logarithmic(axes[2])
-    table(chosen, "grahtp_precision", ("p", "method", "error", "F", "CPU s"), rows)
+    header = ("p", "trials", "", *NAMES)
+    table(chosen, "grahtp_precision", header, rows)
+    for_the_page(chosen, "grahtp_precision", header, rows, "Means over the trials.")
     save(chosen, figure, "grahtp_precision")
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

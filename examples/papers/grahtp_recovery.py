@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 from common import (
+    Options,
     Trials,
     curve,
     for_the_page,
     headline,
     least_squares,
     logistic,
-    options,
     panels,
+    program,
     save,
     table,
 )
@@ -81,8 +82,7 @@ def draw_curves(axes: Any, rows: list[Any], model: str) -> None:
         axes[3 * line].set_ylabel("support found, %", fontsize=9)
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "grahtp_recovery", trial)
     sizes = {
         "linear": chosen.pick((150, 200, 250, 300, 400), range(50, 501, 25)),
@@ -113,4 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 from common import (
+    Options,
     Trials,
     curve,
     for_the_page,
     headline,
     logarithmic,
     logistic,
-    options,
     panels,
+    program,
     save,
     table,
 )
@@ -67,7 +68,7 @@ def trial(kind: str, p: int, m: int, k: int, seed: int) -> dict[str, float]:
     return numbers
 
 
-def tables(chosen: Any, trials: Trials) -> None:
+def tables(chosen: Options, trials: Trials) -> None:
     rows, shown = [], []
     count = chosen.repeats(1, 50)
     asked = chosen.pick((4000,), (4000, *range(10_000, 40_001, 5000)))
@@ -98,7 +99,7 @@ def tables(chosen: Any, trials: Trials) -> None:
     )
 
 
-def figures(chosen: Any, trials: Trials) -> None:
+def figures(chosen: Options, trials: Trials) -> None:
     few = math.ceil(SMALL / 5)
     sparsities = chosen.pick((10, 14, 20, 30), range(10, 31, 2))
     shares = chosen.pick((0.1, 0.2, 0.3, 0.5, 0.7), np.arange(1, 15) * 0.05)
@@ -129,8 +130,7 @@ def figures(chosen: Any, trials: Trials) -> None:
     save(chosen, figure, "nhtp_logistic_small")
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "nhtp_logistic", trial)
     logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
     figures(chosen, trials)
@@ -138,4 +138,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from common import (
+    Options,
     curve,
+    for_the_page,
     headline,
     logarithmic,
     logistic,
     nonzeros,
-    options,
     own_data,
     panels,
+    program,
     save,
     shipped,
     table,
@@ -31,7 +33,7 @@ import sparsemodel as sm
 METHODS = {"NTGP": "ntgp", "IIHT": "iiht", "GraSP": "grasp", "NHTP": "nhtp", "default": None}
 
 
-def problems(chosen: Any) -> dict[str, tuple[Any, Any, Any]]:
+def problems(chosen: Options) -> dict[str, tuple[Any, Any, Any]]:
     """Return ``{name: (X, y, test rows)}``."""
     if chosen.data is not None:
         given = own_data(chosen.data)
@@ -63,8 +65,7 @@ def loss(A: Any, y: Any, x: Any) -> float:
     return float(np.mean(np.logaddexp(0.0, u) - y * u))
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     given = problems(chosen)
     logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
     rows: list[Any] = []
@@ -94,8 +95,13 @@ def main() -> None:
             ax.set_ylabel(what, fontsize=9)
     header = ("data", "k", "method", "training loss", "test loss", "CPU s")
     table(chosen, "nhtp_real", header, rows)
+    shown = [
+        (*point, *(row[3] for row in rows if row[:2] == point))
+        for point in dict.fromkeys(row[:2] for row in rows)
+    ]
+    for_the_page(chosen, "nhtp_real", ("data", "k", *METHODS), shown, "Training losses.")
     save(chosen, figure, "nhtp_real")
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

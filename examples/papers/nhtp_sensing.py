@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import Trials, for_the_page, least_squares, options, table
+from common import Options, Trials, for_the_page, least_squares, program, table
 
 import sparsemodel as sm
 
@@ -69,8 +69,7 @@ def trial(p: int, s: int, seed: int) -> dict[str, float]:
     return numbers
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "nhtp_sensing", trial)
     dimensions = chosen.pick((5000, 10_000), (5000, 10_000, 15_000, 20_000, 25_000))
     least_squares(np.eye(4), np.ones(4), 1)  # imports are not part of the times
@@ -93,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

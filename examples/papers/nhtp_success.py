@@ -10,14 +10,15 @@ import math
 
 import numpy as np
 from common import (
+    Options,
     Trials,
     curve,
     for_the_page,
     headline,
     least_squares,
     nonzeros,
-    options,
     panels,
+    program,
     save,
     table,
 )
@@ -67,8 +68,7 @@ def trial(kind: str, m: int, s: int, seed: int, first: int) -> dict[str, float]:
     return hits
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "nhtp_success", trial)
     firsts = range(0, chosen.repeats(20, 500), 10)
     levels = chosen.pick(range(8, 37, 4), range(6, 37, 2))
@@ -106,4 +106,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

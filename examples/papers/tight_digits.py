@@ -11,7 +11,18 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from common import headline, logarithmic, logistic, nonzeros, options, panels, save, shipped, table
+from common import (
+    Options,
+    headline,
+    logarithmic,
+    logistic,
+    nonzeros,
+    panels,
+    program,
+    save,
+    shipped,
+    table,
+)
 
 PAIRS = ((0, 9), (1, 7), (2, 3), (4, 5), (6, 8))
 RIDGE = 1e-4
@@ -29,8 +40,7 @@ def digits(pair: tuple[int, int], images: Any) -> tuple[Any, Any, Any, Any]:
     return X[~test], y[~test], X[test], y[test]
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     images = shipped("mnist5k")
     ks = chosen.pick((10, 20, 40, 70, 100, 150), (10, 20, 30, 40, 50, 60, 70, 80, 100, 120, 150))
     stages = chosen.pick(40, 200)
@@ -81,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

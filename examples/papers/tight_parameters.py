@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 from common import (
+    Options,
     Trials,
     for_the_page,
     headline,
     logarithmic,
-    options,
     panels,
+    program,
     save,
     table,
 )
@@ -49,8 +50,7 @@ def trial(k: int, m: int, eta: float, stages: int, seed: int) -> dict[str, float
     return {str(i): min(values[min(i, len(values)) - 1], 1e100) for i in at.tolist()}
 
 
-def main() -> None:
-    chosen = options(__doc__)
+def main(chosen: Options) -> None:
     trials = Trials(chosen, "tight_parameters", trial)
     short, count = chosen.pick(20, 50), chosen.repeats(2, 100)
     panes = {
@@ -84,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main, __doc__)

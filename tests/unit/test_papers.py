@@ -84,6 +84,27 @@ def test_a_run_that_was_stopped_goes_on(common: ModuleType, tmp_path: Path) -> N
     assert late.means([(4, 0)]) == {}
 
 
+def test_what_runs_took_is_noted(
+    common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def main(chosen: object) -> None:
+        trials = common.Trials(chosen, "kept", lambda seed: {"value": float(seed)})
+        trials.means([(0,), (1,)])
+
+    monkeypatch.setattr(common.Trials, "made", [])
+    monkeypatch.setattr(sys, "argv", ["some.py", "--full", "--output", os.fspath(tmp_path)])
+    common.program(main, "Nothing.")
+    (tmp_path / "kept.jsonl").write_text('{"trial": [0], "numbers": {"value": 0}, "seconds": 70}\n')
+    monkeypatch.setattr(common.Trials, "made", [])
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--trials", "9", "--minutes", "0"])
+    common.program(main, "Nothing.")
+    table = (tmp_path / "costs.txt").read_text().splitlines()[4:]
+    assert table == [
+        "| `some.py` | `--full --trials 9` | 1 | 2 | 70 |",
+        "| `some.py` | `--full` | 2 | 2 | 0 |",
+    ]
+
+
 def program(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     pytest.importorskip("matplotlib")
     monkeypatch.syspath_prepend(os.fspath(FOLDER))
@@ -115,19 +136,15 @@ def test_a_sample_of_the_recorded_trials_comes_out_again(
     rng = np.random.default_rng(0)
     for path in RECORDED:
         trials, judged = common.recorded(path), 0
-        keys = [key for key, numbers in trials.items() if _seconds(numbers) <= 10.0]
+        keys = [key for key, line in trials.items() if line.get("seconds", 0.0) <= 10.0]
         for key in (keys[i] for i in rng.permutation(len(keys))):
             again = program(path.stem, monkeypatch).trial(*key)
-            for name, value in trials[key].items():
+            for name, value in trials[key]["numbers"].items():
                 if not name.endswith(", s"):
                     assert again[name] == pytest.approx(value, rel=1e-3, abs=1e-12), (path, key)
                     judged += 1
             if judged >= 20:
                 break
-
-
-def _seconds(numbers: dict[str, float]) -> float:
-    return sum(value for name, value in numbers.items() if name.endswith(", s"))
 
 
 @pytest.mark.slow
