@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.designs import DenseDesign, SparseDesign
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.losses import (
     AbsoluteLoss,
@@ -154,10 +155,10 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
             return _entries(other, weights * np.asarray(value_of(constant)))
     if expression.is_affine():
         return [Linear(affine_of(expression), weights)]
-    if kind == "log" and np.all(weights <= 0.0):  # -log(u) is u - log(u), less u
+    if kind == "log" and np.all(weights <= 0.0):  # -log(u) is y u - log(u), less y u
         u = affine_of(expression.args[0])
-        amounts = term_of_rows(GammaInverseLoss(), u, -weights, np.ones(expression.shape or (1,)))
-        return [amounts, Linear(u, weights)]
+        y = 1.0 / _sizes(u, expression.shape or (1,))
+        return [term_of_rows(GammaInverseLoss(), u, -weights, y), Linear(u, weights * y)]
     if kind == "minimum" and np.all(weights <= 0.0):
         return [_maximum(expression, [-part for part in expression.args], -weights)]
     if np.any(weights < 0.0):
@@ -216,6 +217,21 @@ def _maximum(atom: Any, parts: list[Any], weights: FloatArray) -> Any:
         loss = QuantileLoss(tau=high / (high - low))
         return (high - low) * term_of_rows(loss, affine_of(r).times(-1.0), weights)
     raise unknown(atom)
+
+
+def _sizes(u: Affine, shape: tuple[int, ...]) -> FloatArray:
+    """Return how large the entries of ``u`` are where those of the variables are about one."""
+    found = np.zeros(shape)
+    if isinstance(u.offset, (float, np.ndarray)):
+        found += np.abs(u.offset)
+    for piece in u.pieces:
+        rows: Any = 1.0
+        if isinstance(piece.design, (DenseDesign, SparseDesign)):
+            largest = abs(piece.design.array).max(axis=1)
+            rows = np.asarray(largest.todense() if hasattr(largest, "todense") else largest)
+            rows = rows.reshape(-1, *[1] * (len(shape) - 1))
+        found += abs(piece.factor) * rows
+    return np.asarray(np.where(np.isfinite(found) & (found > 0.0), found, 1.0))
 
 
 def _beyond(expression: Any) -> tuple[Any, float] | None:
