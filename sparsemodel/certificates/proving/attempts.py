@@ -45,7 +45,12 @@ from sparsemodel.certificates.statements.objective_interval import (
     feasible_upper,
     primal,
 )
-from sparsemodel.interfaces import FloatArray, MissingDependencyError, SparseRegression
+from sparsemodel.interfaces import (
+    FloatArray,
+    MissingDependencyError,
+    SparseRegression,
+    UnsupportedProblemError,
+)
 
 _MANY = 2.0
 """Observations per coefficient from which on the curvature of the data does better."""
@@ -204,6 +209,8 @@ def attempted(task: Task, quick: bool) -> Attempt:
         root = attempt.search.root
         if task.boxable and isinstance(root, gram.GramPart) and _boxable(task, root):
             attempt = _chosen(attempt, root)
+        if _stuck(attempt):
+            return attempted(task, False)
         attempt.search.run()
     except KeyboardInterrupt:
         return attempt._replace(interrupted=True)
@@ -215,10 +222,38 @@ def attempted(task: Task, quick: bool) -> Attempt:
     return attempt
 
 
+def _stuck(attempt: Attempt) -> bool:
+    """Return whether nodes have no relaxation, nor supports that could be looked at one by one.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        When they have no dual points either.
+    """
+    task, root = attempt.task, attempt.search.root
+    sparsity = task.form.sparsity
+    listed = sparsity.plain and not sparsity.priced
+    if not isinstance(root, gram.GramPart) or listed or task.tree is not None:
+        return False
+    if not attempt.search.open or attempt.search.nodes or root.curved(task.deadline):
+        return False
+    reasons = objections(task.inner)
+    if reasons:
+        raise refused(reasons)
+    return True
+
+
+def refused(reasons: tuple[str, ...]) -> UnsupportedProblemError:
+    """Return the error that says why nodes cannot be bounded."""
+    return UnsupportedProblemError(
+        "This cannot be proved by branching: " + "; ".join(reasons), reasons
+    )
+
+
 def _boxable(task: Task, root: gram.GramPart) -> bool:
     """Return whether a proof may gain by bounds on the coefficients."""
     form = task.form
-    if form.box is not None or objection(form):
+    if objection(form):
         return False
     rows = sum(t.design.shape[0] for t in form.terms)
     return rows < _MANY * form.sparsity.size or not root.curved(task.deadline)

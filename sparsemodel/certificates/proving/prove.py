@@ -28,9 +28,9 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes, refused
 from sparsemodel.certificates.proving.compiling import compilable, loadable
-from sparsemodel.certificates.proving.dual.world import objections
+from sparsemodel.certificates.proving.dual.world import loose_coordinates, objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
@@ -48,7 +48,6 @@ from sparsemodel.interfaces import (
     FloatArray,
     Iteration,
     SparseRegression,
-    UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import Budget, ending_by, gram_cost
 from sparsemodel.numerics.objectives.closing import contradiction
@@ -147,9 +146,7 @@ def prove(
     quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
     reasons = () if quick else objections(inner)
     if reasons:
-        raise UnsupportedProblemError(
-            "This cannot be proved by branching: " + "; ".join(reasons), reasons
-        )
+        raise refused(reasons)
     products = gram_cost(sum(term.design.shape[0] for term in form.terms), form.sparsity.size)
     left = Budget(deadline)
     if quick and tree is None and not (left.fits(products) and loadable(deadline)):
@@ -305,9 +302,10 @@ class _Conclusion:
     def _proved(self, record: dict[str, Any] | None) -> float:
         """Return the bound of the parts, no higher than what the record proves."""
         task, proved = self.task, self.search.bound
-        if task.inner is not task.form and record is not None and not record["gram"]:
+        dual = record is not None and not record["gram"]
+        if dual and (task.inner is not task.form or np.any(loose_coordinates(task.form))):
             # Parts of a box are evaluated on fewer columns here than by whoever checks the
-            # record, with smaller allowances for rounding.
+            # record, with smaller allowances for rounding; so are slopes that must vanish.
             proved = min(
                 proved, checked(task.form, task.inner, record, quadratic=task.quadratic).bound
             )

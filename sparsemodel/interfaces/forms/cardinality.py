@@ -171,6 +171,22 @@ class Cardinality:
         mask[:, units] = False
         return mask
 
+    def after(self, taken: IntArray, kept: IntArray) -> Cardinality:
+        """Return what is left to choose of units ``kept``, as coordinates, beside those ``taken``.
+
+        Both are sorted; what the ones taken cost is not in the prices that are left.
+        """
+        knapsack, order = self.knapsack, self.order
+        return Cardinality(
+            size=int(kept.size),
+            k=self.budget - int(taken.size),
+            price=self.price,
+            limits=tuple(layer.left(taken, kept) for layer in self.limits),
+            prices=None if self.prices is None else self.prices[kept],
+            knapsack=None if knapsack is None else knapsack.after(taken, kept),
+            order=None if order is None else order.left(taken, kept, self.units),
+        )
+
     @property
     def budget(self) -> int:
         """Return how many units may be chosen: ``k`` without the forced ones."""

@@ -13,7 +13,6 @@ from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import (
     Access,
     Box,
-    Cardinality,
     Design,
     FloatArray,
     IntArray,
@@ -41,7 +40,6 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         groups = np.full(unit.size, -1, dtype=np.intp)
         kept = np.isin(unit, counted)
         groups[kept] = np.searchsorted(counted, unit[kept])
-    prices, knapsack, order = sparsity.prices, sparsity.knapsack, sparsity.order
     box = None
     if form.box is not None:
         lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
@@ -54,16 +52,8 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     return SparseRegression(
         terms=terms,
         ridge=form.ridge[coordinates],
-        sparsity=Cardinality(
-            size=int(coordinates.size),
-            k=sparsity.budget - int(taken.size),
-            free=free,
-            groups=groups,
-            price=sparsity.price,
-            limits=tuple(layer.left(taken, counted) for layer in sparsity.limits),
-            prices=None if prices is None else prices[counted],
-            knapsack=None if knapsack is None else knapsack.after(taken, counted),
-            order=None if order is None else order.left(taken, counted, sparsity.units),
+        sparsity=replace(
+            sparsity.after(taken, counted), size=int(coordinates.size), free=free, groups=groups
         ),
         outputs=form.outputs,
         matrix=form.matrix,

@@ -11,19 +11,24 @@ from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
     cholesky,
     clipped,
+    own,
     penalty,
     substitute,
 )
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _kinds(q, d, low, high, w, slopes, status, live, t, plain, index, kind, signs, rates, widths):  # type: ignore[no-untyped-def]
-    """Fill in what each coordinate is at ``(w, t)``; return how many are not zero, full, linear.
+def _kinds(  # type: ignore[no-untyped-def]
+    q, d, low, high, w, slopes, status, live, t, costs, prices, plain, index, kind, signs, rates,
+    widths,
+):  # fmt: skip
+    """Fill in what each coordinate is at ``(w, t)``; return how many are not zero, what those that
+    are full take of the budget, and how many are linear.
 
     Kinds: 0 linear with a width that ``t`` sets, 1 linear up to a bound, 2 full, 3 at a bound, 4
     in for good, 5 in for good and at a bound.
     """
-    size, full, linear = 0, 0, 0
+    size, full, linear = 0, 0.0, 0
     for j in live:
         a = q[j, j]
         b = a * w[j] - slopes[j]
@@ -36,17 +41,18 @@ def _kinds(q, d, low, high, w, slopes, status, live, t, plain, index, kind, sign
             widths[size] = at
             size += 1
             continue
-        slope, width = penalty(t, d[j], limit)
+        each = own(t, costs[j], prices[j])
+        slope, width = penalty(each, d[j], limit)
         left = abs(b) - slope
         if not left > 0.0:
             continue
         widths[size] = width
         if left < a * width:
             kind[size] = 0 if width < limit else 1
-            rates[size] = np.sqrt(d[j]) if width < limit else t / width
+            rates[size] = costs[j] * (np.sqrt(d[j]) * (t / each) if width < limit else t / width)
             linear += 1
         else:
-            full += 1
+            full += costs[j]
             kind[size] = 2 if abs(b) < (a + d[j]) * limit and width < limit else 3
             if kind[size] == 3:
                 widths[size] = signs[size] * limit
@@ -55,7 +61,7 @@ def _kinds(q, d, low, high, w, slopes, status, live, t, plain, index, kind, sign
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _system(q, g, d, t, index, kind, signs, rates, widths, place):  # type: ignore[no-untyped-def]
+def _system(q, g, d, t, costs, prices, index, kind, signs, rates, widths, place):  # type: ignore[no-untyped-def]
     """Return the matrix of the optimality conditions, their right side, and its slope in ``t``."""
     inner = place.size
     matrix = np.empty((inner, inner))
@@ -74,7 +80,10 @@ def _system(q, g, d, t, index, kind, signs, rates, widths, place):  # type: igno
         else:
             # Linear columns may be dependent; Newton's method forgives a little curvature.
             matrix[i, i] += 1e-12 * (1.0 + matrix[i, i])
-            slope = rates[a] * t if kind[a] == 0 else 0.5 * (d[j] * widths[a] + t * t / widths[a])
+            each = own(t, costs[j], prices[j])
+            slope = np.sqrt(d[j]) * each
+            if kind[a] == 1:
+                slope = 0.5 * (d[j] * widths[a] + each * each / widths[a])
             right[i] -= signs[a] * slope
             along[i] = signs[a] * rates[a]
     return matrix, right, along
@@ -92,8 +101,8 @@ def _change(t, left, kind, signs, rates, widths, place, right, along):  # type: 
             by_t += rates[a] * signs[a] * right[i]
             by_t_along += rates[a] * signs[a] * along[i]
         elif kind[a] == 1:
-            by_bound += signs[a] * right[i] / widths[a]
-            by_bound_along += signs[a] * along[i] / widths[a]
+            by_bound += rates[a] / t * signs[a] * right[i]
+            by_bound_along += rates[a] / t * signs[a] * along[i]
     budget_left = left - by_bound
     below = budget_left + by_t_along + t * by_bound_along
     if not below > 0.0:
@@ -106,13 +115,19 @@ def _change(t, left, kind, signs, rates, widths, place, right, along):  # type: 
 
 
 @numba.njit(cache=True, error_model="numpy")
-def newton_step(q, g, d, low, high, w, slopes, status, live, t, k, plain):  # type: ignore[no-untyped-def]
-    """Solve the optimality conditions on the sets that ``(w, t)`` points at; ``t`` or -1."""
+def newton_step(  # type: ignore[no-untyped-def]
+    q, g, d, low, high, w, slopes, status, live, t, k, costs, prices, floor, plain, free
+):
+    """Solve the optimality conditions on the sets that ``(w, t)`` points at; ``t`` or -1.
+
+    ``plain`` is a problem without a budget, ``free`` one without prices, too.
+    """
     index, kind = np.empty(live.size, np.int64), np.empty(live.size, np.int64)
     signs, rates, widths = np.zeros(live.size), np.zeros(live.size), np.zeros(live.size)
     size, full, linear = _kinds(
-        q, d, low, high, w, slopes, status, live, t, plain, index, kind, signs, rates, widths
-    )
+        q, d, low, high, w, slopes, status, live, t, costs, prices, free, index, kind, signs, rates,
+        widths,
+    )  # fmt: skip
     inner = 0
     place = np.empty(size, np.int64)
     for a in range(size):
@@ -122,7 +137,7 @@ def newton_step(q, g, d, low, high, w, slopes, status, live, t, k, plain):  # ty
     if size == 0 or inner > 1500:
         return -1.0
     matrix, right, along = _system(
-        q, g, d, t, index[:size], kind, signs, rates, widths, place[:inner]
+        q, g, d, t, costs, prices, index[:size], kind, signs, rates, widths, place[:inner]
     )
     if inner > 0:
         lower = cholesky(matrix)
@@ -136,6 +151,7 @@ def newton_step(q, g, d, low, high, w, slopes, status, live, t, k, plain):  # ty
         change = _change(t, k - full, kind, signs, rates, widths, place[:inner], right, along)
         if np.isnan(change):
             return -1.0
+        change = max(change, floor - t)
         ahead = t + change
         for i in range(inner):
             right[i] -= change * along[i]
@@ -152,4 +168,4 @@ def newton_step(q, g, d, low, high, w, slopes, status, live, t, k, plain):  # ty
     for i in range(inner):
         j = index[place[i]]
         w[j] = min(max(right[i], low[j]), high[j])
-    return min(max(ahead, 0.2 * t), 5.0 * t)
+    return max(min(max(ahead, 0.2 * t), 5.0 * t), floor)

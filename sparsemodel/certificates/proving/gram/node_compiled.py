@@ -11,7 +11,9 @@ With the multiplier :math:`t^2 / 2` of the budget an undecided coordinate pays a
 linear up to its width :math:`s = \min(t / \sqrt{d}, u)`, with the slope
 :math:`d s / 2 + t^2 / (2 s)`, and :math:`(d w^2 + t^2) / 2` beyond, up to its bound. Given which
 coordinates are zero, linear, full and at their bounds, the optimality conditions are linear in
-``w`` and nearly so in ``t``.
+``w`` and nearly so in ``t``. Where a coordinate also has a price :math:`\pi_j z_j`, its ``t`` is
+:math:`\sqrt{c_j t^2 + 2 \pi_j}`, with what it takes of the budget, :math:`\sum c_j z_j \le k`, for
+``c``; a price that all have is in ``t`` itself, which does not go below it.
 
 Plain loops on purpose: they compile in a quarter of the time that array expressions take. Division
 by zero gives what it gives in NumPy: a point that proves nothing, not an exception.
@@ -29,9 +31,10 @@ from sparsemodel.certificates.proving.gram.penalty_compiled import (
     budget,
     clipped,
     gain,
+    own,
     penalty,
 )
-from sparsemodel.certificates.proving.gram.top_compiled import top
+from sparsemodel.certificates.proving.gram.top_compiled import filled, top
 from sparsemodel.interfaces import FloatArray
 
 
@@ -48,7 +51,7 @@ def _slopes(q, g, w, live, slopes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _sweep(q, d, low, high, w, slopes, status, live, t, plain):  # type: ignore[no-untyped-def]
+def _sweep(q, d, low, high, w, slopes, status, live, t, costs, prices, plain):  # type: ignore[no-untyped-def]
     """Minimise over one coordinate after the other at this ``t``."""
     r = w.size
     for j in live:
@@ -60,7 +63,7 @@ def _sweep(q, d, low, high, w, slopes, status, live, t, plain):  # type: ignore[
         else:
             size = abs(b)
             limit = high[j] if b > 0.0 else -low[j]
-            slope, width = penalty(t, d[j], limit)
+            slope, width = penalty(own(t, costs[j], prices[j]), d[j], limit)
             if size > slope:
                 new = (size - slope) / a if a > 0.0 else np.inf
                 if new > width:
@@ -75,41 +78,54 @@ def _sweep(q, d, low, high, w, slopes, status, live, t, plain):  # type: ignore[
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _measure(q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, plain):  # type: ignore[no-untyped-def]
-    """Return the bound and the value at ``w``, and the k-th largest gain."""
-    energy, linear, inside, own, weight = 0.0, 0.0, 0.0, 0.0, 0.0
+def _measure(  # type: ignore[no-untyped-def]
+    q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, costs, prices,
+    floor, plain,
+):  # fmt: skip
+    """Return the bound and the value at ``w``, and the profit per cost at which ``k`` ends."""
+    energy, linear, inside, ridge, weight = 0.0, 0.0, 0.0, 0.0, 0.0
+    least_price, alike = 0.5 * floor * floor, True
     for j in live:
         energy += w[j] * (slopes[j] + g[j])
         linear += w[j] * g[j]
         weight += abs(w[j]) * np.sqrt(q[j, j])
         if status[j] == 1:
             inside += gain(slopes[j], d[j], low[j], high[j])
-            own += d[j] * w[j] * w[j]
+            ridge += d[j] * w[j] * w[j]
     for i in range(undecided.size):
         j = undecided[i]
-        gains[i] = gain(slopes[j], d[j], low[j], high[j])
-    most, least = top(gains, min(k, undecided.size))
+        alike = alike and costs[j] == 1.0
+        profit = gain(slopes[j], d[j], low[j], high[j]) - prices[j] - least_price
+        gains[i] = max(profit, 0.0)
+    if alike:
+        most, least = top(gains, min(int(k), undecided.size))
+    else:
+        most, least = filled(gains, costs[undecided], k)
     # Large points that cancel prove nothing, whatever rounding makes of them.
     bound = constant - 0.5 * energy - inside - most - 2e-16 * weight * weight
     count, spent, shared = 0, 0.0, 0.0
     sizes, shares = np.empty(undecided.size), np.empty(undecided.size)
+    taken, extra = np.empty(undecided.size), np.empty(undecided.size)
     for j in undecided:
         if w[j] != 0.0:
             sizes[count] = np.sqrt(d[j]) * abs(w[j])
             shares[count] = w[j] / high[j] if w[j] > 0.0 else w[j] / low[j]
-            shared += shares[count]
+            taken[count], extra[count] = costs[j], prices[j]
+            shared += costs[j] * shares[count]
             count += 1
     # A point beyond the budget, whatever the multiplier, is as good as it is after shrinking.
     shrink = 1.0 if plain or not shared > k else k / shared
     for i in range(count):
         sizes[i] *= shrink
         shares[i] *= shrink
-    t = 0.0 if plain else budget(sizes, shares, count, k)
+    t = floor if plain else budget(sizes, shares, taken, extra, count, k, floor)
     for i in range(count):
-        z = 1.0 if t <= 0.0 else max(shares[i], min(sizes[i] / t, 1.0))
+        each = own(t, taken[i], extra[i])
+        z = 1.0 if each <= 0.0 else max(shares[i], min(sizes[i] / each, 1.0))
         if sizes[i] > 0.0:
-            spent += sizes[i] * sizes[i] / z
-    value = constant + shrink * (0.5 * shrink * (energy + own) - linear) + 0.5 * spent
+            spent += 0.5 * sizes[i] * sizes[i] / z
+        spent += (extra[i] + least_price) * z
+    value = constant + shrink * (0.5 * shrink * (energy + ridge) - linear) + spent
     return bound, value, least
 
 
@@ -146,6 +162,9 @@ def _stepped(  # type: ignore[no-untyped-def]
     undecided,
     gains,
     k,
+    costs,
+    prices,
+    floor,
     plain,
     ahead,
     here,
@@ -155,7 +174,7 @@ def _stepped(  # type: ignore[no-untyped-def]
 ):
     """Go towards ``ahead`` until the value falls; 0 where it does not, and nothing moved.
 
-    Returns the step, the best bound so far, the value and the k-th largest gain. The value is
+    Returns the step, the best bound so far, the value and the least profit per cost. The value is
     convex in w, so that a shorter step helps where a full one does not.
     """
     r = g.size
@@ -171,8 +190,9 @@ def _stepped(  # type: ignore[no-untyped-def]
             slopes[i] += (step - length) * there[i]
         length = step
         bound, following, least = _measure(
-            q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, plain
-        )
+            q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k,
+            costs, prices, floor, plain,
+        )  # fmt: skip
         if bound > best_bound:
             best_bound = bound
             for j in live:
@@ -188,12 +208,12 @@ def _stepped(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _share(d, low, high, w, undecided, t, k):  # type: ignore[no-untyped-def]
+def _share(d, low, high, w, undecided, t, costs, prices, k):  # type: ignore[no-untyped-def]
     """Return a factor for ``t`` that brings the budget that is used nearer to ``k``."""
     used = 0.0
     for j in undecided:
-        _, width = penalty(t, d[j], high[j] if w[j] > 0.0 else -low[j])
-        used += min(abs(w[j]) / width, 1.0) if w[j] != 0.0 else 0.0
+        _, width = penalty(own(t, costs[j], prices[j]), d[j], high[j] if w[j] > 0.0 else -low[j])
+        used += costs[j] * min(abs(w[j]) / width, 1.0) if w[j] != 0.0 else 0.0
     return min(max(np.sqrt(used / k), 0.7), 1.5)
 
 
@@ -209,25 +229,33 @@ def solve_node(
     start: FloatArray,
     t: float,
     status: npt.NDArray[np.int8],
-    k: int,
+    k: float,
+    costs: FloatArray,
+    prices: FloatArray,
+    floor: float,
     cutoff: float,
     tolerance: float,
     rounds: int,
 ) -> tuple[FloatArray, float, float, float, int]:
     """Solve a node's relaxation until it prunes, clearly cannot prune, or is exact.
 
-    Returns the point with the best bound, ``t``, that bound, the least value, and the rounds.
+    Every undecided coordinate takes its own of ``costs`` from ``k``, and has the price
+    ``floor ** 2 / 2`` and its own of ``prices``; those that are in have paid. Returns the point
+    with the best bound, ``t``, that bound, the least value, and the rounds.
     """
     live, undecided, w = _begun(status, start, k)
-    plain = undecided.size <= k
+    plain = np.sum(costs[undecided]) <= k
+    t = floor if plain else max(t, floor)
+    free = plain and floor == 0.0 and not np.any(prices > 0.0)
     best_bound, value = -np.inf, np.inf
     best, ahead, slopes = w.copy(), np.zeros(g.size), np.zeros(g.size)
     gains = np.empty(undecided.size)
     done = 0
     _slopes(q, g, w, live, slopes)
     bound, here, least = _measure(
-        q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, plain
-    )
+        q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k,
+        costs, prices, floor, plain,
+    )  # fmt: skip
     while True:
         value = min(value, here)
         if bound > best_bound:
@@ -239,28 +267,31 @@ def solve_node(
         if cutoff < np.inf and value < cutoff and value - best_bound <= 0.1 * (cutoff - best_bound):
             break
         done += 1
-        if t <= 0.0 and not plain:
-            t = np.sqrt(2.0 * least)
+        if t <= floor and not plain:
+            t = np.sqrt(2.0 * least + floor * floor)
             if t <= 0.0:
                 break
         for j in live:
             ahead[j] = w[j]
-        aim = newton_step(q, g, d, low, high, ahead, slopes, status, live, t, k, plain)
+        aim = newton_step(
+            q, g, d, low, high, ahead, slopes, status, live, t, k, costs, prices, floor, plain, free
+        )
         step = 0.0
         if aim >= 0.0:
             step, best_bound, here, least = _stepped(
-                q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, plain,
-                ahead, here, cutoff, best, best_bound,
+                q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k,
+                costs, prices, floor, plain, ahead, here, cutoff, best, best_bound,
             )  # fmt: skip
             if step > 0.0 and plain:
                 continue
             t += step * (aim - t)
         for _ in range(1 if step > 0.0 else 5):
-            _sweep(q, d, low, high, w, slopes, status, live, t, plain)
+            _sweep(q, d, low, high, w, slopes, status, live, t, costs, prices, free)
         if step == 0.0 and not plain:
-            t *= _share(d, low, high, w, undecided, t, k)
+            t = max(floor, t * _share(d, low, high, w, undecided, t, costs, prices, k))
         _slopes(q, g, w, live, slopes)
         bound, here, least = _measure(
-            q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k, plain
-        )
+            q, g, constant, d, low, high, w, slopes, status, live, undecided, gains, k,
+            costs, prices, floor, plain,
+        )  # fmt: skip
     return best, t, best_bound, value, done

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.arithmetic.products import matrix_free
-from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
@@ -34,6 +34,9 @@ _STEPS, _MANY_STEPS, _LITTLE = 8, 100, 0.05
 """Steps of the slopes of linear constraints at a node, and at one where nothing is left to decide;
 the share of what is to be proved that another one has to be worth."""
 
+_VANISHING = 1e-16
+"""The least price, in units of the largest, where there is one for some units only."""
+
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the undecided units (or less) is left."""
 
@@ -48,16 +51,10 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     other = {t.loss.name for t in form.terms if not t.traits.gram}
     if other:
         out.append(f"{', '.join(sorted(other))} is no squared loss or linear term")
-    if sparsity.limits or sparsity.knapsack is not None:
-        out.append("there are limits on parts of what is counted")
     if form.matrix:
         out.append("the variable is a matrix")
     if sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
-    if sparsity.order is not None:
-        out.append("some of what is counted is nonzero only beside others")
-    if sparsity.priced:
-        out.append("the cardinality has a price in the objective")
     if form.region is not None:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
     priced = [t.loss.rows for t in form.terms if isinstance(t.loss, RowPrices)]
@@ -140,6 +137,9 @@ class GramPart(NodeBounder):
         self._coordinates = gram.counted[units]
         always = np.union1d(gram.ridged, inside)
         self._active: IntArray = np.union1d(self._coordinates, always)
+        sparsity = gram.form.sparsity
+        self.sparsity, self.fewer = sparsity.after(self.inside_units, units), gram.form.fewer
+        self._paid = sparsity.charge(self.inside_units)
         self._places = np.searchsorted(self._active, self._coordinates)
         self._stage, self._ready = stage, stage is not None
         self._recorded: Recorded | None = None
@@ -194,9 +194,11 @@ class GramPart(NodeBounder):
         stage = self._staged(aim.deadline)
         if stage is None:
             return None
-        if stage.slacks is None:
+        if stage.slacks is None and self.sparsity.knapsack is None:
             w, t = self._solved(stage, node, aim, stage.scaled(node.start), node.hint, stage.linear)
             return self._at(stage, w, t)
+        if stage.slacks is None:
+            return self._within_budget(stage, node, aim)
         slopes = last = self._slopes if node.slopes is None else node.slopes
         w, t = stage.scaled(node.start), node.hint
         best, most = self._at(stage, w, t, slopes), -math.inf
@@ -218,27 +220,90 @@ class GramPart(NodeBounder):
             slopes, last = here + step / (step + 3.0) * (here - last), here
         return best
 
+    def _within_budget(self, stage: Stage, node: Node, aim: Aim) -> Relaxed:
+        """Return the relaxation of a node where costs have a budget, or with ``k`` in its place.
+
+        ``k`` is looked at where more units than that would fit the budget.
+        """
+        start, best, highest = stage.scaled(node.start), None, -math.inf
+        for costs in (True, False):
+            w, t = self._solved(
+                stage, node, aim, start, node.hint if costs else 0.0, stage.linear, costs=costs
+            )
+            found = self._at(stage, w, t if costs else node.hint)
+            proved = None if found.minorant is None else node.decided(found.minorant)
+            bound = -math.inf if proved is None else proved.bound
+            if best is None or bound > highest:
+                best, highest = found, bound
+            if bound >= aim.cutoff or (costs and self._implied(node)):
+                break
+        return found if best is None else best
+
+    def _implied(self, node: Node) -> bool:
+        """Return whether no more units fit the budget than may be chosen anyway."""
+        knapsack = self.sparsity.knapsack
+        if knapsack is None:
+            return False
+        room = knapsack.left(np.flatnonzero(node.status == IN))
+        cheapest = np.sort(knapsack.costs[node.undecided])[: node.k + 1]
+        return bool(cheapest.size <= node.k or cheapest.sum() > room)
+
     def _solved(
-        self, stage: Stage, node: Node, aim: Aim, start: FloatArray, hint: float, linear: FloatArray
+        self,
+        stage: Stage,
+        node: Node,
+        aim: Aim,
+        start: FloatArray,
+        hint: float,
+        linear: FloatArray,
+        *,
+        costs: bool = False,
     ) -> tuple[FloatArray, float]:
-        """Return the point of a node's relaxation, scaled, and the multiplier of its budget."""
+        """Return the point of a node's relaxation, scaled, and the multiplier of its budget.
+
+        That of ``costs``, or of the number of units.
+        """
         scale = max(abs(aim.cutoff), abs(aim.upper), 1e-300)
+        prices, floor, paid = self._prices(node, alike=not costs)
+        each, most = np.ones(prices.size), float(node.k)
+        if costs and self.sparsity.knapsack is not None:
+            each[self._places] = self.sparsity.knapsack.costs
+            most = self.sparsity.knapsack.left(np.flatnonzero(node.status == IN))
         w, t, _, _, _ = self._gram.compiled()(
             stage.matrix,
             linear,
-            stage.constant,
+            stage.constant + paid,
             stage.curvature,
             stage.lower,
             stage.upper,
             start,
             hint,
-            self._full(node.status),
-            node.k,
+            self._full(self._open(node)),
+            most,
+            each,
+            prices,
+            floor,
             math.inf if aim.exact else aim.cutoff + 1e-9 * scale,
             1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale),
             4 if aim.exact else _ROUNDS,
         )
         return w, float(t)
+
+    def _prices(self, node: Node, *, alike: bool) -> tuple[FloatArray, float, float]:
+        """Return prices of coordinates, the multiplier of one that all have, and what is paid.
+
+        Where units are ``alike`` to the budget the least price is a multiplier of it.
+        """
+        out = np.zeros(0 if self._stage is None else self._stage.lower.size)
+        if not self.sparsity.priced:
+            return out, 0.0, 0.0
+        prices = np.broadcast_to(self.sparsity.unit_price, self.units.shape)
+        # Which must not vanish.
+        least = float(prices.min(initial=math.inf)) if alike else 0.0
+        least = max(least, _VANISHING * float(prices.max(initial=0.0)))
+        out[self._places] = np.maximum(prices - least, 0.0)
+        paid = self._paid + self.sparsity.charge(np.flatnonzero(node.status == IN))
+        return out, math.sqrt(2.0 * least), paid
 
     @property
     def _slopes(self) -> FloatArray:
@@ -263,14 +328,21 @@ class GramPart(NodeBounder):
         x = x if gram.q.near is None else gram.q.near.restore(x)
         if low is not None:
             away = np.delete(low.gains, self._places)
-            low = Minorant(
-                math.nextafter(math.fsum([low.base, *(-away).tolist()]), -math.inf),
-                low.gains[self._places],
-            )
+            base = math.fsum([low.base, self._paid, *(-away).tolist()])
+            base = math.nextafter(base - 2.0 * U * self._paid, -math.inf)
+            low = Minorant(base, low.gains[self._places])
         sizes = np.abs(w[self._places])
         if self._recorded is None:
             self._recorded = Recorded(stage.active, stage.delta)
         return Relaxed(x, hint, sizes, low, stage=self._recorded, slopes=own)
+
+    def _open(self, node: Node) -> Any:
+        """Return the status of a node's units where those that nothing has room for are out."""
+        if self.sparsity.plain:
+            return node.status
+        status = np.where(node.status == IN, IN, OUT).astype(np.int8)
+        status[node.undecided] = UNDECIDED
+        return status
 
     def _full(self, status: Any) -> Any:
         """Return the status of all active coordinates, and of slacks."""
@@ -280,8 +352,9 @@ class GramPart(NodeBounder):
         return full
 
     def finishes(self, node: Node) -> bool:
-        """Return whether one or two units are left to choose."""
-        return 1 <= node.k <= _AT_ONCE
+        """Return whether one or two units are left to choose, and all of them may be."""
+        plain = self.sparsity.plain and not self.sparsity.priced
+        return plain and 1 <= node.k <= _AT_ONCE
 
     def finish(self, node: Node) -> Finished | None:
         """Return the best of all supports of a node where they are few enough to look at."""
@@ -289,7 +362,8 @@ class GramPart(NodeBounder):
         # Nothing else bounds a problem that has no relaxation.
         limit = FEW if node.link is not None else WHOLE
         # On a support where declared bounds hold coefficients the minimum is another one.
-        if gram.points is not None or not applies(int(node.undecided.size), node.k, limit):
+        alike = self.sparsity.plain and not self.sparsity.priced and gram.points is None
+        if not alike or not applies(int(node.undecided.size), node.k, limit):
             return None
         gram.compiled()
         found = enumerate_supports(

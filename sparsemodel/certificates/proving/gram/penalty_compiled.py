@@ -8,24 +8,36 @@ from sparsemodel.certificates.proving.gram.numba_compiled import numba
 
 
 @numba.njit(cache=True, error_model="numpy")
-def used(sizes, shares, count, t):  # type: ignore[no-untyped-def]
+def own(t, cost, price):  # type: ignore[no-untyped-def]
+    """Return the ``t`` of a coordinate with a price beside what it takes of the budget."""
+    return t if cost == 1.0 and price == 0.0 else np.sqrt(cost * t * t + 2.0 * price)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def used(sizes, shares, costs, prices, count, t):  # type: ignore[no-untyped-def]
     """Return how much of the budget nonzeros use at a multiplier."""
     total = 0.0
     for i in range(count):
-        total += max(shares[i], min(sizes[i] / t, 1.0))
+        each = own(t, costs[i], prices[i])
+        share = max(shares[i], min(sizes[i] / each, 1.0)) if each > 0.0 else 1.0
+        total += costs[i] * share
     return total
 
 
 @numba.njit(cache=True, error_model="numpy")
-def budget(sizes, shares, count, k):  # type: ignore[no-untyped-def]
-    """Return ``t`` with ``sum max(shares, min(sizes / t, 1)) = k``; 0 for at most ``k`` nonzeros.
+def budget(sizes, shares, costs, prices, count, k, floor):  # type: ignore[no-untyped-def]
+    """Return ``t`` with ``sum c max(shares, min(sizes / t, 1)) = k``; ``floor`` where less is used.
 
     ``sizes`` are the nonzeros in units of the root of their curvature, ``shares`` in units of
-    their bounds.
+    their bounds, and each has a ``t`` of its own where it has a price.
     """
-    if count <= k:
-        return 0.0
     total, least, held = 0.0, np.inf, False
+    for i in range(count):
+        total += costs[i]
+        held = held or costs[i] != 1.0 or prices[i] > 0.0
+    if total <= k or (floor > 0.0 and used(sizes, shares, costs, prices, count, floor) <= k):
+        return floor
+    total = 0.0
     for i in range(count):
         total += sizes[i]
         least = min(least, sizes[i])
@@ -33,13 +45,13 @@ def budget(sizes, shares, count, k):  # type: ignore[no-untyped-def]
     t = total / k
     if held:
         if not total > 0.0:
-            return 0.0
-        low, high = 0.0, t
-        while used(sizes, shares, count, high) > k and high < 1e6 * t:
+            return floor
+        low, high = floor, max(t, floor)
+        while used(sizes, shares, costs, prices, count, high) > k and high < 1e6 * t:
             high *= 2.0
         for _ in range(50):
             t = 0.5 * (low + high)
-            if used(sizes, shares, count, t) > k:
+            if used(sizes, shares, costs, prices, count, t) > k:
                 low = t
             else:
                 high = t
@@ -57,7 +69,7 @@ def budget(sizes, shares, count, k):  # type: ignore[no-untyped-def]
         if following >= t:
             break
         t = following
-    return t
+    return max(t, floor)
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -20,6 +20,22 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 @compiled
+def filled(values, costs, k):  # type: ignore[no-untyped-def]
+    """Return the most that shares of the values give whose costs add up to ``k``, and the value per
+    cost of the last one (0 where all of them have room)."""
+    worth = np.empty(values.size)
+    for i in range(values.size):
+        worth[i] = values[i] / costs[i] if costs[i] > 0.0 else np.inf
+    total = 0.0
+    for i in np.argsort(-worth):
+        if not costs[i] <= k:
+            return total + max(k, 0.0) * worth[i], worth[i]
+        total += values[i]
+        k -= costs[i]
+    return total, 0.0
+
+
+@compiled
 def top(values, k):  # type: ignore[no-untyped-def]
     """Return the sum of the ``k`` largest values and the least of them; reorders ``values``."""
     low, high = 0, values.size - 1

@@ -12,7 +12,9 @@ from sparsemodel.certificates.proving.gram.node_compiled import solve_node
 def _all() -> None:
     """Call everything once, with the types of a search."""
     one, status = np.ones(1), np.zeros(1, dtype=np.int8)
-    solve_node(np.eye(1), one, 1.0, one, -one, one, one, 0.0, status, 1, 1.0, 1.0, 1)
+    solve_node(
+        np.eye(1), one, 1.0, one, -one, one, one, 0.0, status, 1.0, one, one, 0.0, 1.0, 1.0, 1
+    )
     best_gain(np.eye(1), one, 1, 0, 1, np.full(3, -1, dtype=np.int64), 0.0)
 
 
