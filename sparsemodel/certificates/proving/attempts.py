@@ -27,6 +27,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
 )
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.proving.bounder import NodeBounder
+from sparsemodel.certificates.proving.compiling import compilable
 from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.dual.world import objections
@@ -194,6 +195,11 @@ class Attempt(NamedTuple):
 
 def attempted(task: Task, quick: bool) -> Attempt:
     """Search, or go on with a stored search, in the box that the data prove where that helps."""
+    if not quick:
+        task = _held(task)
+        reasons = objections(task.inner)
+        if reasons:
+            raise refused(reasons)
     large = (
         quick and task.tree is None and task.form.sparsity.size > LIMIT and not _loose(task.form)
     )
@@ -223,24 +229,21 @@ def attempted(task: Task, quick: bool) -> Attempt:
 
 
 def _stuck(attempt: Attempt) -> bool:
-    """Return whether nodes have no relaxation, nor supports that could be looked at one by one.
-
-    Raises
-    ------
-    UnsupportedProblemError
-        When they have no dual points either.
-    """
+    """Return whether nodes have no relaxation, nor supports that could be looked at one by one."""
     task, root = attempt.task, attempt.search.root
     sparsity = task.form.sparsity
     listed = sparsity.plain and not sparsity.priced
     if not isinstance(root, gram.GramPart) or listed or task.tree is not None:
         return False
-    if not attempt.search.open or attempt.search.nodes or root.curved(task.deadline):
-        return False
-    reasons = objections(task.inner)
-    if reasons:
-        raise refused(reasons)
-    return True
+    return not (not attempt.search.open or attempt.search.nodes or root.curved(task.deadline))
+
+
+def _held(task: Task) -> Task:
+    """Return a task of dual points in the box that the data prove, where one is needed."""
+    form = task.form
+    if not (task.boxable and _loose(form)) or objection(form) or not compilable():
+        return task
+    return _in_box(task, task.x, None, task.max_nodes) or task
 
 
 def refused(reasons: tuple[str, ...]) -> UnsupportedProblemError:
@@ -282,7 +285,8 @@ def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
             return attempt
     if search.over:
         return attempt
-    other = _in_box(task, search, root.quadratic)
+    nodes = None if task.max_nodes is None else task.max_nodes - search.nodes
+    other = _in_box(task, search.incumbent.x, root.quadratic, nodes)
     if other is None:
         return attempt
     within = other.search(quick=True)
@@ -297,11 +301,13 @@ def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
     return Attempt(other, within)
 
 
-def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
+def _in_box(
+    task: Task, x: FloatArray, quadratic: Quadratic | None, nodes: int | None
+) -> Task | None:
     """Return the task in the box that the data prove; None where they prove none."""
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling
 
-    form, x, deadline = task.form, search.incumbent.x, task.deadline
+    form, deadline = task.form, task.deadline
     compiled, now = compiling(), time.perf_counter()
     if deadline is not None:
         deadline += compiled
@@ -314,7 +320,6 @@ def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
     )
     if isinstance(bounds, str):
         return None
-    left = None if task.max_nodes is None else task.max_nodes - search.nodes
     return replace(
         task,
         inner=boxed(form, bounds),
@@ -322,7 +327,7 @@ def _in_box(task: Task, search: Search, quadratic: Quadratic) -> Task | None:
         bounds=bounds,
         quadratic=quadratic,
         deadline=deadline,
-        max_nodes=left,
+        max_nodes=nodes,
     )
 
 

@@ -28,9 +28,9 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes, refused
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes
 from sparsemodel.certificates.proving.compiling import compilable, loadable
-from sparsemodel.certificates.proving.dual.world import loose_coordinates, objections
+from sparsemodel.certificates.proving.dual.world import loose_coordinates
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
@@ -144,9 +144,6 @@ def prove(
     elif bounds is not None:
         inner = boxed(form, bounds)
     quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
-    reasons = () if quick else objections(inner)
-    if reasons:
-        raise refused(reasons)
     products = gram_cost(sum(term.design.shape[0] for term in form.terms), form.sparsity.size)
     left = Budget(deadline)
     if quick and tree is None and not (left.fits(products) and loadable(deadline)):

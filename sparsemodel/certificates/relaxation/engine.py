@@ -72,7 +72,8 @@ class Relaxed:
 
     def exhausted_to(self, tolerance: float) -> bool:
         """Return whether the value and the bound agree to a relative ``tolerance``."""
-        return self.value - self.bound <= tolerance * max(abs(self.value), abs(self.bound))
+        size = max(abs(self.value), abs(self.bound))
+        return math.isfinite(size) and self.value - self.bound <= tolerance * size
 
 
 def working_set(

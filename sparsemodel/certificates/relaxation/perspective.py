@@ -20,16 +20,25 @@ from functools import partial
 
 import numpy as np
 
+from sparsemodel.certificates.dual_bounds.bound import dual_bound
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
+from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.relaxation.engine import (
     TOLERANCE,
     Relaxed,
     Report,
     working_set,
 )
-from sparsemodel.certificates.relaxation.regulariser import Regulariser, objection, selected
+from sparsemodel.certificates.relaxation.regulariser import (
+    Regulariser,
+    entrywise,
+    objection,
+    selected,
+    unit_of,
+)
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
+    Box,
     Conjugable,
     FloatArray,
     IntArray,
@@ -38,11 +47,15 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
+from sparsemodel.numerics import top_k
 
 _FIRST, _SHRINK, _LEAST = 0.3, 0.3, 1e-3
 """Smoothing in units of the residuals over the slopes: first, its change, last."""
 
 _ROUNDS = 30
+_TURNS, _NEAR = 6, 0.1
+"""Ridges that are tried in place of bounds on entries, and how little the last one changes."""
+
 _STUCK, _PROGRESS = 4, 0.9
 """So many rounds in a row that leave more than this share of the gap are the last."""
 
@@ -67,11 +80,82 @@ def relax(
     reason = objection(form, form.ridge)
     if reason:
         return reason
+    if entrywise(form):
+        return _within_bounds(form, start, report, deadline, tolerance, worth)
     if form.traits.has_hessian:
         return working_set(form, form, start, report, deadline, tolerance)
     if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
         return "a loss that is neither smooth nor can be smoothed"
     return _nonsmooth(form, start, report, deadline, tolerance, worth)
+
+
+def _within_bounds(
+    form: SparseRegression,
+    start: FloatArray,
+    report: Report | None,
+    deadline: float | None,
+    tolerance: float,
+    worth: float,
+) -> Relaxed | str:
+    r"""Solve the relaxation with a ridge in place of bounds on the entries of groups.
+
+    With :math:`E_g = \sum_{j \in g} M_j^2`, any :math:`\kappa > 0` and at most ``k`` groups,
+    :math:`\sum_{g \in S} (\kappa / E_g) \|w_g\|^2 - k \kappa \le 0` within the bounds. The best
+    :math:`\kappa` is the mean of what the ``k`` best groups gain, which is looked for by turns.
+    """
+    gains = from_point(form, start)
+    known = dual_bound(form, gains.duals, at=start).gains
+    share = _mean_of_best(form, known)
+    best, most = None, -math.inf
+    for _ in range(_TURNS):
+        found = relax(
+            _ridged(form, share if share > 0.0 else 1.0),
+            start if best is None else best.x,
+            report=report,
+            deadline=deadline,
+            tolerance=tolerance,
+            worth=worth,
+        )
+        if isinstance(found, str):
+            return found
+        if best is None or found.bound > most:
+            best, most = found, found.bound
+        following = math.sqrt(share * _mean_of_best(form, found.gains))
+        ended = report is not None and report(math.inf, most)
+        late = deadline is not None and time.perf_counter() >= deadline
+        if found.interrupted or ended or late or abs(following - share) <= _NEAR * share:
+            break
+        share = following
+    # What this relaxation's least value is nobody knows: another ridge has another one.
+    return "nothing was tried" if best is None else replace(best, value=math.inf)
+
+
+def _mean_of_best(form: SparseRegression, gains: FloatArray) -> float:
+    """Return half of the mean gain of the best ``k`` units."""
+    best = gains[top_k(gains, form.sparsity.budget)]
+    return 0.5 * float(best.mean()) if best.size and np.all(np.isfinite(best)) else 0.0
+
+
+def _ridged(form: SparseRegression, share: float) -> SparseRegression:
+    """Return the problem with a ridge for bounds on entries, which lies nowhere above it."""
+    box, counted, unit = form.box, form.sparsity.counted, unit_of(form)
+    if box is None:
+        return form
+    low, high = (np.broadcast_to(side, form.shape).copy() for side in (box.lower, box.upper))
+    reach = np.maximum(-low, high)
+    squares = np.square(reach if reach.ndim == 1 else np.sqrt(np.square(reach).sum(axis=1)))
+    sizes = np.bincount(unit[counted], weights=squares[counted], minlength=form.sparsity.units)
+    more = np.zeros(counted.size)
+    more[counted] = 2.0 * share / sizes[unit[counted]]
+    low[counted], high[counted] = (
+        np.where(end == 0.0, 0.0, np.copysign(np.inf, end)) for end in (low[counted], high[counted])
+    )
+    return replace(
+        form,
+        ridge=form.ridge + more,
+        box=Box(low, high),
+        constant=form.constant - form.sparsity.budget * share,
+    )
 
 
 def _nonsmooth(

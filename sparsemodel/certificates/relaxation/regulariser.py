@@ -41,9 +41,6 @@ def objection(form: SparseRegression, curvature: FloatArray) -> str:
         finite = np.isfinite(lower) & np.isfinite(upper)
         if np.any((lower[counted] > 0.0) | (upper[counted] < 0.0)):
             return "bounds keep counted coordinates away from zero"
-        tight = (np.isfinite(lower) & (lower < 0.0)) | (np.isfinite(upper) & (upper > 0.0))
-        if np.any(tight[counted]) and (sparsity.groups is not None or form.matrix):
-            return "bounds on single entries of a group"
     flat = finite if finite.ndim == 1 else finite.all(axis=1)
     if np.any((curvature <= 0.0) & ~flat & counted):
         return (
@@ -58,6 +55,15 @@ def objection(form: SparseRegression, curvature: FloatArray) -> str:
         if np.any(largest != smallest):
             return "groups with different ridges inside"
     return ""
+
+
+def entrywise(form: SparseRegression) -> bool:
+    """Return whether single entries of groups, or of rows of a matrix, have bounds beside zero."""
+    box, counted = form.box, form.sparsity.counted
+    if box is None or (form.sparsity.groups is None and not form.matrix):
+        return False
+    ends = [np.broadcast_to(side, form.shape)[counted] for side in (box.lower, box.upper)]
+    return any(bool(np.any(np.isfinite(end) & (end != 0.0))) for end in ends)
 
 
 @final

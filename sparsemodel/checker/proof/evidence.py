@@ -180,4 +180,5 @@ def _within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool
             raise Refuted("a neighbour is the coordinate itself, or always in.")
     check_coefficients(problem, (m, near_by, real(held["level"])), upper, feasible)
     box = np.maximum(problem.lower, -m), np.minimum(problem.upper, m)
-    return replace(problem, lower=box[0], upper=box[1])
+    least = np.where(problem.least <= m, problem.least, 0.0)
+    return replace(problem, lower=box[0], upper=box[1], least=least)

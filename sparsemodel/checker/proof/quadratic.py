@@ -135,8 +135,8 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
     counted = np.flatnonzero(problem.unit >= 0)
     sides = np.stack([problem.lower, problem.upper])
     signs = np.all((sides == 0.0) | np.isinf(sides))
-    if not problem.single or np.any(np.isfinite(sides[:, problem.free])):
-        raise Refuted("coefficient bounds are for squared losses and single coordinates.")
+    if not problem.squares or len(problem.shape) > 1 or np.any(np.isfinite(sides[:, problem.free])):
+        raise Refuted("coefficient bounds are for squared losses and vectors.")
     if np.any((problem.lower[counted] > 0.0) | (problem.upper[counted] < 0.0)):
         raise Refuted("coefficient bounds where declared bounds keep coordinates from zero.")
     if not np.all(m[counted] > 0.0) or not np.all(m[problem.free] == np.inf):
@@ -184,6 +184,8 @@ def _row_holds(
     if np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0:
         return True  # nothing depends on this coordinate
     weights = problem.number(np.where(np.isfinite(m), m, 0.0))
+    sizes = np.sort(np.bincount(problem.unit[counted]))[::-1]  # of the units, in coordinates
+    most_of_all = int(sizes[: problem.supports.budget].sum())
     todo: list[tuple[list[int], list[int]]] = [([j], [])]
     for _ in range(_PARTS):
         if not todo:
@@ -201,7 +203,7 @@ def _row_holds(
         others = np.setdiff1d(counted, [*inside, *out])
         others = others[np.argsort(-most[others], kind="stable")]
         while True:
-            chosen = others[: problem.supports.budget - len(inside)]
+            chosen = others[: most_of_all - len(inside)]
             right = fixed + most[chosen].sum()
             if own > (right if problem.exact else right * (1.0 + 1e-12)):
                 break

@@ -42,8 +42,8 @@ _SLACK = 1e-6
 def objection(form: SparseRegression) -> str:
     """Return why there can be no such bounds for ``form``; empty when there may be."""
     sparsity, box = form.sparsity, form.box
-    if form.matrix or sparsity.groups is not None:
-        return "units of several coordinates are counted"
+    if form.matrix:
+        return "rows of a matrix are counted"
     if not (form.traits.gram and any(t.traits.square for t in form.terms)):
         return "the losses are not squares"
     if form.region is not None:
@@ -107,7 +107,7 @@ def from_data(
     known = _ceiling(form, e, level) * (1.0 + _SLACK)
     found = find(
         e,
-        form.sparsity.budget,
+        most_coordinates(form),
         declared,
         fallback=known,
         eliminate=signs_only(form),
@@ -173,18 +173,30 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return ""  # nothing depends on any coordinate
     m = bounds.radius[e.counted] / e.scale
     ceiling = _ceiling(form, e, bounds.level)
-    held = Sweep(e, form.sparsity.budget, neighbours, None, _MOST).holds(m, ceiling)
+    held = Sweep(e, most_coordinates(form), neighbours, None, _MOST).holds(m, ceiling)
     if held is None or not held.all():
         return "the data do not bound the coefficients as it is written"
     return ""
 
 
 def boxed(form: SparseRegression, bounds: CoefficientBounds) -> SparseRegression:
-    """Return ``form`` with the box ``|w| <= radius``: its optimal value is the same."""
+    """Return ``form`` with the box ``|w| <= radius``: its optimal value is the same.
+
+    Least sizes above that, which may hold a coefficient there, are left out.
+    """
     low, high = _sides(form)
     least = None if form.box is None else form.box.least
+    if least is not None:
+        least = np.where(least <= bounds.radius, least, 0.0)
     box = Box(np.maximum(low, -bounds.radius), np.minimum(high, bounds.radius), least)
     return replace(form, box=box)
+
+
+def most_coordinates(form: SparseRegression) -> int:
+    """Return how many counted coordinates a support may have, in the largest groups."""
+    sparsity = form.sparsity
+    sizes = np.sort(sparsity.unit_scores(np.ones(sparsity.size)))[::-1]
+    return int(sizes[: sparsity.budget].sum())
 
 
 def signs_only(form: SparseRegression) -> bool:
