@@ -192,12 +192,12 @@ def test_the_clock_is_looked_at_while_rows_are_divided() -> None:
     assert time.perf_counter() - began < 0.5
 
 
-def test_groups_have_no_bounds_from_the_data() -> None:
+def test_rows_of_matrices_have_no_bounds_from_the_data() -> None:
     x, y = data(60, 30)
-    w = sm.Variable(30, name="w")
-    groups = np.repeat(np.arange(10), 3)
-    one = sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w, groups=groups) <= 2)
-    assert "units" in str(bounds_of(form_of(one)))
+    w = sm.Variable((30, 2), name="w")
+    loss = sm.squared_loss(x @ w, np.column_stack([y, y]))
+    one = sm.Problem(sm.minimize(loss), sm.card(w, axis=1) <= 2)
+    assert "rows of a matrix" in str(bounds_of(form_of(one)))
 
 
 def test_the_boxed_problem_keeps_declared_signs() -> None:

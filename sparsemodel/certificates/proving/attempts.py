@@ -30,7 +30,7 @@ from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.compiling import compilable
 from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
-from sparsemodel.certificates.proving.dual.world import objections
+from sparsemodel.certificates.proving.dual.world import loose_coordinates, objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.incumbent import Incumbent
@@ -241,7 +241,8 @@ def _stuck(attempt: Attempt) -> bool:
 def _held(task: Task) -> Task:
     """Return a task of dual points in the box that the data prove, where one is needed."""
     form = task.form
-    if not (task.boxable and _loose(form)) or objection(form) or not compilable():
+    loose = bool(np.any(loose_coordinates(form)[form.sparsity.counted]))
+    if not (task.boxable and loose) or objection(form) or not compilable():
         return task
     return _in_box(task, task.x, None, task.max_nodes) or task
 

@@ -101,7 +101,7 @@ def _within_bounds(
 
     With :math:`E_g = \sum_{j \in g} M_j^2`, any :math:`\kappa > 0` and at most ``k`` groups,
     :math:`\sum_{g \in S} (\kappa / E_g) \|w_g\|^2 - k \kappa \le 0` within the bounds. The best
-    :math:`\kappa` is the mean of what the ``k`` best groups gain, which is looked for by turns.
+    :math:`\kappa` is half of the mean gain of the ``k`` best groups, which is looked for by turns.
     """
     gains = from_point(form, start)
     known = dual_bound(form, gains.duals, at=start).gains
