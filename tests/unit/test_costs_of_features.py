@@ -13,6 +13,7 @@ from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.certificates.dual_bounds.gains import best_selection
 from sparsemodel.certificates.files.json_document import digest
 from sparsemodel.certificates.proving.node import IN, OUT, Minorant, decide
+from sparsemodel.certificates.relaxation import relax
 from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.proof.arithmetic import Ball
 from sparsemodel.checker.proof.supports import Supports
@@ -284,3 +285,24 @@ def test_chosen_is_a_vector_of_zeros_and_ones():
 def test_what_cannot_be_declared_is_refused_with_what_to_write(wrong, words):
     with pytest.raises(ModelError, match=words):
         wrong(sm.Variable(4, name="w"))
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss])
+def test_a_relaxation_within_a_budget_is_that_of_the_best_price(loss):
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((12, 20))
+    b = np.sign(a[:, 0] - a[:, 1] + 0.3 * rng.standard_normal(12))
+    w, costs, most = sm.Variable(20), rng.uniform(0.2, 2.0, 20), 2.0
+    objective = loss(a @ w, b) + sm.ridge(w, 0.05)
+
+    def bound(objective, limits) -> float:
+        found = relax(sm.Problem(sm.minimize(objective), limits).form, np.zeros(20))
+        assert not isinstance(found, str)
+        return found.bound
+
+    chosen = costs @ sm.chosen(w)
+    prices = np.geomspace(1e-3, 0.3, 9)
+    best = max(bound(objective + price * chosen, []) - price * most for price in prices)
+    found = bound(objective, [chosen <= most])
+    assert found >= best - 1e-5
+    assert found > bound(objective, [sm.card(w) <= 6]) + 0.01

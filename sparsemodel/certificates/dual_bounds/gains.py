@@ -116,13 +116,28 @@ def priced_budget(
     r"""Return prices with a share of each unit's cost, and what that share is of the budget.
 
     For :math:`\mu \ge 0` the objective is at least itself and :math:`\mu (c(S) - B)`, which is a
-    price for each unit, less :math:`\mu B`. :math:`\mu` is the profit per cost at which the budget
-    ends when units ``left`` beside those ``inside`` are taken by it: the continuous knapsack.
-    Prices are rounded down and the constant up. None where all profitable units have room.
+    price for each unit, less :math:`\mu B`. Prices are rounded down and the constant up. None where
+    all profitable units have room.
+    """
+    knapsack, prices = sparsity.knapsack, sparsity.unit_price
+    multiplier = budget_price(sparsity, gains, inside, left)
+    if knapsack is None or multiplier == 0.0:
+        return None
+    dearer = np.asarray((prices + multiplier * knapsack.costs) * (1.0 - 8.0 * U))
+    most = math.nextafter(multiplier * knapsack.most, math.inf)
+    return (dearer, most) if math.isfinite(most) and np.all(np.isfinite(dearer)) else None
+
+
+def budget_price(
+    sparsity: Cardinality, gains: FloatArray, inside: IntArray, left: IntArray
+) -> float:
+    """Return the profit per cost at which the budget ends: the continuous knapsack.
+
+    Of units ``left`` beside those ``inside``; 0 where all profitable units have room.
     """
     knapsack, prices = sparsity.knapsack, sparsity.unit_price
     if knapsack is None:
-        return None
+        return 0.0
     profits, costs = (gains - prices)[left], knapsack.costs[left]
     on = np.flatnonzero((profits > 0.0) & (costs > 0.0))
     with np.errstate(over="ignore"):
@@ -130,11 +145,8 @@ def priced_budget(
     order = np.argsort(-worth, kind="stable")
     over = np.flatnonzero(np.cumsum(costs[on[order]]) > knapsack.left(inside))
     if not over.size or not math.isfinite(worth[order[over[0]]]):
-        return None
-    multiplier = float(worth[order[over[0]]])
-    dearer = np.asarray((prices + multiplier * knapsack.costs) * (1.0 - 8.0 * U))
-    most = math.nextafter(multiplier * knapsack.most, math.inf)
-    return (dearer, most) if math.isfinite(most) and np.all(np.isfinite(dearer)) else None
+        return 0.0
+    return float(worth[order[over[0]]])
 
 
 def _selected(

@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.bound import dual_bound
+from sparsemodel.certificates.dual_bounds.gains import budget_price
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.relaxation.engine import (
@@ -42,6 +43,7 @@ from sparsemodel.interfaces import (
     Conjugable,
     FloatArray,
     IntArray,
+    Knapsack,
     Loss,
     Smoothable,
     SparseRegression,
@@ -53,6 +55,10 @@ _FIRST, _SHRINK, _LEAST = 0.3, 0.3, 1e-3
 """Smoothing in units of the residuals over the slopes: first, its change, last."""
 
 _ROUNDS = 30
+_PRICES, _NARROW, _AT = 9, 1.05, 1e-9
+"""Prices that are tried for a budget, the ratio of two that are alike, and the step of a proximal
+point that is the point itself."""
+
 _TURNS, _NEAR = 6, 0.1
 """Ridges that are tried in place of bounds on entries, and how little the last one changes."""
 
@@ -80,6 +86,8 @@ def relax(
     reason = objection(form, form.ridge)
     if reason:
         return reason
+    if form.sparsity.knapsack is not None:
+        return _within_budget(form, start, report, deadline, tolerance, worth)
     if entrywise(form):
         return _within_bounds(form, start, report, deadline, tolerance, worth)
     if form.traits.has_hessian:
@@ -87,6 +95,67 @@ def relax(
     if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
         return "a loss that is neither smooth nor can be smoothed"
     return _nonsmooth(form, start, report, deadline, tolerance, worth)
+
+
+def _within_budget(
+    form: SparseRegression,
+    start: FloatArray,
+    report: Report | None,
+    deadline: float | None,
+    tolerance: float,
+    worth: float,
+) -> Relaxed | str:
+    """Solve the relaxation with a price for costs in place of their budget.
+
+    Its least value is concave in the price, and rises where the shares of its point cost more than
+    the budget.
+    """
+    knapsack = form.sparsity.knapsack
+    if knapsack is None:
+        return "there is no budget"
+    rest = np.setdiff1d(np.arange(form.sparsity.size), unbounded_coordinates(form))
+    nobody, everybody = np.zeros(0, dtype=np.intp), np.arange(form.sparsity.units)
+    price, low, high, best, x = 0.0, (0.0, 0.0), (math.inf, 0.0), None, start
+    for _ in range(_PRICES):
+        other = _priced(form, knapsack, price)
+        found = relax(other, x, report=report, deadline=deadline, tolerance=tolerance, worth=worth)
+        if isinstance(found, str):
+            return found
+        x = found.x
+        best = found if best is None or found.bound > best.bound else best
+        shares = Regulariser(other, rest, other.ridge).prox(x[rest], _AT)[1]
+        over = float(knapsack.costs @ shares) - knapsack.most
+        low, high = ((price, over), high) if over > 0.0 else (low, (price, over))
+        late = deadline is not None and time.perf_counter() >= deadline
+        ended = report is not None and report(math.inf, best.bound)
+        if found.interrupted or late or ended or not high[0] > _NARROW * low[0]:
+            break
+        if price == 0.0:
+            price = 0.1 * budget_price(form.sparsity, found.gains, nobody, everybody)
+        else:
+            price = _between(low, high)
+        if not 0.0 < price < math.inf:
+            break
+    return "nothing was tried" if best is None else replace(best, value=math.inf)
+
+
+def _priced(form: SparseRegression, knapsack: Knapsack, price: float) -> SparseRegression:
+    """Return the problem with a price for costs, paid back for all that the budget allows."""
+    sparsity = replace(form.sparsity, knapsack=None)
+    if price > 0.0:
+        prices = np.asarray(sparsity.unit_price + price * knapsack.costs)
+        sparsity = replace(sparsity, price=float(prices.min(initial=math.inf)), prices=prices)
+    return replace(form, sparsity=sparsity, constant=form.constant - price * knapsack.most)
+
+
+def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
+    """Return a price where a line through what is over the budget, in logarithms, is zero."""
+    if math.isinf(high[0]):
+        return 8.0 * low[0]
+    if low[0] == 0.0:
+        return 0.125 * high[0]
+    share = min(max(low[1] / (low[1] - high[1]), 0.1), 0.9)
+    return low[0] * math.pow(high[0] / low[0], share)
 
 
 def _within_bounds(
