@@ -18,7 +18,7 @@ from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.certificates.proving import attempts, search
 from sparsemodel.certificates.proving.compiling import interruptible
 from sparsemodel.certificates.proving.gram.node_compiled import solve_node
-from sparsemodel.certificates.proving.gram.part import Gram
+from sparsemodel.certificates.proving.gram.stage import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.numerics import RegressionObjective

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -16,14 +14,12 @@ from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
-from sparsemodel.certificates.proving.compiling import LOADING
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
-from sparsemodel.certificates.proving.gram.stage import Stage, best_stage
+from sparsemodel.certificates.proving.gram.stage import Gram, Stage, best_stage
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
-from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression
-from sparsemodel.numerics import RegressionObjective
+from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _ROUNDS = 200
@@ -73,54 +69,6 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         if np.any((low > 0.0) | (high < 0.0)):
             out.append("bounds keep counted coordinates away from zero")
     return tuple(out)
-
-
-@final
-@dataclass(slots=True, eq=False)
-class Gram:
-    """What all parts of a problem share."""
-
-    form: SparseRegression
-    q: Quadratic
-    counted: IntArray
-    ridged: IntArray
-    """Always-in coordinates with ridge."""
-    balanced: IntArray
-    """Always-in coordinates without ridge."""
-    box: Box | None
-    """Bounds on every coordinate, also those that the data prove."""
-    points: RegressionObjective | None
-    """The problem whose points are asked for, where it has bounds of its own."""
-    delay: float = 0.0
-    deadline: float | None = None
-
-    @classmethod
-    def of(
-        cls, form: SparseRegression, points: SparseRegression, quadratic: Quadratic | None
-    ) -> Gram:
-        """Compute what is shared, O(n p^2) where ``quadratic`` is not known yet."""
-        sparsity, box = form.sparsity, form.box
-        loose = form.ridge[sparsity.free] == 0.0
-        if box is not None:
-            low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
-            box = Box(low, high)
-        return cls(
-            form=form,
-            q=Quadratic.of(form) if quadratic is None else quadratic,
-            counted=np.flatnonzero(sparsity.counted),
-            ridged=sparsity.free[~loose],
-            balanced=sparsity.free[loose],
-            box=box,
-            points=RegressionObjective(points) if points.constrained else None,
-        )
-
-    def compiled(self) -> Any:
-        """Return the compiled solver of nodes; what compiling takes does not count as search."""
-        began = time.perf_counter()
-        from sparsemodel.certificates.proving.gram.warm import solve_node
-
-        self.delay += max(time.perf_counter() - began - LOADING, 0.0)
-        return solve_node
 
 
 @final

@@ -13,8 +13,9 @@ no lower (a proximal step of the dual, that ends at the best slopes when it is r
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -23,9 +24,11 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
+from sparsemodel.certificates.proving.compiling import LOADING
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.numbers import Rows
-from sparsemodel.interfaces import BoolArray, Box, FloatArray, IntArray
+from sparsemodel.interfaces import BoolArray, Box, FloatArray, IntArray, SparseRegression
+from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
 
 _WORTH = 0.01
@@ -111,6 +114,54 @@ class Slacks:
     def on(self, keep: BoolArray) -> Slacks:
         """Return the same on some of the coordinates."""
         return replace(self, matrix=self.matrix[:, keep])
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Gram:
+    """What all parts of a problem share."""
+
+    form: SparseRegression
+    q: Quadratic
+    counted: IntArray
+    ridged: IntArray
+    """Always-in coordinates with ridge."""
+    balanced: IntArray
+    """Always-in coordinates without ridge."""
+    box: Box | None
+    """Bounds on every coordinate, also those that the data prove."""
+    points: RegressionObjective | None
+    """The problem whose points are asked for, where it has bounds of its own."""
+    delay: float = 0.0
+    deadline: float | None = None
+
+    @classmethod
+    def of(
+        cls, form: SparseRegression, points: SparseRegression, quadratic: Quadratic | None
+    ) -> Gram:
+        """Compute what is shared, O(n p^2) where ``quadratic`` is not known yet."""
+        sparsity, box = form.sparsity, form.box
+        loose = form.ridge[sparsity.free] == 0.0
+        if box is not None:
+            low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
+            box = Box(low, high)
+        return cls(
+            form=form,
+            q=Quadratic.of(form) if quadratic is None else quadratic,
+            counted=np.flatnonzero(sparsity.counted),
+            ridged=sparsity.free[~loose],
+            balanced=sparsity.free[loose],
+            box=box,
+            points=RegressionObjective(points) if points.constrained else None,
+        )
+
+    def compiled(self) -> Any:
+        """Return the compiled solver of nodes; what compiling takes does not count as search."""
+        began = time.perf_counter()
+        from sparsemodel.certificates.proving.gram.warm import solve_node
+
+        self.delay += max(time.perf_counter() - began - LOADING, 0.0)
+        return solve_node
 
 
 @final
