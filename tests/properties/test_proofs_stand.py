@@ -140,12 +140,13 @@ def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first
 def test_the_solver_of_nodes_divides_by_zero_without_raising():
     """Nothing to choose, no multiplier, and a matrix that Newton's method refuses."""
     q, one, far = np.array([[1.0, 5.0], [5.0, 1.0]]) * 1e3, np.ones(2), np.full(2, np.inf)
+    none, ends = np.zeros(2), (1.0, 1e-9, 50)
     for status in (np.zeros(2, np.int8), np.ones(2, np.int8)):
-        solve_node(q, one, 0.0, one, -far, far, np.zeros(2), 0.0, status, 2, 1.0, 1e-9, 50)
+        solve_node(q, one, 0.0, one, -far, far, none, 0.0, status, 2.0, one, none, 0.0, *ends)
     nothing = np.zeros(2, np.int8)
-    solve_node(-q, one, 0.0, one, -far, far, one, 0.0, nothing, 1, 1.0, 1e-9, 50)
-    none = np.zeros(2)  # no curvature beside that of the matrix, and a bound of zero
-    solve_node(q, one, 0.0, none, none, one, one, 0.0, nothing, 1, 1.0, 1e-9, 50)
+    solve_node(-q, one, 0.0, one, -far, far, one, 0.0, nothing, 1.0, one, none, 0.0, *ends)
+    # No curvature beside that of the matrix, and a bound of zero.
+    solve_node(q, one, 0.0, none, none, one, one, 0.0, nothing, 1.0, one, none, 0.0, *ends)
 
 
 @pytest.mark.parametrize("ridge", [0.03, 0.01])
@@ -160,8 +161,9 @@ def test_a_node_with_more_columns_than_rows_is_solved_in_few_rounds(ridge):
         q, g = a.T @ a / n / ridge, a.T @ b / n / np.sqrt(ridge)
         one, far, status = np.ones(p), np.full(p, np.inf), np.zeros(p, np.int8)
         w, _, bound, value, rounds = solve_node(
-            q, g, 0.5, one, -far, far, np.zeros(p), 0.0, status, 4, np.inf, tolerance, 200
-        )
+            q, g, 0.5, one, -far, far, np.zeros(p), 0.0, status, 4.0, one, np.zeros(p), 0.0,
+            np.inf, tolerance, 200,
+        )  # fmt: skip
         assert rounds < 100
         assert 0.0 <= value - bound <= tolerance
         gains = np.sort(np.square(q @ w - g))[-4:]  # the bound of the point, written otherwise
@@ -265,7 +267,7 @@ def test_compiling_does_not_count_as_search(monkeypatch):
 
     name = "sparsemodel.certificates.proving.gram.warm"
     monkeypatch.setitem(sys.modules, name, Slow(name))
-    monkeypatch.setattr("sparsemodel.certificates.proving.gram.part.LOADING", 0.05)
+    monkeypatch.setattr("sparsemodel.certificates.proving.gram.stage.LOADING", 0.05)
     form = wide(sm.squared_loss).form
     gram = Gram.of(form, form, None)
     assert gram.compiled() == "solve_node"
