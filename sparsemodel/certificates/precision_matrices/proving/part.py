@@ -21,10 +21,10 @@ from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvector_cost, rate
 from sparsemodel.numerics.precision import Pattern, minimise_admm, minimise_on_pattern
 
-_AT_ROOT, _AT_NODE = 600, 100
+_AT_ROOT, _AT_NODE = 600, 25
 """Evaluations of the dual that a relaxation may take."""
 
-_ENOUGH = 3e-3
+_ENOUGH = 1e-2
 """Share of the gap that six steps must close for an ascent to go on."""
 
 _TRIES = 25

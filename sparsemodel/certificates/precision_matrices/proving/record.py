@@ -79,6 +79,7 @@ class _GraphReader(Reader):
 
     def __init__(self, task: Task) -> None:
         self._task = task
+        self._latest: tuple[Any, FloatArray | None] = (None, None)
 
     def begun(self) -> Enclosure:
         """Return the enclosure of all matrices that are as good as the known one."""
@@ -90,6 +91,7 @@ class _GraphReader(Reader):
         if point is None:
             return None
         found = node_minorant(self._task.form, point[:-1], float(point[-1]), known)
+        self._latest = record, None if found is None else found.entries
         return None if found is None else found.minorant
 
     def below(self, record: Any, status: Any, k: int, known: Any) -> Any:
@@ -97,7 +99,9 @@ class _GraphReader(Reader):
         point = self._point(record)
         if point is None:
             return known
-        return below(self._task.form, known, point, status, k, self._task.upper)
+        latest, omega = self._latest
+        attained = omega if latest is record else None
+        return below(self._task.form, known, point, status, k, self._task.upper, attained)
 
     def enumerated(self, status: Any, k: int) -> float:
         """Raise ValueError: graphs are not enumerated."""
