@@ -159,6 +159,8 @@ def test_columns_are_left_out_where_those_that_stay_speak_for_them():
     cases = [([a, a], 1), ([a, -4.0 * a], 1), ([a, near], 2), ([a, zero], 1), ([c, 1.0 - c], 2)]
     cases += [([c, one, 1.0 - c], 2), ([zero, c, 1.0 - c], 2), ([a, 3.0 * a], 2)]
     cases += [([one, 2.0 * one, a], 2), ([one, c, 1.0 - near], 3)]
+    m = 64.0 + np.arange(9.0)
+    cases += [([m, m + 2.0**-24], 2), ([m, one, m + 2.0**-24], 2)]
     for columns, kept in cases:
         matrix = np.column_stack(columns)
         for parts in ([matrix], [matrix[:4], matrix[4:]]):

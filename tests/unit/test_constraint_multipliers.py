@@ -13,11 +13,14 @@ from scipy.optimize import minimize as scipy_minimize
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.arithmetic.multipliers import violation
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.files.json_document import signed
+from sparsemodel.certificates.files.packing import pack
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.checker.__main__ import main
+from sparsemodel.interfaces import Box
 
 N, P, K = 14, 6, 2
 
@@ -195,6 +198,19 @@ def test_rows_that_hold_an_intercept_close(loss, tmp_path):
         assert main(command) == 1
 
 
+def test_violations_refute_a_support():
+    rng = np.random.default_rng(2)
+    rows = Rows(rng.standard_normal((2, 4)), np.array([3.0, -1.0]), np.array([3.0, 9.0]))
+    box, on = Box(np.full(4, -0.2), np.full(4, 0.3)), np.array([1, 3])
+    r = violation(rows, box, on)
+    assert r @ r > 0.1
+    for _ in range(20):
+        x = np.zeros(4)
+        x[on] = rng.uniform(-0.2, 0.3, 2)
+        assert r @ (rows.matrix @ x) - r @ np.where(r > 0.0, rows.upper, rows.lower) >= r @ r - 1e-9
+    assert np.abs(violation(rows, None, np.arange(4))).max() <= 1e-9
+
+
 def test_slopes_push_away_from_the_end_of_their_sign():
     rows = Rows(np.ones((1, 2)), np.array([-1.0]), np.array([2.0]))
     term = RowPrices(rows).term(np.array([1.5]))
@@ -254,7 +270,7 @@ NORMS: dict[str, Any] = {
     ("kind", "loss"),
     [(kind, sm.squared_loss) for kind in NORMS] + [("risk", sm.logistic_loss)],
 )
-def test_limits_on_norms_have_multipliers(kind, loss, tmp_path):
+def test_limits_on_norms_have_multipliers(kind, loss, tmp_path, capsys):
     """The bound was that of the problem without the limit: 68 % below, where it binds."""
     rng = np.random.default_rng(5)
     A, F = rng.standard_normal((30, P)), rng.standard_normal((2, P))
@@ -275,10 +291,11 @@ def test_limits_on_norms_have_multipliers(kind, loss, tmp_path):
     command = [str(path), str(tmp_path / "data.npz")]
     assert main(command) == 0
     text = path.read_text()
-    for forged in ([-1.0], [9.0], [0.0, 0.0]):  # a wrong sign, weaker, too many
+    for forged, words in (([-1.0], "sign"), ([0.0], "bound"), ([0.0, 0.0], "fit")):
         body = json.loads(text)
-        body["witness"]["multipliers"]["norms"] = forged
+        body["witness"]["multipliers"]["norms"] = pack(np.array(forged))
         path.write_text(json.dumps(signed(body)))
-        with pytest.raises(sm.CertificateError):
+        with pytest.raises(sm.CertificateError, match="multipliers" if len(words) < 5 else words):
             verify(path, problem.form)
         assert main(command) == 1
+        assert words in "".join(capsys.readouterr())
