@@ -291,11 +291,11 @@ def test_limits_on_norms_have_multipliers(kind, loss, tmp_path, capsys):
     command = [str(path), str(tmp_path / "data.npz")]
     assert main(command) == 0
     text = path.read_text()
-    for forged, words in (([-1.0], "sign"), ([0.0], "bound"), ([0.0, 0.0], "fit")):
+    for forged, words in (([-1.0], "sign"), ([0.0], "NOT"), ([0.0, 0.0], "fit")):
         body = json.loads(text)
         body["witness"]["multipliers"]["norms"] = pack(np.array(forged))
         path.write_text(json.dumps(signed(body)))
-        with pytest.raises(sm.CertificateError, match="multipliers" if len(words) < 5 else words):
+        with pytest.raises(sm.CertificateError, match="multipliers" if words != "NOT" else "line"):
             verify(path, problem.form)
         assert main(command) == 1
         assert words in "".join(capsys.readouterr())
