@@ -14,6 +14,10 @@ from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.regression_path import grown_path, searched_together
 from sparsemodel.selection.searched_path import LITTLE, searched_path
 
+_BRIEF = 0.1
+"""Share of its patience with which ``exchange`` follows a path of a loss with kinks: of 12 points 4
+were 1 to 45 % higher without."""
+
 
 def solve_path(
     form: SparseRegression, reduced: Reduced, facts: Facts, ks: Sequence[int], how: Search
@@ -46,7 +50,7 @@ def solve_path(
     descended = little and effort == ("medium" if slow else "low")
     finish = backend_for(Role.FINISH, reduced.form) if descended else None
     if finish is not None:  # perturbations take long
-        how = replace(how, backend=backend_class(finish)().with_patience(0.0))
+        how = replace(how, backend=backend_class(finish)().with_patience(_BRIEF if slow else 0.0))
     elif effort == "low" or (slow and effort == "medium"):
         return found  # a search for one k takes as long as the whole path
     small = cast("SparseRegression", reduced.form)
