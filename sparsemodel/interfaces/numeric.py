@@ -5,7 +5,9 @@ Errors name what the user calls a number.
 
 from __future__ import annotations
 
+import math
 import numbers
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -122,18 +124,29 @@ def check_options(options: object, **allowed: str) -> None:
 
 
 def _allows(word: str, value: Any) -> bool:
-    if value is None or isinstance(value, str) or word == "None" or word.startswith("'"):
+    if value is None or isinstance(value, str):
         return word == repr(value)
-    if not isinstance(value, numbers.Real):
+    ends = _ends(word)
+    if ends is None or not isinstance(value, (int, float, numbers.Real)):
         return False
+    low, high, with_low, with_high = ends
     number: Any = value
+    return bool(
+        low < number < high or (number == low and with_low) or (number == high and with_high)
+    )
+
+
+@cache
+def _ends(word: str) -> tuple[float, float, bool, bool] | None:
+    """Return the ends of the numbers that a word allows, and whether they belong to them."""
     if word.startswith("at least "):
-        return bool(number >= float(word.removeprefix("at least ")))
+        return float(word.removeprefix("at least ")), math.inf, True, True
     if word == "positive":
-        word = "in (0, inf]"
+        return 0.0, math.inf, False, True
+    if not word.startswith("in "):
+        return None
     low, high = (float(end) for end in word[len("in (") : -1].split(", "))
-    ends = (number == low and "[" in word) or (number == high and "]" in word)
-    return bool(ends or low < number < high)
+    return low, high, "[" in word, "]" in word
 
 
 def random_numbers(seed: Any) -> np.random.Generator:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import DataError
-from sparsemodel.modelling.declared import Reading, quantities
-from sparsemodel.modelling.expressions.objective_terms import FormTerm
+from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.expressions.affine import Affine
+from sparsemodel.modelling.expressions.objective_terms import FormTerm, LossTerm
 
 _MANY = 4096
 """Numbers of an array that are compared at most; of a small one every one."""
@@ -27,13 +28,19 @@ class Watched(NamedTuple):
 
 def watched(declared: Reading) -> tuple[Watched, ...]:
     """Return the arrays that a declaration refers to, with what they hold now."""
-    objective = declared.goal.objective
-    found = [*quantities(objective, declared.constraints)]
-    for term in objective.terms:
-        if isinstance(term, FormTerm):  # a matrix S, for instance
-            found += vars(term).items()
-    arrays = {id(array): (what, array) for what, held in found for array in _arrays(held)}
-    return tuple(Watched(what, array, _some(array)) for what, array in arrays.values())
+    held: list[tuple[str, Any]] = []
+    for term in declared.goal.objective.terms:
+        if isinstance(term, LossTerm):
+            expression = term.prediction
+            pieces = expression.pieces if isinstance(expression, Affine) else ()
+            held += [("target", term.target), *(("matrix", piece.design) for piece in pieces)]
+        elif isinstance(term, FormTerm):  # a matrix S, for instance
+            held += vars(term).items()
+    return tuple(
+        Watched(what, array, _some(array))
+        for what, one in held
+        if (array := _array(one)) is not None
+    )
 
 
 def check_unchanged(data: tuple[Watched, ...]) -> None:
@@ -46,21 +53,21 @@ def check_unchanged(data: tuple[Watched, ...]) -> None:
     """
     for what, array, numbers in data:
         if not np.array_equal(_some(array), numbers, equal_nan=array.dtype.kind == "f"):
-            name = {"design": "matrix"}.get(what, what)
             raise DataError(
-                f"The {name} of this problem (shape {array.shape}) was changed in place after the "
+                f"The {what} of this problem (shape {array.shape}) was changed in place after the "
                 "problem was compiled, and what was computed of the old numbers is kept. Declare "
                 "the problem again with the new data; for a target or an offset that changes "
                 "often, write sm.Parameter(n) and set its value."
             )
 
 
-def _arrays(held: Any) -> tuple[NDArray[Any], ...]:
+def _array(held: Any) -> NDArray[Any] | None:
     if isinstance(held, DenseDesign):
-        return (held.array,)
+        return held.array
     if isinstance(held, SparseDesign):
-        return (held.array.data,)
-    return (held,) if isinstance(held, np.ndarray) else ()
+        entries: NDArray[Any] = held.array.data
+        return entries
+    return held if isinstance(held, np.ndarray) else None
 
 
 def _some(array: NDArray[Any]) -> NDArray[Any]:
