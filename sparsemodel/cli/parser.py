@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NoReturn, final
 
 from sparsemodel._version import __version__
@@ -58,6 +59,9 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line and say where the help is."""
 
+    commands: Mapping[str, Any] = MappingProxyType({})
+    """The parsers of commands, by name."""
+
     def error(self, message: str) -> NoReturn:
         strange = re.fullmatch(r"unrecognized arguments: (--[\w-]+).*", message)
         if strange:
@@ -67,11 +71,8 @@ class Parser(argparse.ArgumentParser):
 
     def _known(self) -> set[str]:
         """Return the options of this parser and of the commands in it."""
-        found = {option for action in self._actions for option in action.option_strings}
-        for action in self._actions:
-            for command in getattr(action, "_name_parser_map", {}).values():
-                found |= command._known()
-        return found
+        found = set(re.findall(r"--[\w-]+", self.format_help()))
+        return found.union(*(command._known() for command in self.commands.values()))
 
 
 @final
@@ -137,4 +138,5 @@ def build_parser() -> Parser:
         add_options(made, Common)
         add_options(made, module.Options)
         made.set_defaults(module=module)
+    parser.commands = commands.choices
     return parser

@@ -98,6 +98,16 @@ def ending_by(deadline: float | None) -> Iterator[Budget]:
         outer.cut |= inner.cut
 
 
+@contextmanager
+def in_any_case() -> Iterator[None]:
+    """Let what runs inside take its time: a few solves that make points of what was found."""
+    token = _BUDGET.set(None)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
 def budget() -> Budget:
     """Return the time that is left to what is running; without a deadline unless one was set."""
     found = _BUDGET.get()

@@ -29,7 +29,7 @@ from sparsemodel.numerics import (
     feasible_start,
     quadratic_of,
 )
-from sparsemodel.numerics.budget import budget
+from sparsemodel.numerics.budget import budget, in_any_case
 from sparsemodel.progress import report
 from sparsemodel.selection.path import Followed, PathPoint, Search
 
@@ -117,10 +117,11 @@ def _beamed(
         if not beam.reached:
             raise
         stop = Stop.INTERRUPTED
-    points = [restricted(objective, objective.origin().support, objective.origin())]
-    for size in range(1, beam.reached + 1):
-        support = np.union1d(beam.best(size), form.sparsity.free)
-        points.append(restricted(objective, support, points[-1]))
+    with in_any_case():
+        points = [restricted(objective, objective.origin().support, objective.origin())]
+        for size in range(1, beam.reached + 1):
+            support = np.union1d(beam.best(size), form.sparsity.free)
+            points.append(restricted(objective, support, points[-1]))
     return points, Stop.TIME_LIMIT if late.over() and stop is Stop.CONVERGED else stop
 
 

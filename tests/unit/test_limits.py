@@ -18,11 +18,11 @@ from sparsemodel.modelling import problem as problem_module
 from sparsemodel.modelling.results import packaged
 from sparsemodel.numerics import (
     RegressionObjective,
-    forward_backward,
     minimise_on_support,
     minimise_restricted,
 )
 from sparsemodel.numerics.budget import budget, ending_by
+from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.minimisers.boxed import _OnSupport
 from sparsemodel.selection import precision_matrices
 
@@ -88,7 +88,7 @@ def test_a_path_that_ends_early_keeps_the_points_that_are_done(
             raise KeyboardInterrupt
         clock.now += 100.0
 
-    monkeypatch.setattr(forward_backward, "_one_more", _after(5, forward_backward._one_more, end))
+    monkeypatch.setattr(SupportBeam, "grow", _after(5, SupportBeam.grow, end))
     path = problem.path(range(11), sweeps=0, time_limit=10.0)
     assert path.stop is stop
     assert stop.value in repr(path)
@@ -126,9 +126,7 @@ def test_ctrl_c_inside_a_fold_ends_the_cross_validation(monkeypatch: pytest.Monk
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        forward_backward, "_one_more", _after(5, forward_backward._one_more, interrupt)
-    )
+    monkeypatch.setattr(SupportBeam, "grow", _after(5, SupportBeam.grow, interrupt))
     with pytest.raises(KeyboardInterrupt):
         path.cross_validate(folds=3)
 

@@ -126,6 +126,7 @@ def test_what_cannot_be_ordered_is_refused(write: Any, words: str) -> None:
         write(sm.Variable(5, name="w"))
 
 
+@pytest.mark.filterwarnings("ignore:cross-validation chooses")
 @pytest.mark.parametrize("n", [50, 80])
 def test_two_ordinal_losses_have_observations_of_their_own(n: int) -> None:
     w = sm.Variable(5, name="w")

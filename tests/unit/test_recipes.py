@@ -48,7 +48,7 @@ def test_what_is_no_recipe_says_how_one_looks(problem: sm.Problem, text: str) ->
         ("nhtp:patience=often", sm.ModelError, "needs a value of kind int"),
         ("nhtp > lokal_search", sm.BackendUnavailableError, "Did you mean 'local_search'"),
         ("nhtp > precision_swap", sm.UnsupportedProblemError, "is for precision matrices"),
-        ("local_search:removal=none", sm.ModelError, "removal must be one of"),
+        ("local_search:removal=none", sm.ModelError, "removal must be 'smallest' or"),
     ],
 )
 def test_a_recipe_is_refused_with_the_reason(problem, text, error, message) -> None:

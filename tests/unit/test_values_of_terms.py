@@ -86,10 +86,12 @@ def test_atoms_of_cvxpy_come_with_what_to_write(atom, words):
         sm.Problem(cp.Minimize(cp.sum_squares(X) + term), [sm.card(X) <= 3])
 
 
-def test_sums_of_columns_are_written_one_by_one():
+def test_sums_of_a_matrix_are_those_of_numpy():
     W = sm.Variable((3, 2), name="W")
-    with pytest.raises(sm.ModelError, match=r"W\[:, j\]\.sum\(\)"):
-        W.sum(axis=0)
+    W.value = np.array([[1.0, 0.0], [0.0, 0.5], [2.0, 3.0]])
+    assert np.ravel(W.sum(axis=0).value).tolist() == [3.0, 3.5]
+    assert W.sum(axis=1).value.tolist() == [1.0, 0.5, 5.0]
+    assert np.ravel(W.sum().value).tolist() == [6.5]
 
 
 def test_the_largest_residuals_as_the_message_says():

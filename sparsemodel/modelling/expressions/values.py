@@ -144,7 +144,9 @@ def group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray
     """Return the labels as numbers: one for each entry, for each row of a matrix, or, ``whole``,
     for each entry of a matrix, in its shape."""
     size = shape[0]
-    if isinstance(groups, (list, tuple)) and any(isinstance(g, (list, tuple)) for g in groups):
+    lists = isinstance(groups, (list, tuple)) and any(isinstance(g, (list, tuple)) for g in groups)
+    labelled = whole and len(shape) == 2 and lists and {np.size(g) for g in groups} == {shape[1]}
+    if lists and not (labelled and len(groups) == size):
         raise ModelError(
             f"groups has one label for each of the {size} entries, equal for those that count "
             "together, not a list of entries for each group: `[0, 0, 1]` for [[0, 1], [2]]."

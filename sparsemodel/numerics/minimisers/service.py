@@ -48,6 +48,10 @@ def minimise_restricted(
         return equal
     if form.region is not None or not form.traits.has_hessian:
         solved = minimise_with_multipliers(objective, support, start)
+        if any(np.isinf(term.traits.upper) for term in form.terms) and solved.feasible:
+            # Steps are as long as the curvature at the start allows, however much there is.
+            again = minimise_with_multipliers(objective, support, solved.point)
+            solved = again if again.point.value < solved.point.value else solved
         return replace(solved.point, duals=solved.duals)
     return _minimise_smooth(objective, support, start, tol)
 
