@@ -300,7 +300,8 @@ class _Conclusion:
         """Return the bound of the parts, no higher than what the record proves."""
         task, proved = self.task, self.search.bound
         dual = record is not None and not record["gram"]
-        if dual and (task.inner is not task.form or np.any(loose_coordinates(task.form))):
+        loose = loose_coordinates(task.form)[task.form.sparsity.counted]
+        if dual and (task.inner is not task.form or np.any(loose)):
             # Parts of a box are evaluated on fewer columns here than by whoever checks the
             # record, with smaller allowances for rounding; so are slopes that must vanish.
             proved = min(
