@@ -334,7 +334,6 @@ def test_what_cannot_be_checked_is_not_passed(files, tmp_path, capsys) -> None:
         return main([str(tmp_path / "c.json"), str(tmp_path / "d.npz")])
 
     w = sm.Variable(P)
-
     own = sm.custom_loss(lambda u: 0.5 * np.sum((u - B) ** 2), lambda u: u - B, of=A @ w)
     custom = sm.minimize(own + sm.ridge(w, 0.1))
     assert status(sm.Problem(custom, sm.card(w) <= 2)) == 2
