@@ -232,11 +232,11 @@ def thinned(
     while not over():
         found = minimised(units, found)
         if units.size <= most or not np.isfinite(found.value):
-            break
+            return found
         weights = full_diagonal(objective, found, for_ranking=True)
         scores = coordinate_scores(found.x)
         sizes = sparsity.unit_scores(scores if weights is None else weights * scores)
         best = top_k(sizes, max(most, int(np.count_nonzero(sizes)) // 2))
         best = best[np.argsort(-sizes[best], kind="stable")]
         units = best if best.size > most else allowed(best[:0], best)
-    return found
+    return point  # more units than may stay
