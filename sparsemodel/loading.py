@@ -28,3 +28,10 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             before(*came[-1])
+
+
+def networkx() -> Any:
+    """Return ``networkx``."""
+    with uninterrupted():
+        import networkx
+    return networkx

@@ -319,20 +319,21 @@ class DenseColumns(Design):
         return f"{self._columns.size} columns of {self._design.describe()}"
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        full = np.zeros((self._design.shape[1], *x.shape[1:]))
-        full[self._columns] = x
-        return self._design.matvec(full)
+        return self._design.matvec(self._scattered(x))
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.asarray(self._design.rmatvec(r)[self._columns])
 
     def matvec_in_double(self, x: FloatArray) -> FloatArray:
-        full = np.zeros((self._design.shape[1], *x.shape[1:]))
-        full[self._columns] = x
-        return self._design.matvec_in_double(full)
+        return self._design.matvec_in_double(self._scattered(x))
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         return np.asarray(self._design.rmatvec_in_double(r)[self._columns])
+
+    def _scattered(self, x: FloatArray) -> FloatArray:
+        full = np.zeros((self._design.shape[1], *x.shape[1:]))
+        full[self._columns] = x
+        return full
 
     def restrict(self, support: IntArray) -> Design:
         return self._design.restrict(self._columns[support])

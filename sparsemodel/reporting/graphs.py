@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray
-from sparsemodel.loading import uninterrupted
+from sparsemodel.loading import networkx
 
 
 def partial_correlations(omega: FloatArray) -> FloatArray:
@@ -40,9 +40,7 @@ def precision_graph(omega: FloatArray, names: Sequence[str] | None = None) -> An
     DataError
         When the names do not fit the matrix or repeat.
     """
-    with uninterrupted():
-        import networkx as nx
-
+    nx = networkx()
     p = omega.shape[0]
     labels: list[Any] = list(range(p)) if names is None else list(names)
     if len(labels) != p:

@@ -40,7 +40,7 @@ def solve_path(
     effort = checked_effort(how.effort)
     together = searched_together(cast("SparseRegression", reduced.form), ks)
     if together or len(how.near) < len(ks):
-        found = grown_path(form, reduced, ks, how)
+        found = grown_path(form, reduced, ks, how, together=together)
     else:
         found = _moved(how.near, reduced)
     if together and effort != "high":

@@ -51,12 +51,17 @@ def searched_together(form: SparseRegression, ks: Sequence[int]) -> bool:
 
 
 def grown_path(
-    form: SparseRegression, reduced: Reduced, ks: Sequence[int], how: Search
+    form: SparseRegression,
+    reduced: Reduced,
+    ks: Sequence[int],
+    how: Search,
+    *,
+    together: bool,
 ) -> Followed:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
 
-    The supports come from :class:`~sparsemodel.numerics.SupportBeam` where prices of exchanges are
-    exact, else from :func:`~sparsemodel.numerics.forward_backward_path`; each point is
+    The supports come from :class:`~sparsemodel.numerics.SupportBeam` where they are searched
+    ``together``, else from :func:`~sparsemodel.numerics.forward_backward_path`; each point is
     minimised on its support to full accuracy, within all constraints. Nonsmooth losses are
     minimised exactly at every step; their multipliers give the gradient that the next unit is
     chosen by. The objective never rises with ``k``. When time is up, or on Ctrl-C, the path
@@ -80,7 +85,7 @@ def grown_path(
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
     restricted = restricted_of(free)
-    search = _beamed if searched_together(free, ks) else _grown
+    search = _beamed if together else _grown
     points, stop = search(free, objective, restricted, how)
     if len(points) <= most - small.sparsity.forced_units and stop.requested:
         reached = [k for k in ks if k - small.sparsity.forced_units < len(points)]

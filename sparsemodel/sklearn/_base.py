@@ -57,10 +57,11 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Refuse a parameter that there is not, with what to write for it."""
         known = [field.name for field in fields(cls)]
         for name in kwargs:
-            if name not in known and name not in _ELSEWHERE:
+            if name in known:
+                continue
+            if name not in _ELSEWHERE:
                 refuse_argument(name, known, cls.__name__)
-            if name not in known:
-                raise TypeError(f"{cls.__name__} has no argument {name!r}; {_ELSEWHERE[name]}.")
+            raise TypeError(f"{cls.__name__} has no argument {name!r}; {_ELSEWHERE[name]}.")
         made: Self = super().__new__(cls)
         return made
 

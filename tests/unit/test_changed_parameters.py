@@ -176,14 +176,17 @@ def test_verify_names_the_parameter_that_has_changed() -> None:
         assert not any(f"the_{n}" in message for n in first if n != name)
 
 
-@pytest.mark.parametrize("what", ["matrix", "one entry", "target", "sparse matrix", "covariance"])
+@pytest.mark.parametrize(
+    "what", ["matrix", "one entry", "target", "offset", "sparse matrix", "covariance"]
+)
 def test_data_changed_in_place_are_refused(what: str) -> None:
     """Gram matrices of the old numbers beside the new ones gave points up to 45 % worse."""
     rng = np.random.default_rng(3)
     a, w = rng.standard_normal((60, 12)), sm.Variable(12, name="w")
     b = a[:, 0] - a[:, 3] + rng.standard_normal(60)
     s = sparse.csc_array(a)
-    goal = sm.squared_loss((s if what == "sparse matrix" else a) @ w, b) + sm.ridge(w, 0.1)
+    c = np.ones(60)
+    goal = sm.squared_loss((s if what == "sparse matrix" else a) @ w + c, b) + sm.ridge(w, 0.1)
     problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
     if what == "covariance":
         omega, cov = sm.Variable((12, 12), symmetric=True), np.cov(a.T)
@@ -197,6 +200,8 @@ def test_data_changed_in_place_are_refused(what: str) -> None:
         a[5, 7] += 1.0
     elif what == "target":
         b[17] = 0.0
+    elif what == "offset":
+        c[3] = 0.0
     elif what == "sparse matrix":
         s.data *= 2.0
     else:

@@ -59,7 +59,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     CertificateError
         When the multipliers do not fit the constraints.
     """
-    norms = norms_of(form) or ()
+    norms = norms_of(form)
     rows = _rows_of(form)
     if form.region is None or not (rows.lower.size or norms):
         raise CertificateError("line 'witness.multipliers' is there without linear constraints.")
@@ -118,7 +118,7 @@ def multipliers_at(
     None where there are no constraints whose entries can be read, or the gradient of a loss
     says nothing of its bounds. A product with the data and one with its transpose.
     """
-    rows, norms = _rows_of(form), norms_of(form) or ()
+    rows, norms = _rows_of(form), norms_of(form)
     if form.matrix or not (rows.lower.size or norms) or not form.traits.conjugable:
         return None
     near = Near.find(form)

@@ -199,7 +199,9 @@ def attempted(task: Task, quick: bool) -> Attempt:
         task = _held(task)
         reasons = objections(task.inner)
         if reasons:
-            raise refused(reasons)
+            raise UnsupportedProblemError(
+                "This cannot be proved by branching: " + "; ".join(reasons), reasons
+            )
     large = (
         quick and task.tree is None and task.form.sparsity.size > LIMIT and not _loose(task.form)
     )
@@ -231,11 +233,10 @@ def attempted(task: Task, quick: bool) -> Attempt:
 def _stuck(attempt: Attempt) -> bool:
     """Return whether nodes have no relaxation, nor supports that could be looked at one by one."""
     task, root = attempt.task, attempt.search.root
-    sparsity = task.form.sparsity
-    listed = sparsity.plain and not sparsity.priced
-    if not isinstance(root, gram.GramPart) or listed or task.tree is not None:
+    if not isinstance(root, gram.GramPart) or task.form.sparsity.bare or task.tree is not None:
         return False
-    return not (not attempt.search.open or attempt.search.nodes or root.curved(task.deadline))
+    fresh = bool(attempt.search.open) and not attempt.search.nodes
+    return fresh and not root.curved(task.deadline)
 
 
 def _held(task: Task) -> Task:
@@ -245,13 +246,6 @@ def _held(task: Task) -> Task:
     if not (task.boxable and loose) or objection(form) or not compilable():
         return task
     return _in_box(task, task.x, None, task.max_nodes) or task
-
-
-def refused(reasons: tuple[str, ...]) -> UnsupportedProblemError:
-    """Return the error that says why nodes cannot be bounded."""
-    return UnsupportedProblemError(
-        "This cannot be proved by branching: " + "; ".join(reasons), reasons
-    )
 
 
 def _boxable(task: Task, root: gram.GramPart) -> bool:

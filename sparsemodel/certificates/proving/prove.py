@@ -184,9 +184,8 @@ def prove(
 def _priced(seen: Survey, x: FloatArray) -> Survey:
     """Return a survey with linear constraints in the objective, for a search.
 
-    Parts have slopes of their own where compiled code bounds them and no row holds a coordinate
-    that is always in; unless only bounds on the coefficients, which hold for one choice of the
-    slopes, can say much.
+    Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
+    choice of the slopes, can say much.
     """
     other = own_slopes(seen, x) if compilable() else None
     if other is None:

@@ -68,10 +68,10 @@ class NormLimit:
         return DenseDesign(self.matrix)
 
 
-def norms_of(form: SparseRegression) -> tuple[NormLimit, ...] | None:
-    """Return the limits on norms; None where one is too large or cannot be read."""
+def norms_of(form: SparseRegression) -> tuple[NormLimit, ...]:
+    """Return the limits on norms; none of them where one is too large or cannot be read."""
     region, p, found = form.region, form.sparsity.size, []
-    if region is None:
+    if region is None or form.matrix:
         return ()
     for order, balls in ((2, region.balls), (1, region.one_norms)):
         for ball in balls:
@@ -80,10 +80,10 @@ def norms_of(form: SparseRegression) -> tuple[NormLimit, ...] | None:
     for image in region.images:
         m = image.design.shape[0]
         if Access.ROWS not in image.design.access or m * p > _ENTRIES:
-            return None
+            return ()
         matrix = image.design.to_array()
         found.append(NormLimit(None, matrix, p, image.shift, float(image.radius), image.order))
-    return None if form.matrix else tuple(found)
+    return tuple(found)
 
 
 def rows_of(form: SparseRegression) -> Rows | None:

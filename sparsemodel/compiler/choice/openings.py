@@ -258,12 +258,13 @@ def _brief(
     of them where prices are exact (else a squared loss also fills an empty support).
     """
     swaps = candidates.best(Role.SWAPS) if _swapping(form) <= TOO_LONG else None
+    thorough = swaps is not None and _priced_exactly(form)
     recovery, greedy = candidates.best(Role.RECOVERY), candidates.best(Role.GREEDY)
     steps = _approach(form)
     near = candidates.best(Role.APPROACH) if steps >= NEAR else None
     names: list[tuple[str | None, Start]] = [(recovery, "zero"), (greedy, "zero")]
     if swaps is not None and form.traits.quadratic:
-        fresh: list[tuple[str | None, Start]] = [] if _priced_exactly(form) else [(swaps, "zero")]
+        fresh: list[tuple[str | None, Start]] = [] if thorough else [(swaps, "zero")]
         names = [(recovery, "zero"), (swaps, "last"), *fresh]
     elif swaps is not None and near is not None and _crowded(form):
         names = [(greedy, "zero"), (near, "zero"), (swaps, "best")]
@@ -271,7 +272,7 @@ def _brief(
         names = [(greedy, "zero"), (swaps, "last")]
     elif near is not None:
         names = [(greedy, "zero"), (recovery, "last"), (near, "zero"), (recovery, "last")]
-    after = _THOROUGH if swaps is not None and _priced_exactly(form) else _IMPATIENT
+    after = _THOROUGH if thorough else _IMPATIENT
     stages = tuple(
         candidates.stage(
             name,

@@ -12,6 +12,7 @@ from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
 from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
+from sparsemodel.loading import networkx
 
 _SEEN = ("loss", "design", "covariance", "samples", "correlation")
 _COSTS = ("memory of the data", "memory of a solve")
@@ -241,8 +242,7 @@ def plan_graph(
     from the best of several). An edge from one stage to another hands over a point, and its
     ``label`` says which.
     """
-    import networkx as nx
-
+    nx = networkx()
     graph = nx.DiGraph()
     graph.add_node("problem", kind="problem", label="problem", detail=problem)
     last = "problem"

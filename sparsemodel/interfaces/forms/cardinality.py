@@ -113,6 +113,11 @@ class Cardinality:
         return alike and not self.limits and self.order is None
 
     @property
+    def bare(self) -> bool:
+        """Return whether only the number of units matters: no other limit, and no price."""
+        return self.plain and not self.priced
+
+    @property
     def unit_price(self) -> float | FloatArray:
         """Return what a unit costs in the objective: a number, or one for each."""
         return self.price if self.prices is None else self.prices

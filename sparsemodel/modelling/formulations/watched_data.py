@@ -33,7 +33,9 @@ def watched(declared: Reading) -> tuple[Watched, ...]:
         if isinstance(term, LossTerm):
             expression = term.prediction
             pieces = expression.pieces if isinstance(expression, Affine) else ()
-            held += [("target", term.target), *(("matrix", piece.design) for piece in pieces)]
+            offset = expression.offset if isinstance(expression, Affine) else None
+            held += [("target", term.target), ("offset", offset)]
+            held += [("matrix", piece.design) for piece in pieces]
         elif isinstance(term, FormTerm):  # a matrix S, for instance
             held += vars(term).items()
     return tuple(

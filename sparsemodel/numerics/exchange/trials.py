@@ -83,7 +83,7 @@ class ExchangeTrials:
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
         sparsity = objective.cardinality
-        alone = sparsity.groups is None and sparsity.plain and not sparsity.priced
+        alone = sparsity.groups is None and sparsity.bare
         self._plain = alone and not objective.form.constrained
         self._started = False  # afresh, thinned: the starts are always the same
         self._free = np.zeros(objective.shape[0], dtype=bool)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, networkx, new_axes
+from sparsemodel.loading import networkx
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
 
 
 def graph(

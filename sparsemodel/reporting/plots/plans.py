@@ -6,7 +6,8 @@ from textwrap import fill
 from typing import Any
 
 from sparsemodel.compiler import Plan
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, networkx, new_axes
+from sparsemodel.loading import networkx
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
 
 _COLOURS = {"problem": GREY, "reduction": ORANGE, "stage": BLUE, "choice": GREY, "step": GREY}
 

@@ -23,13 +23,6 @@ def pyplot() -> Any:
     return plt
 
 
-def networkx() -> Any:
-    """Return ``networkx``."""
-    with uninterrupted():
-        import networkx
-    return networkx
-
-
 def new_axes(axes: Any, *, width: float = 6.0, height: float = 3.6) -> Any:
     """Return ``axes``, or those of a new figure."""
     if axes is None:

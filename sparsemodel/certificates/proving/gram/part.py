@@ -301,8 +301,7 @@ class GramPart(NodeBounder):
 
     def finishes(self, node: Node) -> bool:
         """Return whether one or two units are left to choose, and all of them may be."""
-        plain = self.sparsity.plain and not self.sparsity.priced
-        return plain and 1 <= node.k <= _AT_ONCE
+        return self.sparsity.bare and 1 <= node.k <= _AT_ONCE
 
     def finish(self, node: Node) -> Finished | None:
         """Return the best of all supports of a node where they are few enough to look at."""
@@ -310,7 +309,7 @@ class GramPart(NodeBounder):
         # Nothing else bounds a problem that has no relaxation.
         limit = FEW if node.link is not None else WHOLE
         # On a support where declared bounds hold coefficients the minimum is another one.
-        alike = self.sparsity.plain and not self.sparsity.priced and gram.points is None
+        alike = self.sparsity.bare and gram.points is None
         if not alike or not applies(int(node.undecided.size), node.k, limit):
             return None
         gram.compiled()

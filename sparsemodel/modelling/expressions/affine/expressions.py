@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
 from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, asked_by_sparse, no_numbers
 from sparsemodel.modelling.expressions.values import real_array
-
-if TYPE_CHECKING:
-    pass
 
 
 class AffineLike(Symbolic, ABC):
