@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from sparsemodel.sklearn import (
     SparseGammaRegression,
@@ -52,9 +54,30 @@ MORE = [
 ]
 
 
+def _name(given: Any) -> str:
+    """Return a short name; ``repr`` of a thousand estimators takes seconds."""
+    if isinstance(given, partial):
+        return "-".join([given.func.__name__, *map(str, given.keywords.values())])
+    return getattr(given, "__name__", type(given).__name__)
+
+
+def checked(
+    estimators: Sequence[Any], refused: Callable[[Any], dict[str, str]] = lambda _: {}
+) -> pytest.MarkDecorator:
+    """Return the mark that gives a test every check of every estimator."""
+    found = [
+        pair
+        for one in estimators
+        for pair in estimator_checks_generator(
+            one, expected_failed_checks=refused(one), mark="xfail"
+        )
+    ]
+    return pytest.mark.parametrize(("estimator", "check"), found, ids=_name)
+
+
 # With at most 2 of 30 all supports are tried. Rows that are repeated make another problem than rows
 # with weights, and a heuristic may come to another support there.
-@parametrize_with_checks([*ONE_K, SparseLinearRegressionCV([1, 2], cv=3, ridges=1e-3)])
+@checked([*ONE_K, SparseLinearRegressionCV([1, 2], cv=3, ridges=1e-3)])
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -68,6 +91,6 @@ def _refused(estimator: Any) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:No features were selected")  # some targets are pure noise
-@parametrize_with_checks([cls() for cls in MORE], expected_failed_checks=_refused)
+@checked([cls() for cls in MORE], _refused)
 def test_scikit_learn_checks_of_the_others(estimator: Any, check: Any) -> None:
     check(estimator)
