@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
-from sparsemodel.numerics.minimisers.newton import factored, inverse_of_columns
+from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
 from sparsemodel.threads import cross_product
 
@@ -156,22 +156,22 @@ class HessianRows:
         np.einsum("bgg->bg", out)[rest] += 1.0
         return out
 
-    def inverse(self, coordinates: IntArray) -> FloatArray | None:
-        """Return the inverse of a block of the scaled matrix, from the columns themselves.
+    def inverse_root(self, coordinates: IntArray) -> FloatArray | None:
+        """Return ``T`` such that ``T @ T.T`` inverts a block of the scaled matrix, from columns.
 
         Columns that leave ``d`` of one another are distinguished by rows to ``eps / d**2`` and by
-        themselves to ``eps / d``. None where the columns cannot be read, or rounding decides.
+        themselves to ``eps / d``, as long as ``T`` is not multiplied out. None where the columns
+        cannot be read, or rounding decides.
         """
         if not self._own or self.noise > _DOUBLE:
             return None
         together = np.union1d(self._free, coordinates)
         columns = self._objective.hessian_root(self._at, together)
-        whole = None if columns is None else inverse_of_columns(columns)
+        whole = None if columns is None else inverse_root_of_columns(columns)
         if whole is None:
             return None
         places = np.searchsorted(together, coordinates)
-        scale = self.scale[coordinates]
-        return np.asarray(whole[np.ix_(places, places)] / scale / scale[:, None])
+        return np.asarray(whole[places] / self.scale[coordinates, None])
 
     def reduced_gradient(self, gradient: FloatArray) -> FloatArray:
         """Return the scaled gradient of :math:`\\min_{x_F} f`, shape ``(m, p)``."""

@@ -301,8 +301,8 @@ def _from_root(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return vectors[keep].T, values[keep] ** -2.0
 
 
-def inverse_of_columns(rows: FloatArray) -> FloatArray | None:
-    """Return the inverse of ``R.T @ R`` from ``R``, whose condition is not squared.
+def inverse_root_of_columns(rows: FloatArray) -> FloatArray | None:
+    """Return ``T`` such that ``T @ T.T`` is the inverse of ``R.T @ R``: its condition is that of R.
 
     None where a column of ``R`` is what rounding leaves of the others.
     """
@@ -312,7 +312,7 @@ def inverse_of_columns(rows: FloatArray) -> FloatArray | None:
     basis, inverse = _from_root(rows / d)
     if len(inverse) < len(d):
         return None
-    return np.asarray((basis * inverse) @ basis.T / d / d[:, None])
+    return np.asarray(basis * np.sqrt(inverse) / d[:, None])
 
 
 def conjugate_gradients(

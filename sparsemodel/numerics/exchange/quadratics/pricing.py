@@ -318,9 +318,11 @@ class Exchanges:
         self.reset_all(members[None])
         if len(self.members):
             return
-        inverse = self.rows.inverse(self.coordinates(members))
-        if inverse is not None:
-            self._begin(members[None], self._row(members)[None], inverse[None])
+        root = self.rows.inverse_root(self.coordinates(members))
+        if root is not None:
+            block = self._row(members)
+            self._begin(members[None], block[None], (root @ root.T)[None])
+            self._sharpen(root, block)
             return
         self._clear()
         for member in members:
@@ -352,6 +354,20 @@ class Exchanges:
         self.s = np.maximum(s, 0.0)
         self.explained = np.einsum("rkm,mrk->r", self.w, c[:, members])
         self.updates = 0
+
+    def _sharpen(self, root: FloatArray, block: FloatArray) -> None:
+        """Compute the minimiser of the only support from a root of the inverse.
+
+        Products with an inverse as large as ``1 / d**2`` cancel to ``eps / d**2`` of ``c``.
+        """
+        inside, c = self.members[0], self._c
+        z = root.T @ c[:, inside].T
+        self.w = (root @ z)[None]
+        self.r = (c - self.w[0].T @ block)[None]
+        self.r[0][:, inside] = 0.0
+        left = np.maximum(self._d - np.square(root.T @ block).sum(axis=0), 0.0)
+        self.s = np.where(np.isfinite(self.s), left, np.inf)
+        self.explained = np.array([float(np.vdot(z, z))])
 
     def _with(self, supports: Callable[[NDArray[Any]], NDArray[Any]]) -> Exchanges:
         """Return the same search with what ``supports`` makes of every array."""

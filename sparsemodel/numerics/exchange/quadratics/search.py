@@ -149,7 +149,7 @@ class ExchangeSearch:
         and at columns that gain something together; else these are tried where no change is worth
         anything to begin with.
         """
-        before, settled = -np.inf, 0
+        before, together, settled = -np.inf, -np.inf, 0
         for _ in range(steps):
             if over():
                 return False
@@ -171,7 +171,11 @@ class ExchangeSearch:
                     continue
             if self._many and self._look(self.support):
                 continue
-            if (self.exchanges and not exactly) or not self._improve_together(over):
+            least = together + self._threshold(self._current)
+            if (self.exchanges and not exactly) or not self.gain > least:
+                return True  # where the last such gain led back to, it was rounding
+            together = self.gain
+            if not self._improve_together(over):
                 return True
             self.exchanges += 1
         return False
