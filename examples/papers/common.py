@@ -27,6 +27,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -102,17 +103,18 @@ def program(main: Callable[[Options], None], doc: str | None) -> None:
         "trials": sum(each.done for each in made),
         "asked": sum(len(each.asked) for each in made),
         "seconds": round(spent + sum(each.spared for each in made), 1),
+        "day": date.today().isoformat(),
     }
     path.write_text(json.dumps(costs, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    header = ("program", "options", "trials", "of", "CPU s")
+    header = ("program", "options", "trials", "of", "CPU s", "last run")
     rows = [
-        (f"`{run.split()[0]}.py`", f"`{' '.join(run.split()[1:])}`", *_counts(cost))
+        (f"`{run.split()[0]}.py`", f"`{' '.join(run.split()[1:])}`", *_counts(cost), cost["day"])
         for run, cost in sorted(costs.items(), reverse=True)
     ]
     for_the_page(chosen, "costs", header, rows, "Programs without trials run as a whole.")
 
 
-def _counts(cost: dict[str, float]) -> tuple[Any, Any, str]:
+def _counts(cost: dict[str, Any]) -> tuple[Any, Any, str]:
     if not cost["asked"]:
         return "", "", f"{cost['seconds']:.0f}"
     known = cost["trials"] and math.isfinite(cost["seconds"])

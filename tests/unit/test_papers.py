@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import ModuleType
 
@@ -99,9 +100,10 @@ def test_what_runs_took_is_noted(
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--trials", "9", "--minutes", "0"])
     common.program(main, "Nothing.")
     table = (tmp_path / "costs.txt").read_text().splitlines()[4:]
+    today = date.today().isoformat()
     assert table == [
-        "| `some.py` | `--full --trials 9` | 1 | 2 | 70 |",
-        "| `some.py` | `--full` | 2 | 2 | 0 |",
+        f"| `some.py` | `--full --trials 9` | 1 | 2 | 70 | {today} |",
+        f"| `some.py` | `--full` | 2 | 2 | 0 | {today} |",
     ]
 
 

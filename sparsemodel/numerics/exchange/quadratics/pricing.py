@@ -320,9 +320,8 @@ class Exchanges:
             return
         root = self.rows.inverse_root(self.coordinates(members))
         if root is not None:
-            block = self._row(members)
-            self._begin(members[None], block[None], (root @ root.T)[None])
-            self._sharpen(root, block)
+            self._begin(members[None], self._row(members)[None], (root @ root.T)[None])
+            self._sharpen(root)
             return
         self._clear()
         for member in members:
@@ -355,19 +354,16 @@ class Exchanges:
         self.explained = np.einsum("rkm,mrk->r", self.w, c[:, members])
         self.updates = 0
 
-    def _sharpen(self, root: FloatArray, block: FloatArray) -> None:
-        """Compute the minimiser of the only support from a root of the inverse.
-
-        Products with an inverse as large as ``1 / d**2`` cancel to ``eps / d**2`` of ``c``.
-        """
+    def _sharpen(self, root: FloatArray) -> None:
+        """Minimise by a root of the inverse: products with that itself cancel to eps / d**2."""
         inside, c = self.members[0], self._c
         z = root.T @ c[:, inside].T
-        self.w = (root @ z)[None]
-        self.r = (c - self.w[0].T @ block)[None]
+        self.w[0] = root @ z
+        self.r[0] = c - self.w[0].T @ self.g[0]
         self.r[0][:, inside] = 0.0
-        left = np.maximum(self._d - np.square(root.T @ block).sum(axis=0), 0.0)
-        self.s = np.where(np.isfinite(self.s), left, np.inf)
-        self.explained = np.array([float(np.vdot(z, z))])
+        left = np.maximum(self._d - np.square(root.T @ self.g[0]).sum(axis=0), 0.0)
+        self.s[0] = np.where(np.isfinite(self.s[0]), left, np.inf)
+        self.explained[0] = np.vdot(z, z)
 
     def _with(self, supports: Callable[[NDArray[Any]], NDArray[Any]]) -> Exchanges:
         """Return the same search with what ``supports`` makes of every array."""

@@ -145,9 +145,8 @@ class ExchangeSearch:
     def descend(self, steps: int, over: Callable[[], bool], *, exactly: bool = True) -> bool:
         """Improve the support by at most ``steps`` changes; True when no single one is left.
 
-        ``exactly`` looks once more at prices computed anew, where rounding may have hidden a gain,
-        and at columns that gain something together; else these are tried where no change is worth
-        anything to begin with.
+        ``exactly`` looks once more at prices computed anew, which rounding may have hidden, and at
+        columns that gain something together; else only where no change is worth anything at first.
         """
         before, together, settled = -np.inf, -np.inf, 0
         for _ in range(steps):
@@ -171,10 +170,9 @@ class ExchangeSearch:
                     continue
             if self._many and self._look(self.support):
                 continue
-            least = together + self._threshold(self._current)
-            if (self.exchanges and not exactly) or not self.gain > least:
-                return True  # where the last such gain led back to, it was rounding
-            together = self.gain
+            if (self.exchanges and not exactly) or not self.gain > together:
+                return True  # the last such gain was rounding where it has led back to here
+            together = self.gain + self._threshold(self._current)
             if not self._improve_together(over):
                 return True
             self.exchanges += 1
@@ -212,8 +210,8 @@ class ExchangeSearch:
     def swing(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.
 
-        The cheapest 2, 4, 8, ... are taken out one by one, and then as many put in that gain most;
-        where that helps the search descends from there, and begins with 2 again.
+        The cheapest 2, 4, 8, ... are taken out one by one, and as many put in that gain most; where
+        that helps the search descends from there, and begins with 2 again.
         """
         many, better = 2, False
         while many < 2 * self.size and not over():
@@ -292,11 +290,8 @@ class ExchangeSearch:
     ) -> tuple[list[bytes], bool]:
         """Search from perturbed copies of the support, and go to a better one if that is found.
 
-        Returns
-        -------
-        ends, better
-            The supports that the searches ended at as bytes of sorted coordinates, best first, and
-            whether the best of them is better than where they began.
+        Returns the supports that the searches ended at as bytes of sorted coordinates, best first,
+        and whether the best of them is better than where they began.
         """
         here = self._current
         values, ends = self.perturbed(rng, over)
