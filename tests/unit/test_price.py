@@ -41,8 +41,8 @@ def test_against_all_supports(seed: int, price: float) -> None:
     "loss", [sm.squared_loss, sm.huber_loss, sm.logistic_loss, sm.absolute_loss]
 )
 def test_a_price_costs_about_a_path(loss: Callable[..., object]) -> None:
-    p = 16 if loss is sm.absolute_loss else 30
-    A, b = data(1, 100, p)
+    n, p = (50, 10) if loss is sm.absolute_loss else (100, 30)
+    A, b = data(1, n, p)
     y = np.sign(b) if loss is sm.logistic_loss else b
     w = sm.Variable(p, name="w")
     fit = loss(A @ w, y) + sm.ridge(w, 0.01)
