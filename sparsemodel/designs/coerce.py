@@ -16,7 +16,8 @@ from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
-from sparsemodel.designs.tables.frames import frame_array, frame_of_dask
+from sparsemodel.designs.tables.frames import frame_array, frame_of_dask, in_memory
+from sparsemodel.designs.tables.labels import labels_of
 from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
 
@@ -40,10 +41,10 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
         A two-dimensional ndarray (real, integer or boolean), a SciPy sparse array or matrix, a
         ``LinearOperator``, a :class:`numpy.memmap` (read in blocks, never loaded), a Dask array
         or DataFrame (left where its blocks are), an array of PyTorch, JAX, CuPy or what else speaks
-        the array API (left on its device; needs ``array-api-compat``), a DataFrame with numeric
-        columns, a nested list, the path of a Parquet file or of a folder of them (read in blocks,
-        never loaded; needs ``pyarrow``), or a :class:`~sparsemodel.interfaces.Design`, which is
-        returned as it is.
+        the array API (left on its device; needs ``array-api-compat``), a DataFrame of pandas' or
+        Polars' or a table of Arrow with numeric columns, a nested list, the path of a Parquet file
+        or of a folder of them (read in blocks, never loaded; needs ``pyarrow``), or a
+        :class:`~sparsemodel.interfaces.Design`, which is returned as it is.
     where
         What the user calls it, for error messages.
     columns
@@ -77,6 +78,7 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
     >>> sm.as_design(double) @ sm.Variable(3, name="w")
     A @ w
     """
+    matrix = in_memory(matrix, where)
     if is_parquet(matrix):
         return _mapped(ParquetRows(Path(matrix), columns, where), where)
     if columns is not None:
@@ -113,7 +115,8 @@ def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tup
     Parameters
     ----------
     frame
-        A DataFrame of pandas', or what else has ``columns`` and gives columns with ``to_numpy()``.
+        A DataFrame of pandas' or Polars', a table of Arrow, or what else has ``columns`` and gives
+        columns with ``to_numpy()``.
     missing
         ``"refuse"``, or ``"mean"``: means of the numbers there are, and of categories the most
         frequent one; the same numbers in new data.
@@ -141,15 +144,15 @@ def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tup
             "encode() takes a DataFrame in memory, and this one is of Dask; make the dummies "
             "there, with dask.dataframe.get_dummies(df.categorize()), or encode df.compute()."
         )
-    if column_names(frame) is None and hasattr(frame, "to_pandas"):  # a table of Arrow
-        frame = frame.to_pandas()
+    frame = in_memory(frame, "The data frame")
     if column_names(frame) is None or isinstance(frame, Design):
         raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
     fields = fields_of(frame, "The data frame")
     encoding = Encoding.of(fields, missing, "The data frame")
     array = encoding.apply({field.name: field.values for field in fields}, "The data frame")
     _check_shape(array.shape, "The encoded data frame")
-    return DenseDesign(array, encoding.names, encoding=encoding), encoding.features
+    design = DenseDesign(array, encoding.names, encoding=encoding, labels=labels_of(frame))
+    return design, encoding.features
 
 
 def column_names(matrix: Any) -> tuple[str, ...] | None:
@@ -228,7 +231,7 @@ def _dense(matrix: Any, where: str) -> Design:
             f"{where} is a file of the arrays {', '.join(matrix.files[:5])}; "
             f"take one of them, with A[{(matrix.files or ['A'])[0]!r}]."
         )
-    names = column_names(matrix)
+    names, labels = column_names(matrix), labels_of(matrix)
     if hasattr(matrix, "to_numpy"):
         matrix = frame_array(matrix, where)
     try:
@@ -249,7 +252,7 @@ def _dense(matrix: Any, where: str) -> Design:
     if array.dtype not in (np.float64, np.float32) or not array.dtype.isnative:
         with np.errstate(all="ignore"):  # longer floats may overflow: infinite entries are found
             array = array.astype(np.float64)
-    return DenseDesign(array, names)
+    return DenseDesign(array, names, labels=labels)
 
 
 def _check_shape(shape: tuple[int, ...], where: str) -> None:

@@ -43,8 +43,11 @@ class DenseDesign(Design):
         names: tuple[str, ...] | None = None,
         sums: int | None = None,
         encoding: Encoding | None = None,
+        labels: Any = None,
     ) -> None:
         self._a = array
+        self.labels = labels
+        """The index of the DataFrame it was made of, where it was made of one."""
         self.encoding = encoding
         """How a table became the array, where one did."""
         self._names = names

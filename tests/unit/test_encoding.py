@@ -183,3 +183,42 @@ def test_other_files_are_no_models(
     model.write_text(body, encoding="utf-8")
     assert main(["predict", str(model), str(model)]) == 3
     assert "is not a model of" in capsys.readouterr().err
+
+
+def test_frames_of_polars_and_tables_of_arrow() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.Table.from_pandas(FRAME)
+    A, features = sm.encode(FRAME)
+    same, alike = sm.encode(table)
+    np.testing.assert_array_equal(same.array, A.array)
+    assert (same.names, alike) == (A.names, features)
+    numbers = sm.as_design(table.select(["age", "smoker"]))
+    assert numbers.names == ("age", "smoker")
+    with pytest.raises(sm.DataTypeError, match=r"not numeric: 'colour', 'size'"):
+        sm.as_design(table)
+
+
+def test_polars() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.from_pandas(FRAME.assign(size=FRAME["size"].astype(str)))
+    sizes = frame["size"].cast(polars.Enum(["S", "M", "L"]))
+    A, features = sm.encode(frame.with_columns(sizes))
+    expected, known = sm.encode(FRAME)
+    np.testing.assert_array_equal(A.array, expected.array)
+    assert (A.names, features) == (expected.names, known)
+    with pytest.raises(sm.DataTypeError, match=r"not numeric: 'colour', 'size'"):
+        sm.as_design(frame)
+    gap = frame.select(polars.when(polars.col("age") > 80).then(None).otherwise(1.0).alias("one"))
+    with pytest.raises(sm.DataError, match=r"column 'one': \d+ value\(s\) are missing"):
+        sm.as_design(gap)
+    with pytest.raises(sm.DataTypeError, match=r"df.collect\(\)"):
+        sm.as_design(frame.lazy())
+
+
+def test_classes_of_truth_values_are_truth_values() -> None:
+    w = sm.Variable(2)
+    design = sm.as_design(FRAME[["age", "height"]])
+    goal = sm.minimize(sm.logistic_loss(design @ w, FRAME["smoker"]) + sm.ridge(w, 1e-2))
+    found = sm.Problem(goal, sm.card(w) <= 1).solve()
+    assert found.predict(FRAME).dtype == bool
+    assert found.summary().positive is True

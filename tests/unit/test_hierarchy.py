@@ -287,7 +287,7 @@ def test_a_path_keeps_the_order():
         (lambda z, w: [z[0] <= z[1], z[1] <= z[2], z[2] <= z[0]], "in a circle"),
         (lambda z, w: [z[:2] <= z[2:5]], "2 and 3 entries"),
         (lambda z, w: [z[0] == z[1]], "groups=labels"),
-        (lambda z, w: [z[0] + z[1] <= 1], "stands on the right"),
+        (lambda z, w: [z[:2] + z[2:4] <= 1], "stands on the right"),
         (lambda z, w: [z[0] <= 1], "sm.chosen.w.i.. <="),
         (lambda z, w: [np.ones(2) @ z[[1, 0]] <= 1], "in a hierarchy alone"),
         (lambda z, w: [w[[1, 0]] >= 0], "sm.chosen.w..kids."),

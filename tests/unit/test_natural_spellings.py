@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 
 import sparsemodel as sm
@@ -189,7 +190,7 @@ def test_the_growth_of_a_portfolio_is_proved(unit) -> None:
         for v in [np.eye(P)[:, pair] @ cp.Variable(2)]
     )
     assert -problem.solve().value == pytest.approx(best, rel=1e-6)
-    proof = problem.prove(time_limit=2 if unit <= 1.0 else 0.3)
+    proof = problem.prove(time_limit=20 if unit <= 1.0 else 0.3)
     assert proof.bound <= -best + 1e-9
     assert unit > 1.0 or proof.relative_gap <= 1e-4  # a valid bound, and a weak one, in large units
 
@@ -261,3 +262,50 @@ def test_a_table_of_arrow_is_encoded() -> None:
     design, features = sm.encode(table)
     assert design.names == ("size", "colour[red]")
     assert features == ("size", "colour")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        lambda w: sm.card(w) / P <= 0.4,
+        lambda w: sm.card(w[pd.Index(list("abcde"))]) <= 2,
+        lambda w: sm.card(w, groups=pd.Categorical(list("vwxyz"))) <= 2,
+        lambda w: [sm.card(w) <= 2, sm.chosen(w)[0] + sm.chosen(w)["b"] <= 2],
+    ],
+)
+def test_spellings_of_one_limit(limit) -> None:
+    w = sm.Variable(P, names=list("abcde"))
+    goal = sm.minimize(sm.squared_loss(A @ w, B))
+    expected = sm.Problem(goal, sm.card(w) <= 2).solve().value
+    assert sm.Problem(goal, limit(w)).solve().value == pytest.approx(expected)
+
+
+def test_one_of_two_by_a_sum_of_choices() -> None:
+    w = sm.Variable(P)
+    z, goal = sm.chosen(w), sm.minimize(sm.squared_loss(A @ w, B))
+    best = min(
+        float(np.sum((A[:, kept] @ np.linalg.lstsq(A[:, kept], B, rcond=None)[0] - B) ** 2))
+        for kept in map(list, combinations(range(P), 3))
+        if not {0, 2} <= set(kept)
+    )
+    problem = sm.Problem(goal, sm.card(w) <= 3, z[0] + z[2] <= 1)
+    assert problem.solve().value == pytest.approx(best / (2 * N))
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda w: w.age, "write w['age']"),
+        (lambda w: w["age":"c"], "list(df.loc[:, 'age':'c'])"),
+        (lambda w: sm.card(w, groups={"age": 0}), "[labels[name] for name in w.names]"),
+        (lambda w: pd.Series(np.ones(P)) @ w, "s.to_numpy() @ w"),
+        (lambda w: pd.Series(np.ones(P)) @ sm.chosen(w), "s.to_numpy() @ chosen(w)"),
+        (lambda w: pd.DataFrame(A) @ w, "sm.as_design(df) @ w"),
+        (lambda w: sm.card(w[:2]) == 1, "sm.card(w[part]) >= k"),
+    ],
+)
+def test_habits_of_pandas_are_answered(write, words) -> None:
+    w = sm.Variable(P, name="w", names=["age", *"bcde"])
+    with pytest.raises((sm.SparseModelError, AttributeError)) as error:
+        write(w)
+    assert words in str(error.value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sparsemodel as sm
@@ -84,8 +85,13 @@ def test_columns_of_data_frames_are_found_by_their_names() -> None:
         np.testing.assert_allclose(problem.predict(data), score(NEW), rtol=1e-12)
     with pytest.raises(sm.DataError, match=r"lack the column 'age'.*Is 'agee' meant\?"):
         problem.predict(new.rename(columns={"age": "agee"}))
-    with pytest.raises(sm.DataError, match=r"lack the column 'age' and 2 more"):
+    used = list(problem.solution.support)
+    np.testing.assert_allclose(problem.predict(new[used]), score(NEW), rtol=1e-12)
+    np.testing.assert_allclose(problem.predict(pa.Table.from_pandas(new)), score(NEW), rtol=1e-12)
+    with pytest.raises(sm.DataError, match=r"lack the column .age. and \d more"):
         problem.predict(pd.DataFrame(NEW))
+    with pytest.raises(sm.DataError, match=r"For one row write `df.iloc\[\[0\]\]`"):
+        problem.predict(new.iloc[0])
     with pytest.raises(sm.DataError, match=r"the model needs 3 columns"):
         problem.predict(NEW[:, :2])
     with pytest.raises(sm.ModelError, match=r"kind must be"):

@@ -110,7 +110,9 @@ class Encoding:
     def of(cls, fields: Sequence[Field], missing: Missing, where: str) -> Encoding:
         """Return the encoding that the values of a table suggest."""
         if missing not in ("refuse", "mean"):
-            raise DataError(f"missing must be 'refuse' or 'mean', not {missing!r}.")
+            dropped = str(missing) == "drop"
+            advice = "; drop rows before, `df.dropna()`, of the target too" * dropped
+            raise DataError(f"missing must be 'refuse' or 'mean', not {missing!r}{advice}.")
         return cls(tuple(Column.of(field, missing, where) for field in fields))
 
     @property
@@ -142,7 +144,8 @@ def fields_of(frame: Any, where: str) -> list[Field]:
 
 def _field(name: str, series: Any, where: str) -> Field:
     values = series.to_numpy()
-    order = getattr(getattr(series, "cat", None), "categories", None)
+    order = getattr(series.dtype, "categories", None)  # pandas, and an Enum of Polars
+    order = order if hasattr(order, "__len__") else None
     if values.dtype.kind in "biuf" and order is None:
         return Field(name, values.astype(np.float64))
     listed = [None if _is_missing(value) else value for value in values.tolist()]

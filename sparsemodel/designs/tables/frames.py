@@ -11,6 +11,21 @@ from sparsemodel.interfaces import DataError, DataTypeError
 _REAL = "biuf"
 
 
+def in_memory(table: Any, where: str) -> Any:
+    """Return a table of Arrow as a DataFrame, anything else as it is.
+
+    Raises
+    ------
+    DataTypeError
+        For a table that is only a plan of one.
+    """
+    if type(table).__module__.startswith("pyarrow.") and hasattr(table, "to_pandas"):
+        return table.to_pandas()
+    if type(table).__name__ == "LazyFrame":
+        raise DataTypeError(f"{where} is a LazyFrame, which has no rows yet; write df.collect().")
+    return table
+
+
 def frame_array(frame: Any, where: str) -> Any:
     """Return the numeric columns of a DataFrame as one array.
 
@@ -24,14 +39,19 @@ def frame_array(frame: Any, where: str) -> Any:
         When a nullable column misses a value; the message names the column and the row.
     """
     dtypes = getattr(frame, "dtypes", None)
-    if dtypes is None or not hasattr(dtypes, "items"):  # not pandas
+    if dtypes is None or not hasattr(frame, "columns"):  # neither pandas nor Polars
         return frame.to_numpy()
-    _check_numeric(frame, where)
+    of_polars = not hasattr(dtypes, "items")
+    if of_polars:
+        _check_kinds([frame[name].to_numpy().dtype for name in frame.columns], frame, where)
+    else:
+        _check_kinds(dtypes, frame, where)
     plain = True
     for j, dtype in enumerate(dtypes):
         if not isinstance(dtype, np.dtype):
-            plain = False
-            _check_present(frame.iloc[:, j], f"{where}, column {str(frame.columns[j])!r}")
+            plain = of_polars
+            column = frame[frame.columns[j]] if of_polars else frame.iloc[:, j]
+            _check_present(column, f"{where}, column {str(frame.columns[j])!r}")
     array = frame.to_numpy() if plain else None
     if array is None or array.dtype.kind == "O":
         array = frame.to_numpy(dtype=np.float64)
@@ -48,13 +68,13 @@ def frame_of_dask(frame: Any, where: str) -> Any:
     DataTypeError
         When a column is not numeric; the message names it.
     """
-    _check_numeric(frame, where)
+    _check_kinds(frame.dtypes, frame, where)
     plain = all(isinstance(dtype, np.dtype) for dtype in frame.dtypes)
     return (frame if plain else frame.astype(np.float64)).to_dask_array(lengths=True)
 
 
-def _check_numeric(frame: Any, where: str) -> None:
-    kinds = [getattr(dtype, "kind", "O") for dtype in frame.dtypes]
+def _check_kinds(dtypes: Any, frame: Any, where: str) -> None:
+    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
     bad = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in _REAL]
     if bad:
         listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
@@ -83,7 +103,8 @@ def series_array(values: Any, where: str) -> Any:
 
 
 def _check_present(column: Any, where: str) -> None:
-    missing = np.asarray(column.isna().to_numpy(), dtype=bool)
+    absent = column.isna() if hasattr(column, "isna") else column.is_null()
+    missing = np.asarray(absent, dtype=bool)
     if not missing.any():
         return
     row = int(np.argmax(missing))

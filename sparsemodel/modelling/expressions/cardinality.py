@@ -31,7 +31,7 @@ from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
 from sparsemodel.modelling.expressions.values import cardinality_bound, group_codes
-from sparsemodel.modelling.expressions.variables import indices_of
+from sparsemodel.modelling.expressions.variables import indices_of, names_in
 
 
 @final
@@ -124,7 +124,10 @@ class card(Symbolic):
         raise ModelError("Write `card(w[some]) >= k`; for more than k that is `>= k + 1`.")
 
     def __eq__(self, k: object) -> NoReturn:
-        raise ModelError("Write `card(w) <= k`: a better fit uses all k anyway.")
+        raise ModelError(
+            "Write `card(w) <= k`: a better fit uses all k anyway. Exactly k of a part are "
+            "`[sm.card(w[part]) <= k, sm.card(w[part]) >= k]` beside a limit on all."
+        )
 
     def __sub__(self, other: Any) -> NoReturn:
         raise ModelError(
@@ -152,6 +155,9 @@ class card(Symbolic):
         return Objective(tuple(Price(part, gamma) for part in self._counted))
 
     __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Objective:
+        return self * (1.0 / real_number(divisor, where="The divisor of card", minimum=1e-300))
 
     def __matmul__(self, _: Any) -> NoReturn:
         raise ModelError(
@@ -249,8 +255,8 @@ class chosen(Symbolic):
 
     def __getitem__(self, key: Any) -> chosen:
         """Return some of the entries, groups or rows: in any order, for a hierarchy."""
-        names = [key] if isinstance(key, str) else key
-        if isinstance(names, list) and isinstance((*names, 0)[0], str):
+        names = names_in(key)
+        if names is not None:
             if self._sliced is None:
                 raise ModelError("chosen of groups or rows has no names; take them by number.")
             key = np.concatenate([self._sliced[name].rows for name in names])
@@ -265,6 +271,8 @@ class chosen(Symbolic):
         self._once()
         costs = taken(costs)
         if not isinstance(costs, Quantity):
+            if isinstance(self._sliced, AffineLike):
+                self._sliced._in_order(costs, "The vector of costs")
             costs = checked_prices(costs, self._counted)
         elif costs.shape != (self._counted.size,):
             raise ModelError(
@@ -346,6 +354,8 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
             "`sm.card(u) + sm.card(v) <= k`."
         )
     affine = expression.as_affine()
+    if groups is not None:
+        expression._in_order(groups, "groups")
     if not affine.pieces:
         raise ModelError(f"card takes a variable, and {affine} has none.")
     if not Counted(affine).plain:

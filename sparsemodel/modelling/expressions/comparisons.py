@@ -104,6 +104,8 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
             "matrix take columns, `sm.semicontinuous(W[:, j], 0.05)`."
         )
     shape = affine.value_shape()
+    for end in (lower, upper):
+        expression._in_order(end, "A bound of semicontinuous")
     low, high = (np.broadcast_to(_limit(end, shape), shape) for end in (lower, upper))
     near = np.minimum(np.abs(low), np.abs(high))
     if np.any(low > high) or np.any(low * np.sign(high) <= 0.0) or np.any(np.isinf(near)):
@@ -275,6 +277,13 @@ class OneOf(Symbolic):
     def __ge__(self, other: Any) -> Any:
         return other <= self if hasattr(other, "alternatives") else self._unknown(other)
 
+    def __le__(self, number: Any) -> CardinalityConstraint:
+        counted = tuple(part.counted for part in self.alternatives if part.places is None)
+        alone = all(part.size == 1 for part in self.alternatives)
+        if isinstance(number, Symbolic) or not alone or len(counted) < len(self.alternatives):
+            self._unknown(number)
+        return at_most(counted, number)
+
     def _unknown(self, _: Any) -> NoReturn:
         raise ModelError(
             f"{self!r} stands on the right of `sm.chosen(c) <= sm.chosen(p) + sm.chosen(q)` alone: "
@@ -282,7 +291,7 @@ class OneOf(Symbolic):
             "each `costs @ sm.chosen(u) + prices @ sm.chosen(v)`."
         )
 
-    __le__ = __lt__ = __gt__ = __eq__ = __mul__ = __rmul__ = _unknown
+    __lt__ = __gt__ = __eq__ = __mul__ = __rmul__ = _unknown
     __matmul__ = __rmatmul__ = __sub__ = __rsub__ = __radd__ = _unknown
 
     def __hash__(self) -> int:
@@ -312,6 +321,7 @@ def compare(left: AffineLike, relation: Literal["<=", ">=", "=="], right: Any) -
         raise ModelError(f"{right!r} cannot be compared with a variable.")
     affine = left.as_affine()
     if not isinstance(right, Quantity):
+        left._in_order(right, "A bound")
         right = _limit(right, affine.value_shape())
     elif right.shape not in ((), affine.value_shape()):
         raise ModelError(

@@ -182,8 +182,8 @@ class LossTerm(ObjectiveLike):
     weights: FloatArray | Quantity | None
     reduction: Reduction
     scale: float | Quantity = 1.0
-    classes: tuple[str, ...] | None = None
-    """Names of the classes, when the target came as text or booleans."""
+    classes: tuple[Any, ...] | None = None
+    """The classes as they were given, when the target came as text or booleans."""
     column_names: tuple[str, ...] | None = None
     levels: tuple[Any, ...] | None = None
     """The classes in their order, where the term is that of one threshold between them."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import CO_VARARGS
+from types import FrameType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
@@ -47,6 +48,20 @@ def refuse_cvxpy(thing: Any, depth: int = 2) -> None:
         )
 
 
+def refuse_pandas(frame: FrameType, label: str) -> None:
+    """Raise an error where a DataFrame or a Series of pandas wants what stands right of its ``@``.
+
+    Both take an array of it, whatever it says of itself.
+    """
+    if str(frame.f_globals.get("__name__", "")).startswith(("pandas.", "polars.")):
+        raise DataTypeError(
+            "A data frame multiplies by itself, and does not know unknowns. Write "
+            f"`sm.as_design(df) @ {label}`, or `A, features = sm.encode(df)` and `A @ {label}` "
+            "where it has text, categories or missing values; of a Series "
+            f"`s.to_numpy() @ {label}`."
+        )
+
+
 def asked_by_sparse() -> bool:
     """Return whether SciPy's sparse arithmetic wants to know what stands beside a matrix.
 
@@ -62,12 +77,7 @@ def no_numbers(thing: Any, label: str) -> NoReturn:
     """Raise an error where somebody wants an unknown as an array: NumPy, pandas, CVXPY."""
     refuse_cvxpy(thing, depth=3)
     frame = sys._getframe(2)
-    if str(frame.f_globals.get("__name__", "")).startswith(("pandas.", "polars.")):
-        raise DataTypeError(
-            "A data frame multiplies by itself, and does not know unknowns. Write "
-            f"`sm.as_design(df) @ {label}`, or `sm.encode(df) @ {label}` where it has text, "
-            "categories or missing values."
-        )
+    refuse_pandas(frame, label)
     hint = HINTS.get(frame.f_code.co_name)
     advice = f"Instead, {hint}." if hint else "Write `A @ w` for np.dot, sm.norm(w) for a norm."
     raise DataTypeError(
@@ -223,6 +233,10 @@ class Symbolic(Signposted):
 
     _instead: ClassVar[str] = ""
     """Where the numbers are."""
+
+    __pandas_priority__: ClassVar[int] = 5000
+    """Leaves `series * w` and `series >= w` to us; `df @ w` pandas keeps to itself."""
+
     _elsewhere = METHODS
 
     def _refuse(self, what: str, advice: str = "") -> NoReturn:
@@ -245,6 +259,7 @@ class Symbolic(Signposted):
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
         refuse_cvxpy(self)
+        refuse_pandas(sys._getframe(1), repr(self))
         return self._refuse("An array of it")
 
     def _hint(self, function: str) -> str:

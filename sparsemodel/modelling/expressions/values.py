@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -121,15 +122,15 @@ def text_of(value: Any, where: str) -> str:
     return text
 
 
-def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[str, ...] | None]:
-    """Return a target as numbers, with the class names if it came as text or booleans.
+def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[Any, ...] | None]:
+    """Return a target as numbers, with its classes if it came as text or booleans.
 
     Two distinct strings become 0 and 1 in sorted order, more become 0, 1, 2, ...; booleans
     become 0 and 1; numbers stay what they are.
     """
     array = _plain(values, where)
     if array.dtype.kind == "b":
-        return array.astype(np.float64), ("False", "True")
+        return array.astype(np.float64), (False, True)
     text = array.dtype.kind in "US" or array.dtype.kind == "T"
     if array.dtype.kind == "O" and array.size:
         text = all(isinstance(v, str) for v in array.ravel().tolist())
@@ -150,6 +151,11 @@ def group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray
         raise ModelError(
             f"groups has one label for each of the {size} entries, equal for those that count "
             "together, not a list of entries for each group: `[0, 0, 1]` for [[0, 1], [2]]."
+        )
+    if isinstance(groups, Mapping):
+        raise ModelError(
+            "groups has one label for each entry in its order, and this is a mapping: write "
+            "`groups=[labels[name] for name in w.names]`."
         )
     array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
     if whole and len(shape) == 2 and array.shape == shape:

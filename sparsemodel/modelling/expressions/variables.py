@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from sparsemodel.designs import column_names
+from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.errors import closest
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
@@ -121,6 +123,7 @@ class Variable(AffineLike):
         if value is None:
             self._value = None
             return
+        check_names(labels_of(value), self._names, f"The value of {self.label}")
         array = real_array(value, where=f"The value of {self.label}", ndim=(len(self._shape),))
         if array.shape != self._shape:
             raise ModelError(
@@ -131,9 +134,18 @@ class Variable(AffineLike):
             self.proxied.value = self._value
 
     def adopt_names(self, names: tuple[str, ...] | None, rows: IntArray | None) -> None:
-        """Take the column names of a DataFrame, unless the user named the entries."""
+        """Take the column names of a DataFrame, unless the user named the entries.
+
+        Raises
+        ------
+        DataError
+            When the columns are the entries (those of ``rows``) in another order.
+        """
         if names is not None and self._names is None and rows is None:
             self._names = self._check_names(names)
+        elif self._names is not None:
+            own = self._names if rows is None else tuple(self._names[j] for j in rows.tolist())
+            check_names(names, own, "The data frame", "df[list(w.names)]")
 
     def _check_names(self, names: Sequence[str]) -> tuple[str, ...]:
         checked = tuple(text_of(n, f"Name {j} of {self.label}") for j, n in enumerate(names))
@@ -154,8 +166,8 @@ class Variable(AffineLike):
         row = isinstance(key, (int, np.integer)) and not self._symmetric
         if len(self._shape) == 2 and (isinstance(key, tuple) or row):
             return Slice(self.entries, self._places((key, slice(None)) if row else key))
-        if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
-            names = [key] if isinstance(key, str) else key
+        names = names_in(key)
+        if names is not None:
             key = self._named(names)
             first = [self._named([name])[0] for name in names]
             return Slice(self, np.array(key), reordered=sorted(first) != first)
@@ -194,6 +206,16 @@ class Variable(AffineLike):
         places: IntArray = (rows[:, None] * self._shape[1] + columns).ravel()
         return places
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            known = self.__dict__.get("_names") or ()
+            if any(one == name or one.startswith(f"{name}[") for one in known):
+                raise AttributeError(
+                    f"Entries are taken by name with brackets: write {self.name or 'w'}[{name!r}]"
+                )
+            return super().__getattr__(name)
+
     @property
     def T(self) -> Variable:
         """Return the vector itself (so that ``w.T @ w`` gets a helpful error)."""
@@ -222,6 +244,7 @@ class Slice(AffineLike):
         return Affine((Piece(self.variable, self.rows, None),))
 
     def __rmatmul__(self, matrix: Any) -> Affine:
+        self._refuse_reordered(matrix)
         owner = self.variable.owner
         if owner is not None and self.rows.size > 1:
             rows, columns = np.divmod(self.rows, owner.shape[1])
@@ -231,6 +254,20 @@ class Slice(AffineLike):
                     "understood; write it for each column, `A @ W[:, j]`."
                 )
         return super().__rmatmul__(matrix)
+
+    def _in_order(self, numbers: Any, what: str) -> None:
+        super()._in_order(numbers, what)
+        self._refuse_reordered(numbers)
+
+    def _refuse_reordered(self, numbers: Any) -> None:
+        """Refuse numbers by position beside entries that were named in another order."""
+        shape = numbers.shape if hasattr(numbers, "shape") else np.shape(numbers)
+        if self.reordered and shape and column_names(numbers) is None:
+            raise ModelError(
+                f"{self} has its entries in the order of {self.variable.label}, not in that of the "
+                "names, so that an array beside it would meet others. Name them in the order of "
+                f"{self.variable.label}."
+            )
 
     def __repr__(self) -> str:
         return f"{self.variable.label}[{self.rows.size} entries]"
@@ -299,6 +336,13 @@ def _indices(key: Any, size: int, label: str) -> IntArray:
     return rows
 
 
+def names_in(key: Any) -> list[str] | None:
+    """Return the names that an index is made of; None for one of numbers."""
+    listed = key.tolist() if hasattr(key, "tolist") else key
+    listed = [listed] if isinstance(listed, str) else listed
+    return listed if isinstance(listed, list) and isinstance((*listed, 0)[0], str) else None
+
+
 def indices_of(key: Any, size: int, label: str) -> IntArray:
     """Return the places that an index means, in its order.
 
@@ -311,6 +355,11 @@ def indices_of(key: Any, size: int, label: str) -> IntArray:
     """
     if isinstance(key, tuple):
         raise ModelError(f"{label}[...] takes one index: {label} is a vector.")
+    if isinstance(key, slice) and isinstance(key.start or key.stop, str):
+        raise DataTypeError(
+            f"{label}[...] takes no range of names; list them, as in "
+            f"`{label}[list(df.loc[:, {key.start!r}:{key.stop!r}])]`."
+        )
     try:
         rows = np.atleast_1d(np.arange(size)[key])
     except IndexError as error:

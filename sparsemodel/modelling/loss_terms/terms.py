@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from sparsemodel.designs import as_design, column_names
+from sparsemodel.designs import as_design
+from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import (
     DataError,
     DataFit,
@@ -132,12 +133,15 @@ def loss_term(
         raise ModelError(f"{prediction!r} is a loss; a prediction such as `A @ w` is needed here.")
     else:
         checked = as_design(prediction, where=f"The matrix of {loss.name}")
-        names = column_names(prediction)
+        names = checked.names
         shape = (checked.shape[0],)
     if not shape:
         raise ModelError(
             f"The prediction of {loss.name} is a single number; it needs data, as in `A @ w + c`."
         )
+    rows = getattr(checked, "labels", None)
+    for values, what in ((target, "target"), (weights, "weights")):
+        check_rows(rows, labels_of(values), f"{loss.name}: the {what}")
     found = target.shape[0] if isinstance(target, Quantity) and target.shape else None
     classes = None
     if not isinstance(target, Quantity):
@@ -176,7 +180,7 @@ def _parts_of_residual(loss: DataFit, residual: Any) -> tuple[Affine, Any]:
     return affine, np.zeros(shape)  # one number, or one row, for all observations
 
 
-def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[str, ...] | None]:
+def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, ...] | None]:
     """Return the target in the loss's coding, with the names of the classes if it has any."""
     where = f"The target of {loss.name}"
     numbers, classes = labels(target, where=where)
@@ -230,6 +234,8 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
         raise ModelError("ridge(w, lam) needs its weight lam, for example sm.ridge(w, 1e-2).")
     if isinstance(lam, AffineLike):
         raise ModelError("ridge(w, lam) takes the variable first and the number second.")
+    if isinstance(expression, AffineLike):
+        expression._in_order(lam, "The weight lam of ridge")
     weight = lam if isinstance(lam, Quantity) else ridge_weight(lam)
     if expression is None:
         return Ridge(None, weight)

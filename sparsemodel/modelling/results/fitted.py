@@ -57,7 +57,8 @@ class Fitted(Signposted):
         new
             As the data matrix of the loss: shape ``(n, p)``. Columns of a data frame are found by
             their names, whatever their order and what else it has, where the model was declared on
-            a data frame (or on a variable with ``names=``).
+            a data frame (or on a variable with ``names=``); those with coefficients of zero may
+            be absent.
         kind
             ``"response"`` for values of the target: for counts and amounts with the log link their
             means, for classes their labels (where the target was numbers, 0 and 1, or 0 to

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.designs import as_design, column_names
 from sparsemodel.designs.tables.encoding import Encoding, fields_of
+from sparsemodel.designs.tables.frames import in_memory
 from sparsemodel.interfaces import (
     DataError,
     DataFit,
@@ -35,7 +36,7 @@ class Predictor:
     """What predicts from new data: coefficients, a constant, and what the loss makes of them."""
 
     loss: DataFit
-    classes: tuple[str, ...] | None
+    classes: tuple[Any, ...] | None
     coefficients: FloatArray
     """Shape ``(p,)`` or ``(p, m)``."""
     constant: Any
@@ -51,7 +52,8 @@ class Predictor:
         """Return predictions for the rows of ``new``."""
         if kind not in ("response", "probability", "linear"):
             raise ModelError(f"kind must be 'response', 'probability' or 'linear', not {kind!r}.")
-        u = as_design(self._columns(new), where="The new data").matvec(self.coefficients)
+        columns, coefficients = self._used(new)
+        u = as_design(columns, where="The new data").matvec(coefficients)
         if self.levels is not None:
             return self._ordered(u, kind)
         return self.of_linear(u + self.constant, kind)
@@ -82,23 +84,34 @@ class Predictor:
             return -np.diff(self.loss.mean(above), axis=1, prepend=1.0, append=0.0)
         return np.array(self.levels)[(above > 0.0).sum(axis=1)]
 
-    def _columns(self, new: Any) -> Any:
-        """Return the columns that the model was declared on, in their order."""
-        given = column_names(new)
-        if self.encoding is not None and given is not None and not isinstance(new, Design):
-            new = self._chosen(new, given, tuple(column.name for column in self.encoding.columns))
-            fields = fields_of(new, "The new data")
-            return self.encoding.apply({f.name: f.values for f in fields}, "The new data")
-        if given is not None and self.names is not None and not isinstance(new, Design):
-            new = self._chosen(new, given, self.names)
+    def _used(self, new: Any) -> tuple[Any, FloatArray]:
+        """Return the columns that are used, where there are names to find them, and what of them.
+
+        Those with coefficients of zero may be absent, unless all are.
+        """
+        new, w = in_memory(new, "The new data"), self.coefficients
+        given = None if isinstance(new, Design) else column_names(new)
+        nonzero: Any = w.reshape(w.shape[0], -1).any(axis=1)
+        nonzero |= not nonzero.any()
+        if self.encoding is not None and given is not None:
+            features: Any = np.array(self.encoding.features)
+            kept = tuple(c for c in self.encoding.columns if nonzero[features == c.name].any())
+            new = self._chosen(new, given, tuple(column.name for column in kept))
+            fields = {f.name: f.values for f in fields_of(new, "The new data")}
+            used = np.isin(features, [column.name for column in kept])
+            return Encoding(kept).apply(fields, "The new data"), w[used]
+        if self.names is not None and given is not None:
+            wanted = tuple(self.names[j] for j in np.flatnonzero(nonzero))
+            return self._chosen(new, given, wanted), w[nonzero]
         shape = np.shape(new) if getattr(new, "shape", None) is None else new.shape
-        p = self.coefficients.shape[0]
-        if len(shape) != 2 or shape[1] != p:
+        if len(shape) != 2 or shape[1] != w.shape[0]:
+            one = " For one row write `df.iloc[[0]]`, or `A[[0]]`." if len(shape) < 2 else ""
             raise DataError(
-                f"The new data have the shape {tuple(shape)}; the model needs {p} columns, in the "
-                "order of those it was declared on, and a row for each prediction."
+                f"The new data have the shape {tuple(shape)}; the model needs {w.shape[0]} "
+                f"columns, in the order of those it was declared on, and a row for each "
+                f"prediction.{one}"
             )
-        return new
+        return new, w
 
     @staticmethod
     def _chosen(new: Any, given: tuple[str, ...], wanted: tuple[str, ...]) -> Any:
@@ -109,8 +122,7 @@ class Predictor:
             hint = f" Is {close!r} meant?" if close else ""
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DataError(
-                f"The new data lack the column {missing[0]!r}{more}, which the model was "
-                f"declared on.{hint}"
+                f"The new data lack the column {missing[0]!r}{more}, which the model uses.{hint}"
             )
         if given == wanted:
             return new

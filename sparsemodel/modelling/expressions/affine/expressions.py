@@ -9,7 +9,8 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.designs import SparseDesign, as_design, column_names
+from sparsemodel.designs import DenseDesign, SparseDesign, as_design, column_names
+from sparsemodel.designs.tables.labels import check_names, check_rows, labels_of
 from sparsemodel.interfaces import (
     DataError,
     DataTypeError,
@@ -58,6 +59,21 @@ class AffineLike(Symbolic, ABC):
         if affine.offset is not None:
             parts.append(getattr(affine.offset, "value", affine.offset))
         return None if any(part is None for part in parts) else np.asarray(sum(parts, np.zeros(())))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Return the names of the entries; None for what is not (a slice of) a named variable."""
+        pieces = self.as_affine().pieces
+        if len(pieces) != 1 or not pieces[0].bare or pieces[0].variable.names is None:
+            return None
+        known, rows = pieces[0].variable.names, pieces[0].rows
+        return known if rows is None else tuple(known[j] for j in rows.tolist())
+
+    def _in_order(self, numbers: Any, what: str) -> None:
+        """Refuse numbers for the entries that are labelled in another order."""
+        labels = labels_of(numbers)
+        if labels is not None:
+            check_names(labels, self.names, what)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -118,7 +134,7 @@ class AffineLike(Symbolic, ABC):
             raise ModelError(
                 f"A matrix times {self} is not supported; multiply each part: `A @ w + A @ c`."
             )
-        names = column_names(matrix.value if isinstance(matrix, Parameter) else matrix)
+        names = column_names(design.value) if isinstance(design, Parameter) else design.names
         for piece in affine.pieces:
             if piece.design is None:
                 piece.variable.adopt_names(names, piece.rows)
@@ -168,6 +184,7 @@ class AffineLike(Symbolic, ABC):
         affine = self.as_affine()
         if isinstance(other, Quantity):
             raise ModelError(f"A parameter stands to the left of the variable: `{other!r} @ w`.")
+        self._in_order(other, "The vector a in `w @ a`")
         sparse = hasattr(other, "tocsc")
         matrix: Any = other if sparse else real_array(other, where="A in `w @ A`", ndim=(1, 2))
         if len(affine.value_shape()) == 1:
@@ -198,7 +215,7 @@ class AffineLike(Symbolic, ABC):
     def __sub__(self, other: Any) -> Affine:
         other = as_ours(taken(other))
         if not isinstance(other, (AffineLike, Quantity)):
-            other = _numbers(other)
+            other = _numbers(other) if labels_of(other) is None else other
         return self.as_affine().plus(-other)
 
     def __rsub__(self, other: Any) -> Affine:
@@ -224,8 +241,9 @@ class AffineLike(Symbolic, ABC):
         """Return the product of each entry (row) of a vector or a number with its factor."""
         array = real_array(factors, where=f"The factors of {self}", ndim=(1, 2))
         shape = self.shape
+        self._in_order(factors, f"The factors of {self}")
         if not shape and array.ndim == 1:
-            return self.__rmatmul__(array[:, None])
+            return self.__rmatmul__(DenseDesign(array[:, None], labels=labels_of(factors)))
         if shape != array.shape or array.ndim > 1:
             raise DataTypeError(
                 f"An array of shape {array.shape} times {self} would be a product entry by entry, "
@@ -301,6 +319,12 @@ class Affine(AffineLike):
             parts.append("offset")
         return " + ".join(parts)
 
+    @property
+    def labels(self) -> Any:
+        """Return the labels of its rows, those of the first DataFrame; None where there is none."""
+        found = (getattr(piece.design, "labels", None) for piece in self.pieces)
+        return next((labels for labels in found if labels is not None), None)
+
     def value_shape(self) -> tuple[int, ...]:
         """Return the broadcast shape of the sum, or raise when the shapes do not agree."""
         shapes = [piece.shape for piece in self.pieces]
@@ -324,6 +348,7 @@ class Affine(AffineLike):
         other = as_ours(taken(other))
         if isinstance(other, AffineLike):
             one, two = _of_one_length(self, other.as_affine())
+            check_rows(self.labels, two.labels, f"The rows of {two}")
             out = Affine(one.pieces + two.pieces, _add(one.offset, two.offset))
         elif not isinstance(other, Quantity) and type(other).__module__.startswith("sparsemodel."):
             raise ModelError(
@@ -331,6 +356,7 @@ class Affine(AffineLike):
                 "close the loss's parenthesis before adding a term."
             )
         else:
+            check_rows(self.labels, labels_of(other), "The constant of an expression")
             constant = other if isinstance(other, Quantity) else _numbers(other)
             out = Affine(self.pieces, _add(self.offset, constant))
         out.value_shape()
