@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
-from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
+from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
     AtLeast,
     CardinalityConstraint,
@@ -142,9 +142,7 @@ class card(Symbolic):
 
     def as_terms(self) -> Objective:
         """Return a price of one on each nonzero."""
-        if self._edges is not None:
-            raise ModelError("A price on edges is not supported; write card(offdiag(X)) <= 2 * k.")
-        return Objective(tuple(Price(part, 1.0) for part in self._counted))
+        return self * 1.0
 
     def __mul__(self, gamma: Any) -> Objective:
         if self._edges is not None:
@@ -368,7 +366,7 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
     labels = None if groups is None else group_codes(groups, shape, whole=axis is None)
     rows = axis == 1 or len(shape) < 2 or shape[1] == 1
     if not rows and (labels is None or labels.size != shape[0]):
-        affine = _entries(affine.pieces[0])
+        affine = Affine((affine.pieces[0].by_entries(),))
     return Counted(affine, labels)
 
 
@@ -385,11 +383,10 @@ def _of_expression(affine: Affine, groups: Any, axis: int | None) -> Counted:
                 f"card({affine}) of a matrix expression is not understood; count W minus a "
                 "constant, or its columns, sm.card(D @ W[:, j])."
             )
-        (whole,) = _entries(piece).pieces
         if isinstance(affine.offset, Quantity):
             raise ModelError(f"card({affine}): the constant beside a matrix takes no parameter.")
         offset = np.broadcast_to(np.asarray(affine.offset), shape).ravel()
-        affine = Affine((replace(whole, factor=piece.factor),), offset)
+        affine = Affine((replace(piece.by_entries(), factor=piece.factor),), offset)
     labels = None if groups is None else group_codes(groups, affine.value_shape(), whole=True)
     return Counted(affine, labels)
 
@@ -399,12 +396,3 @@ def _unknown_axis() -> ModelError:
         "axis=1 counts the rows of a matrix variable; no other axis is known. For columns write a "
         "limit for each: `[sm.card(W[:, j]) <= k for j in range(m)]`."
     )
-
-
-def _entries(piece: Piece) -> Affine:
-    """Return the entries of (some rows of) a matrix variable as a vector."""
-    entries, rows = piece.variable.entries, piece.rows
-    if rows is not None and entries is not piece.variable:
-        m = piece.variable.shape[1]
-        rows = (rows[:, None] * m + np.arange(m)).ravel()
-    return Affine((Piece(entries, rows, None),))

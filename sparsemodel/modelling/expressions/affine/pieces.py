@@ -51,6 +51,14 @@ class Piece:
             rows = (self.design.shape[0],)
         return rows + (full[1:] if self.right is None else self.right.shape[1:])
 
+    def by_entries(self) -> Piece:
+        """Return the entries of (some rows of) a matrix variable as a vector."""
+        entries, rows = self.variable.entries, self.rows
+        if rows is not None and entries is not self.variable:
+            m = self.variable.shape[1]
+            rows = (rows[:, None] * m + np.arange(m)).ravel()
+        return Piece(entries, rows, None)
+
     @property
     def value(self) -> FloatArray | None:
         """Return the piece at the value of its variable; None before it has one."""
