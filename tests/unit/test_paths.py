@@ -11,6 +11,9 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.datasets import load_khan
+from sparsemodel.numerics import SupportBeam, quadratic_of
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 N, P = 40, 7
 RNG = np.random.default_rng(12)
@@ -100,6 +103,43 @@ def test_supports_that_only_together_say_much_are_found() -> None:
     best = every[np.argmax(np.sum(x[:, :, 0] * c[every], axis=1))]
     assert list(problem.solve().support) == list(best)
     assert list(problem.path(range(1, 5)).support[2]) == list(best)
+
+
+def test_little_effort_and_further_ridges_look_at_few_supports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 50))
+    w = sm.Variable(50)
+    goal = sm.minimize(sm.squared_loss(X @ w, X[:, 0] + rng.standard_normal(30)) + sm.ridge(w, 1.0))
+    problem, looked = sm.Problem(goal, sm.card(w) <= 8), [0]
+    priced = Exchanges.reset_all
+
+    def counting(batch: Exchanges, supports: np.ndarray) -> None:
+        looked[0] += len(supports)
+        priced(batch, supports)
+
+    monkeypatch.setattr(Exchanges, "reset_all", counting)
+    work = []
+    for effort, ridges in (("medium", [1e-3]), ("low", [1e-3]), ("low", [1e-3, 0.1, 1.0])):
+        looked[0] = 0
+        problem.path([1, 2, 3, 5, 8], ridges=ridges, effort=effort)
+        work.append(looked[0])
+    assert work[1] < 0.3 * work[0]
+    assert work[1] < work[2] < 3 * work[1]
+
+
+def test_a_narrow_search_of_all_sizes_goes_on_from_what_is_known() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((20, 40)), rng.standard_normal(20)
+    w = sm.Variable(40)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 6)
+    rows, linear = quadratic_of(RegressionObjective(problem.form))
+    wide, alone, near = (SupportBeam(rows, linear, 6, lambda: False, width=n) for n in (64, 1, 1))
+    wide.search(1)
+    alone.search(0, perturbed=False)
+    near.search(0, [wide.best(6)], perturbed=False)
+    assert list(near.best(6)) == list(wide.best(6)) != list(alone.best(6))
 
 
 RIDGES = [0.0, 0.05, 1.0]

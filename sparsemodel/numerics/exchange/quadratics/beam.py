@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias, final
 
 import numpy as np
@@ -38,8 +38,11 @@ class SupportBeam:
         Size of the largest supports.
     over
         Returns whether time is up.
+    width
+        How many supports of a size are kept; None for 48, and for more of a size where they are
+        short: up to ``entries`` numbers.
     entries
-        Numbers up to which more than 48 supports of a size are kept.
+        See ``width``.
     """
 
     def __init__(
@@ -49,12 +52,13 @@ class SupportBeam:
         most: int,
         over: Callable[[], bool],
         *,
+        width: int | None = None,
         entries: int = _ENTRIES,
     ) -> None:
         self._rows, self._linear, self._over = rows, linear, over
         self._kept: list[dict[Support, float]] = [{(): 0.0}, *({} for _ in range(most))]
         self._begun: list[set[Support]] = [set() for _ in range(most + 1)]
-        self._rng, self._entries = np.random.default_rng(0), entries
+        self._rng, self._entries, self._fixed = np.random.default_rng(0), entries, width
 
     @property
     def reached(self) -> int:
@@ -67,7 +71,12 @@ class SupportBeam:
         return np.array(max(kept, key=lambda support: kept[support]), dtype=np.intp)
 
     def search(
-        self, sweeps: int, *, perturbed: bool = True, told: Callable[[int], None] | None = None
+        self,
+        sweeps: int,
+        near: Iterable[IntArray] = (),
+        *,
+        perturbed: bool = True,
+        told: Callable[[int], None] | None = None,
     ) -> None:
         """Search all sizes: each from the one before and from perturbations, then down and up.
 
@@ -75,11 +84,16 @@ class SupportBeam:
         ----------
         sweeps
             How often to go down and up again.
+        near
+            Supports to start from, too.
         told
             Called with each size that is reached first.
         """
+        starts = {support.size: support for support in near}
         for size in range(1, len(self._kept)):
             self.grow(size)
+            if size in starts:
+                self.descend(starts[size])
             if perturbed:
                 self.perturb(size)
             if self.reached < size:
@@ -95,8 +109,8 @@ class SupportBeam:
                 if perturbed:
                     self.perturb(size)
         for size in range(1, top + 1):
-            if not self._over():
-                self.confirm(size)
+            if not self._over():  # once more, with prices computed anew and close columns
+                self.descend(self.best(size))
 
     def grow(self, size: int) -> None:
         """Search ``size`` coordinates from the supports with one fewer."""
@@ -138,17 +152,19 @@ class SupportBeam:
         if search.size == size:
             self._keep(size, *search.perturbed(self._rng, self._over))
 
-    def confirm(self, size: int) -> None:
-        """Look at the best support once more, with prices computed anew and close columns."""
-        search = ExchangeSearch(self._rows, self._linear, most=size)
-        search.start(self.best(size))
-        search.descend(10 + 4 * size, self._over)
-        if search.size == size:
-            self._keep(size, np.array([search.gain]), search.support[None])
+    def descend(self, support: IntArray) -> None:
+        """Search by exchanges from one support, and keep where that ends."""
+        search = ExchangeSearch(self._rows, self._linear, most=support.size)
+        search.start(support)
+        search.descend(10 + 4 * support.size, self._over)
+        if search.size == support.size:
+            self._keep(support.size, np.array([search.gain]), search.support[None])
 
     # ---- what is kept ------------------------------------------------------------------------
 
     def _width(self, size: int) -> int:
+        if self._fixed is not None:
+            return self._fixed
         return int(np.clip(self._entries // max(1, size * self._rows.size), _WIDTH, _MOST))
 
     def _ranked(self, size: int) -> list[Support]:
