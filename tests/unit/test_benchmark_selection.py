@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from benchmarks.selection.__main__ import page
 from benchmarks.selection.draws import NONZEROS, Case, draw
 from benchmarks.selection.methods import METHODS, _mixtures, lasso, pursuit, relaxed_lasso
+from benchmarks.selection.page import Results, Run, difference, page
 from sparsemodel.sklearn import SparseLinearRegressionCV
 
 
@@ -46,12 +48,43 @@ def test_what_is_shared_changes_no_choice() -> None:
         np.testing.assert_array_equal(METHODS[name](data.X, data.y), alone)
 
 
-def test_the_page_shows_every_method_and_says_who_was_best() -> None:
-    case, noise = Case(60, 120, 0.7, 1.0), Case(60, 120, 0.0, 0.0)
-    cases = [case._replace(snr=snr) for snr in (0.25, 1.0, 6.0)]
-    rows = {name: [(0.5 + 0.01 * i, i, i == 1)] for i, name in enumerate(METHODS)}
-    text = page({**dict.fromkeys(cases, rows), noise: rows}, 1)
+def _results(apart: float) -> Results:
+    """Return draws of two shapes in which the second method's risk is higher by ``apart``."""
+    noises, out = np.random.default_rng(0).standard_normal((2, 4)), {}
+    for n, noise in zip((60, 90), noises, strict=True):
+        for correlation, snr in itertools.product((0.0, 0.9), (0.5, 2.0)):
+            out[Case(n, 30, correlation, snr)] = [
+                {
+                    name: Run(0.5 + (apart + 0.1 * e) * i, i, i == 1, 1.0)
+                    for i, name in enumerate(METHODS)
+                }
+                for e in noise
+            ]
+    return out
+
+
+def test_differences_are_paired_and_shared_random_numbers_count_once() -> None:
     first, second = list(METHODS)[:2]
-    assert f"the smallest risk has {first} (0.500), then {second} (0.510)" in text
-    assert f"most supports are found by {second} (1)" in text
-    assert text.count("| 60 x 120 |") == 2 * 3 + 1
+    mean, error = difference(_results(0.2), second, first)
+    noises = 0.1 * np.random.default_rng(0).standard_normal((2, 4))
+    assert mean == pytest.approx(0.2 + noises.mean())
+    assert error == pytest.approx(np.sqrt(np.var(noises, axis=1, ddof=1).sum() / 4.0) / 2.0)
+    single = {case: draws for case, draws in _results(0.2).items() if case.snr == 0.5}
+    assert difference(single, second, first) == pytest.approx((mean, error))
+
+
+def test_the_page_shows_every_method_and_says_who_was_best() -> None:
+    noise = {case._replace(snr=0.0): draws for case, draws in _results(0.0).items()}
+    machine = {"date": "2026-01-02", "versions": {"numpy": "9.9"}}
+    text = page({**_results(0.2), **noise}, machine, METHODS)
+    first, second, third = list(METHODS)[:3]
+    assert f"- SNR 0.5: the smallest risk has {first} (0.500); most supports" in text
+    assert f"most supports are found by {second} (16 of 16)" in text
+    assert "on 2026-01-02, with numpy 9.9" in text
+    assert "seeds 0 to 3" in text
+    assert f"less that of {first} on the same draws" in text
+    assert "**+0." in text
+    assert text.count("| 60 x 30 |") == 3 * 4 + 2
+    assert f"within two standard errors of it are {second}, {third}" in page(
+        {**_results(0.0), **noise}, machine, METHODS
+    )
