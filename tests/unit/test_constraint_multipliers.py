@@ -211,6 +211,25 @@ def test_violations_refute_a_support():
     assert np.abs(violation(rows, None, np.arange(4))).max() <= 1e-9
 
 
+def test_supports_without_a_feasible_point_close_in_any_units(tmp_path):
+    """Their slopes climbed by steps that vanish in small units, to 3 % below what is proved."""
+    rng = np.random.default_rng(2)
+    A = 1e-3 * rng.standard_normal((22, 4))
+    b = 1e3 * A[:, 0] - 2e3 * A[:, 1] + rng.standard_normal(22)
+    w, costs, prices = sm.Variable(4), np.array([3.0, 2, 3, 1]), np.array([0.04, 0.05, 0.05, 0.09])
+    goal = sm.squared_loss(A @ w, b) + prices @ sm.chosen(w)
+    rules = [costs @ sm.chosen(w) <= 2, sm.card(w) <= 3, w >= -3, w <= 3, w.sum() == 1]
+    problem = sm.Problem(sm.minimize(goal), rules)
+    best = min(0.5 * np.mean((b - A[:, j]) ** 2) + prices[j] for j in (1, 3))
+    for certificate in (problem.prove(), problem.certify(), problem.prove()):
+        assert certificate.relative_gap <= 1e-5
+        assert certificate.value == pytest.approx(best, rel=1e-12)
+        path = certificate.save(tmp_path / "c.json")
+        verify(path, problem.form)
+        np.savez(tmp_path / "data.npz", A=A, b=b)
+        assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
 def test_slopes_push_away_from_the_end_of_their_sign():
     rows = Rows(np.ones((1, 2)), np.array([-1.0]), np.array([2.0]))
     term = RowPrices(rows).term(np.array([1.5]))

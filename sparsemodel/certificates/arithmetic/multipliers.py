@@ -43,6 +43,9 @@ relaxation is solved soon with the first, a search closes with the second."""
 _ACTIVE = 1e-7
 """Distance to a bound of a row, relative to its size, from which on a multiplier may be sought."""
 
+_MUCH = 1e3
+"""By how much points on an infeasible support are out of reach, in sizes of objectives."""
+
 
 def priced(seen: Survey, held: Multipliers | None) -> Survey:
     """Return a survey whose bounds are sought without the linear constraints, priced instead."""
@@ -208,6 +211,20 @@ def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
         return np.asarray(-right)
     free = lsq_linear(parts[:, ~fixed], right, (ends[0][~fixed], ends[1][~fixed]), method="bvls")
     return np.asarray(parts[:, ~fixed] @ free.x - right)
+
+
+def refutation(rows: Rows, box: Box | None, on: IntArray, scale: float) -> FloatArray | None:
+    """Return what to add to slopes for a large bound where no point vanishes but for ``on``.
+
+    None where the rows can be satisfied there. ``scale`` is a size of objectives.
+    """
+    r = violation(rows, box, on)
+    ends = np.abs(np.concatenate([rows.lower, rows.upper]))
+    reach = float(np.max(ends, initial=0.0, where=np.isfinite(ends)))
+    size = float(r @ r)
+    if not size > (_ACTIVE * reach) ** 2:
+        return None
+    return np.asarray(_MUCH * (1.0 + abs(scale)) / size * r)
 
 
 def _implied(form: SparseRegression, rows: Rows, norms: tuple[NormLimit, ...]) -> Box | None:

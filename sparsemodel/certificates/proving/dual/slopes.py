@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import slopes_at, violation
+from sparsemodel.certificates.arithmetic.multipliers import refutation, slopes_at
 from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
 from sparsemodel.certificates.dual_bounds.witness import derivatives
 from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.interfaces import FloatArray, IntArray, Point, SparseRegression
-
-_MUCH = 1e3
-"""By how much points on an infeasible support are out of reach, in objectives at zero."""
 
 
 def at_minimum(form: SparseRegression, rows: Rows, point: Point, x: FloatArray) -> SparseRegression:
@@ -32,11 +29,10 @@ def refuting(
 
     The form as it is where the rows can be satisfied there. ``scale`` is a size of objectives.
     """
-    place, r = row_term(form), violation(rows, form.box, support)
-    size = float(r @ r)
-    if place is None or not size > 0.0:
+    place, away = row_term(form), refutation(rows, form.box, support, scale)
+    if place is None or away is None:
         return form
     try:
-        return with_slopes(form, form.terms[place].target + _MUCH * (1.0 + abs(scale)) / size * r)
+        return with_slopes(form, form.terms[place].target + away)
     except ValueError:  # towards an end that is not there
         return form

@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sparsemodel.certificates.arithmetic.multipliers import refutation
 from sparsemodel.certificates.arithmetic.products import matrix_free
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
@@ -17,7 +18,7 @@ from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
-from sparsemodel.certificates.proving.gram.stage import Gram, Stage, best_stage
+from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, best_stage
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.minimisers.service import minimise_restricted
@@ -147,7 +148,8 @@ class GramPart(NodeBounder):
             return self._at(stage, w, t)
         if stage.slacks is None:
             return self._within_budget(stage, node, aim)
-        slopes = last = self._slopes if node.slopes is None else node.slopes
+        slopes = self._slopes if node.slopes is None else node.slopes
+        slopes = last = self._refuting(node, stage.slacks, slopes, aim) if aim.exact else slopes
         w, t = stage.scaled(node.start), node.hint
         best, most = self._at(stage, w, t, slopes), -math.inf
         for step in range(_MANY_STEPS if aim.exact else _STEPS):
@@ -167,6 +169,18 @@ class GramPart(NodeBounder):
                 break
             slopes, last = here + step / (step + 3.0) * (here - last), here
         return best
+
+    def _refuting(self, node: Node, slacks: Slacks, slopes: FloatArray, aim: Aim) -> FloatArray:
+        """Return slopes to begin with where all is decided; steep ones where nothing is feasible.
+
+        Steps from others climb without end there.
+        """
+        term = self._gram.q.prices
+        if term is None or not isinstance(term.loss, RowPrices):
+            return slopes
+        on = self._active[self._full(node.status)[: self._active.size] == IN]
+        away = refutation(term.loss.rows, self._gram.box, on, aim.upper)
+        return slopes if away is None else slacks.signed(slopes + away)
 
     def _within_budget(self, stage: Stage, node: Node, aim: Aim) -> Relaxed:
         """Return the relaxation of a node where costs have a budget, or with ``k`` in its place.

@@ -72,7 +72,8 @@ class Slacks:
         matrix = rows.matrix[:, active]
         entries = np.square(matrix)
         mean = entries.sum(axis=1) / np.maximum((entries > 0.0).sum(axis=1), 1)
-        root = np.sqrt(_WEIGHT * float(sizes.mean()) / np.where(mean > 0.0, mean, 1.0))
+        average = float(sizes.mean()) if sizes.any() else 1.0  # no column may be left, or zeros
+        root = np.sqrt(_WEIGHT * average / np.where(mean > 0.0, mean, 1.0))
         low, high = rows.lower, rows.upper
         ends = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (low, high)]
         reach = q.aim / np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
@@ -103,7 +104,10 @@ class Slacks:
     def slopes(self, w: FloatArray, y: FloatArray) -> FloatArray:
         """Return ``a`` at a point with its slacks."""
         count = self.matrix.shape[1]
-        a = y + self.root * (self.matrix @ w[:count] - w[count:])
+        return self.signed(y + self.root * (self.matrix @ w[:count] - w[count:]))
+
+    def signed(self, a: FloatArray) -> FloatArray:
+        """Return slopes that push away from ends that are there."""
         a = np.where(self.below, a, np.maximum(a, 0.0))
         return np.where(self.above, a, np.minimum(a, 0.0))
 
