@@ -34,7 +34,7 @@ _TAIL = """
 Classes may be given as 0/1, -1/1, booleans or two strings; for ordered ones
 {py:func}`~sparsemodel.ordinal_loss` is a sum of logistic losses. Only likelihoods have information
 criteria (`path.select("ebic")`); cross-validation works for all. Losses are convex in the
-prediction, which is what bounds rest on. An inverse Gaussian loss with the log link,
+prediction, which is what bounds rest on. With the log link the inverse Gaussian loss,
 $y e^{-2u}/2 - e^{-u}$, is not where $e^u > 2 y$, nor is a gamma loss with the identity link where
 $u > 2 y$, so that neither is here; `gamma_loss` stands nearest. Links other than the logarithm ask
 for positive predictions: with a constant, `A @ w + c`, searches begin at it, and a solution whose

@@ -12,6 +12,7 @@ from sparsemodel.losses.counts.cox import CoxLoss
 from sparsemodel.losses.counts.gamma import GammaLoss
 from sparsemodel.losses.counts.links import (
     GammaInverseLoss,
+    InverseGaussianLoss,
     PoissonIdentityLoss,
     PoissonSqrtLoss,
 )
@@ -41,6 +42,7 @@ def builtin_losses() -> tuple[DataFit, ...]:
         GammaLoss(),
         HingeLoss(),
         HuberLoss(),
+        InverseGaussianLoss(),
         LinearLoss(),
         LogisticLoss(),
         MultinomialLoss(),
@@ -66,6 +68,7 @@ __all__ = [
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
+    "InverseGaussianLoss",
     "LinearLoss",
     "LogisticLoss",
     "MultinomialLoss",

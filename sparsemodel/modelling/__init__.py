@@ -24,6 +24,7 @@ from sparsemodel.modelling.loss_terms.class_losses import (
 from sparsemodel.modelling.loss_terms.count_losses import (
     cox_loss,
     gamma_loss,
+    inverse_gaussian_loss,
     negative_binomial_loss,
     poisson_loss,
     tweedie_loss,
@@ -76,6 +77,7 @@ __all__ = [
     "gaussian_nll",
     "hinge_loss",
     "huber_loss",
+    "inverse_gaussian_loss",
     "log_det",
     "logistic_loss",
     "loss_term",

@@ -88,6 +88,7 @@ TARGETS: dict[str, MakeTarget] = {
     "gamma_loss": positive,
     "hinge_loss": zero_one,
     "huber_loss": real,
+    "inverse_gaussian_loss": positive,
     "linear_term": real,
     "logistic_loss": zero_one,
     "multinomial_loss": classes,

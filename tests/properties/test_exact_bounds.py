@@ -25,6 +25,7 @@ from sparsemodel.losses import (
     GammaLoss,
     HingeLoss,
     HuberLoss,
+    InverseGaussianLoss,
     LogisticLoss,
     NegativeBinomialLoss,
     PoissonIdentityLoss,
@@ -58,8 +59,9 @@ LOSSES = [
     PoissonIdentityLoss(),
     PoissonSqrtLoss(),
     GammaInverseLoss(),
+    InverseGaussianLoss(),
 ]
-LINKED = (PoissonIdentityLoss, PoissonSqrtLoss, GammaInverseLoss)
+LINKED = (PoissonIdentityLoss, PoissonSqrtLoss, GammaInverseLoss, InverseGaussianLoss)
 POSITIVE = (*LINKED, PoissonLoss, GammaLoss, NegativeBinomialLoss, TweedieLoss)
 KINDS = ["plain", "offset", "box", "price", "always in", "groups"]
 WIDE = Fraction(1, 10**60)
@@ -94,10 +96,16 @@ def linked(loss, y, v):
         PoissonIdentityLoss: (0, 1, y),
         PoissonSqrtLoss: (1, 0, 2 * y),
         GammaInverseLoss: (0, y, 1),
+        InverseGaussianLoss: (0, y / 2, 1),
     }[type(loss)]
     best = Fraction(float(np.sqrt(float(b) / 2))) if q else Fraction(float(b) / float(s))
+    if isinstance(loss, InverseGaussianLoss):
+        best = Fraction(1.0 / float(y) ** 2)
     edge = Fraction(loss.edge * float(best))
     v = max(v, edge)
+    if isinstance(loss, InverseGaussianLoss):
+        r = root(v)
+        return s * v - r, s - 1 / (2 * r), 1 / (4 * v * r), edge, (q, s, b)
     return (
         q * v * v + s * v - b * log(v),
         2 * q * v + s - b / v,
@@ -156,6 +164,7 @@ def exact_conjugate(loss, a, y):
     if isinstance(loss, LINKED):
         q, s, b = linked(loss, y, f(1))[4]
         v = (a - s + root((a - s) ** 2 + 8 * b)) / 4 if q else b / (s - a)
+        v = v * v / 4 if isinstance(loss, InverseGaussianLoss) else v
         value, slope, curve, edge, _ = linked(loss, y, v)
         below = min(a - slope, f(0)) if v < edge else f(0)
         return a * max(v, edge) - value + below * below / curve / 2

@@ -25,7 +25,12 @@ LOSSES = {
     if type(loss) in VALUES and loss.name != "multinomial_loss"
 }
 AMOUNTS = ("poisson_loss", "negative_binomial_loss", "tweedie_loss")
-LINKED = ("poisson_identity_loss", "poisson_sqrt_loss", "gamma_inverse_loss")
+LINKED = (
+    "poisson_identity_loss",
+    "poisson_sqrt_loss",
+    "gamma_inverse_loss",
+    "inverse_gaussian_loss",
+)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -66,7 +71,7 @@ def test_conjugates_are_those_of_the_parabola_too(name):
     """Where a logarithm goes on as a parabola, a dual point far out meets that and not the log."""
     y = np.array([1.0, 2.0, 5.0])
     family = loss_of(name, {}, y, y.shape)
-    v = np.concatenate([-np.geomspace(1e2, 1e-12, 300), np.geomspace(1e-12, 1e2, 300)])
+    v = np.concatenate([-np.geomspace(1e2, 1e-14, 350), np.geomspace(1e-14, 1e2, 350)])
     values = family.value(Ball(np.repeat(v[:, None], 3, axis=1))).mid
     for a in (-1e4, -1e7, -1e11):
         most = family.conjugate(Ball(np.full(3, a)))

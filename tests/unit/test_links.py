@@ -1,4 +1,4 @@
-"""Poisson and gamma losses with other links: best supports, domains, and what is refused."""
+"""Losses of positive predictions: best supports, domains, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,19 +14,30 @@ from sparsemodel.certificates import Claim
 from sparsemodel.checker.__main__ import main
 from sparsemodel.testing.referee import judge
 
-MEANS = {"identity": lambda u: u, "sqrt": np.square, "inverse": lambda u: 1.0 / u}
-DEVIANCES = {"inverse": lambda mu, y: y / mu + np.log(mu)}
+MEANS = {
+    "identity": lambda u: u,
+    "sqrt": np.square,
+    "inverse": lambda u: 1.0 / u,
+    "canonical": lambda u: u**-0.5,  # of the inverse Gaussian loss
+}
+DEVIANCES = {
+    "inverse": lambda mu, y: y / mu + np.log(mu),
+    "canonical": lambda mu, y: y / (2.0 * mu * mu) - 1.0 / mu,
+}
 
 
 def data(link: str, seed: int = 0, n: int = 50, p: int = 6) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n, p))
     mu = MEANS[link](np.maximum(4.0 + 0.8 * A[:, 1] - 0.6 * A[:, 4], 0.5))
-    y = rng.gamma(2.0, mu / 2.0) if link == "inverse" else 1.0 + rng.poisson(mu)
+    spread = {"inverse": lambda: rng.gamma(2.0, mu / 2.0), "canonical": lambda: rng.wald(mu, 20.0)}
+    y = spread.get(link, lambda: 1.0 + rng.poisson(mu))()
     return A, y, rng.uniform(0.5, 2.0, n)
 
 
 def term(link: str, prediction: Any, y: Any, **more: Any) -> Any:
+    if link == "canonical":
+        return sm.inverse_gaussian_loss(prediction, y, **more)
     loss = sm.gamma_loss if link == "inverse" else sm.poisson_loss
     return loss(prediction, y, link=link, **more)
 
@@ -48,7 +59,8 @@ def by_scipy(link: str, X: Any, y: Any, weights: Any, lam: float) -> float:
             return np.inf
         return float(c @ deviance(MEANS[link](u), y)) + 0.5 * lam * float(t[1:] @ t[1:])
 
-    u = {"identity": y.mean(), "sqrt": y.mean() ** 0.5, "inverse": 1.0 / y.mean()}[link]
+    m = y.mean()
+    u = {"identity": m, "sqrt": m**0.5, "inverse": 1.0 / m, "canonical": m**-2.0}[link]
     options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 4000}
     first = minimize(value, np.r_[u, 0.0, 0.0], method="Nelder-Mead", options=options)
     return float(minimize(value, first.x, method="Nelder-Mead", options=options).fun)
@@ -56,10 +68,10 @@ def by_scipy(link: str, X: Any, y: Any, weights: Any, lam: float) -> float:
 
 @pytest.mark.parametrize("link", MEANS)
 def test_the_best_support_is_found_proved_and_checked(link: str, tmp_path: Path) -> None:
-    lam = {"identity": 0.0, "sqrt": 0.1, "inverse": 0.01}[link]
+    lam = {"identity": 0.0, "sqrt": 0.1, "inverse": 0.01, "canonical": 0.01}[link]
     A, y, weights = data(link)
     problem = declared(link, A, y, lam, weights=weights)
-    solution, proof = problem.solve(), problem.prove()
+    solution, proof = problem.solve(), problem.prove(gap=1e-6)
     found = {
         S: by_scipy(link, np.column_stack([np.ones(len(y)), A[:, S]]), y, weights, lam)
         for S in ((1, 4), (0, 1), (2, 4))  # the proof is about all of them
@@ -78,11 +90,14 @@ def test_the_best_support_is_found_proved_and_checked(link: str, tmp_path: Path)
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_units_of_the_data_do_not_matter(link: str, scale: float) -> None:
     A, y, _ = data(link, 1)
-    factor = scale if link == "inverse" else 1.0
+    factor = scale if link in ("inverse", "canonical") else 1.0
     plain, scaled = declared(link, A, y, 0.0), declared(link, A * scale, y * factor, 0.0)
     one, other = plain.solve(), scaled.solve()
     assert one.support.tolist() == other.support.tolist()
-    assert other.value == pytest.approx(one.value + np.log(factor), abs=1e-9)
+    if link == "canonical":  # in the units of one over a mean
+        assert other.value * factor == pytest.approx(one.value, rel=1e-9)
+    else:
+        assert other.value == pytest.approx(one.value + np.log(factor), abs=1e-9)
 
 
 def test_predictions_and_summaries_are_of_means() -> None:

@@ -16,6 +16,7 @@ from sparsemodel.losses import (
     GammaLoss,
     HingeLoss,
     HuberLoss,
+    InverseGaussianLoss,
     LinearLoss,
     LogisticLoss,
     MultinomialLoss,
@@ -56,6 +57,7 @@ SCALAR = {
     "Poisson, identity": (st.just(PoissonIdentityLoss()), st.floats(1e-3, 1e3)),
     "Poisson, root": (st.just(PoissonSqrtLoss()), st.floats(1e-3, 1e3) | st.just(0.0)),
     "gamma, inverse": (st.just(GammaInverseLoss()), st.floats(1e-3, 1e3)),
+    "inverse Gaussian": (st.just(InverseGaussianLoss()), st.floats(1e-3, 1e3)),
     "expectile": (st.builds(ExpectileLoss, tau=levels), numbers),
     "negative binomial": (
         st.builds(NegativeBinomialLoss, theta=st.floats(1e-3, 1e6)),

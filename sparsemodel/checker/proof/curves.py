@@ -86,6 +86,22 @@ def log(q: float, b: Any, edge: Any) -> tuple[Any, ...]:
     return at, conjugate, np.inf
 
 
+def root(edge: Any) -> tuple[Any, ...]:
+    """Return ``-sqrt(u)`` from ``edge`` on, along its parabola below."""
+
+    def at(u: Any) -> tuple[Any, ...]:
+        v = np.maximum(u, edge)
+        r, d = np.sqrt(v), u - v
+        slope, curve = -0.5 / r, 0.25 / (v * r)
+        size = r + np.abs(d * slope) + d * d * curve
+        return d * (slope + d * curve / 2.0) - r, size, slope + curve * d, -slope - curve * d
+
+    def conjugate(s: Any) -> tuple[Any, Any]:
+        return _peak(at, s, lambda v: np.maximum(np.abs(v), edge), np.zeros(s.shape, dtype=bool))
+
+    return at, conjugate, np.inf
+
+
 def _peak(at: _Function, s: Any, scale: _Function, flat: Any) -> tuple[Any, Any]:
     """Return ``max s v - f(v)`` from values and slopes of ``f``, and what its error is as large as.
 

@@ -7,7 +7,7 @@ Most of them are one family: with ends, centre ``t``, dead zone and curvature of
 
 where :math:`\mu` is divided by a number for each side in the expectile loss. The others are a line
 and a curve: ``N log(1 + exp(z))`` or ``N exp(z)`` with ``z = sign (u - shift)``, two exponentials,
-or a logarithm. All are convex, so that over an interval the largest value is at an end.
+a logarithm or a root. All are convex, so that over an interval the largest value is at an end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sparsemodel.checker.proof.arithmetic import (
     number,
     up,
 )
-from sparsemodel.checker.proof.curves import LIBRARY, exponential, log, soft, tweedie
+from sparsemodel.checker.proof.curves import LIBRARY, exponential, log, root, soft, tweedie
 
 _INF = np.inf
 
@@ -112,6 +112,11 @@ _CURVED: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] 
         (),
         lambda y: (-_INF, _below(y), y, log(0.0, np.ones(y.shape), 1e-9 / y)),
     ),
+    "inverse_gaussian_loss": (
+        "y u/2 - sqrt(u), from 1e-12/y^2 on, a parabola below",
+        (),
+        lambda y: (-_INF, _below(0.5 * y), 0.5 * y, root(1e-12 / (y * y))),
+    ),
 }
 """Formula, parameters, and from targets the ends of the dual, the line, and the curve."""
 
@@ -124,7 +129,7 @@ FORMULAS = {name: formula for name, (formula, *_) in (_FAMILY | _CURVED).items()
 
 _SIGNS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
 _COUNTS = tuple(n for n in _CURVED if n.startswith(("poisson", "negative", "tweedie")))
-_AMOUNTS = ("gamma_loss", "gamma_inverse_loss")
+_AMOUNTS = ("gamma_loss", "gamma_inverse_loss", "inverse_gaussian_loss")
 _ENDS = {"epsilon": (0.0, np.inf), "tau": (1e-300, 1.0), "power": (1.0 + 1e-15, 2.0)}
 """Between which numbers parameters are, where that is not positive."""
 

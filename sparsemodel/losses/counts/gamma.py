@@ -11,7 +11,6 @@ import numpy as np
 from sparsemodel.interfaces import (
     Curved,
     CvxModelled,
-    DataError,
     FloatArray,
     IntervalConjugable,
     Likelihood,
@@ -19,7 +18,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
-from sparsemodel.losses.parts.targets import first_bad, vector
+from sparsemodel.losses.parts.targets import amounts
 
 
 class OfAmounts(Likelihood):
@@ -56,14 +55,7 @@ class OfAmounts(Likelihood):
         return float(np.dot(c, np.square(ratios))) / (float(c.sum()) - d)
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        vector(y, where, self.name)
-        bad = y <= 0.0
-        if np.any(bad):
-            raise DataError(
-                f"{where}: {self.name} needs positive numbers, found {first_bad(bad, y)}; "
-                "for counts with zeros use poisson_loss."
-            )
-        return y
+        return amounts(y, where, self.name)
 
 
 @final

@@ -1,6 +1,6 @@
 r"""Losses of counts and amounts whose mean is no exponential: links that keep the loss convex.
 
-All are :math:`q u^2 + s u - b \log u`, of positive predictions ``u``.
+All are :math:`q u^2 + s u - b \log u`, or :math:`s u - b \sqrt u`, of positive predictions ``u``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from sparsemodel.interfaces import (
     Loss,
 )
 from sparsemodel.losses.counts.gamma import OfAmounts
-from sparsemodel.losses.parts.targets import counts
+from sparsemodel.losses.parts.targets import amounts, counts
 
 
 @dataclass(frozen=True, slots=True)
 class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
-    r"""The loss :math:`\ell(u) = q u^2 + s u - b \log u` for :math:`u \ge e`.
+    r"""The loss :math:`\ell(u) = q u^2 + s u - b \log u` (or another barrier) for :math:`u \ge e`.
 
     ``e`` is a millionth of the prediction where it is least, or less. Below, and on the
     negative side, it goes on along the parabola :math:`\ell(e) + \ell'(e) (u - e) +
@@ -40,6 +40,8 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
     """``q``."""
     edge: ClassVar[float] = 1e-6
     """What ``e`` is of the prediction where the loss is least."""
+    otherwise: ClassVar[str] = "take the log link"
+    """What to do where predictions cannot be positive."""
 
     @abstractmethod
     def parts(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -74,13 +76,13 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
             return (
                 f"{self.name} is computed for predictions of at least {self.edge:g} times the best "
                 f"one of their target, and {int(wrong.sum())} are below: {u[row]:.3g} for a target "
-                f"of {y[row]:.3g}. Leave out targets as small, or take the log link."
+                f"of {y[row]:.3g}. Leave out targets as small, or {self.otherwise}."
             )
         if np.any(wrong):
             return (
                 f"{self.name} needs positive predictions, and no coefficients were found that "
                 f"make them so ({int(wrong.sum())} of {u.size} are not). Add a constant, "
-                "`A @ w + c` with c = sm.Variable(), allow more nonzeros, or take the log link."
+                f"`A @ w + c` with c = sm.Variable(), allow more nonzeros, or {self.otherwise}."
             )
         least = float(np.min(u, initial=0.0, where=~logs))
         if self.square or least >= -1e-9 * float(np.abs(u).max()):
@@ -93,8 +95,8 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         # Where the parabola stands for the logarithm, the value is below the true one.
         s, b = self.parts(y)
-        logs = b * (1.0 + np.abs(_log(np.abs(u), b)))
-        sizes = 4.0 * (self.square * u * u + s * np.abs(u) + logs)
+        barrier = self._barrier_size(np.abs(u), b)
+        sizes = 4.0 * (self.square * u * u + s * np.abs(u) + barrier)
         return np.where(u < self._edge(y), np.where(b > 0.0, np.inf, sizes), sizes)
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
@@ -109,7 +111,7 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
     def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         v = self._attained(a, y)
         s, b = self.parts(y)
-        sizes = (np.abs(a) + s) * v + self.square * v * v + b * (1.0 + np.abs(_log(v, b)))
+        sizes = (np.abs(a) + s) * v + self.square * v * v + self._barrier_size(v, b)
         return sizes + 2.0 * np.abs(value)
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -125,6 +127,15 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
         logs = cp.multiply(b, cp.log(cp.multiply(on, u) + (1.0 - on)))
         return self.square * cp.square(u) + cp.multiply(s, u) - logs
 
+    def _barrier(self, v: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return ``-b log v``, its slope and its curvature; zeros where ``b`` is zero."""
+        inverse = np.divide(1.0, v, out=np.zeros_like(v), where=b > 0.0)
+        return -b * _log(v, b), -b * inverse, b * inverse * inverse
+
+    def _barrier_size(self, v: FloatArray, b: FloatArray) -> FloatArray:
+        """Return what the error of the barrier is as large as."""
+        return b * (1.0 + np.abs(_log(v, b)))
+
     def _best(self, y: FloatArray) -> FloatArray:
         s, b = self.parts(y)
         return np.sqrt(b / (2.0 * self.square)) if self.square else np.where(b > 0.0, b / s, 0.0)
@@ -135,10 +146,9 @@ class _Linked(Curved, IntervalConjugable, CvxModelled, Loss):
     def _expanded(self, v: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature at predictions above the edge."""
         s, b = self.parts(y)
-        inverse = np.divide(1.0, v, out=np.zeros_like(v), where=b > 0.0)
-        value = self.square * v * v + s * v - b * _log(v, b)
-        slope = 2.0 * self.square * v + s - b * inverse
-        return value, slope, 2.0 * self.square + b * inverse * inverse
+        value, slope, curve = self._barrier(v, b)
+        value = self.square * v * v + s * v + value
+        return value, 2.0 * self.square * v + s + slope, 2.0 * self.square + curve
 
     def _attained(self, a: FloatArray, y: FloatArray) -> FloatArray:
         """Return the predictions of slope ``a``, the edge where they are below it."""
@@ -257,3 +267,73 @@ class GammaInverseLoss(OfAmounts, _Linked):
 
     def mean(self, u: FloatArray) -> FloatArray:
         return 1.0 / u
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InverseGaussianLoss(_Linked, Likelihood):
+    r"""Inverse Gaussian loss, :math:`\ell(u; y) = \frac12 y u - \sqrt u` for :math:`u > 0`.
+
+    It is the negative log-likelihood of an inverse Gaussian variable with mean
+    :math:`1 / \sqrt u` (its canonical link), divided by its shape parameter, without the terms that
+    do not depend on ``u``: for :math:`y > 0` whose variance grows with the cube of the mean.
+
+    * Conjugate: :math:`\ell^*(a; y) = \frac{1}{2 y - 4 a}` for :math:`a < y / 2`.
+    * Neither smooth nor strongly convex (both on bounded sets only).
+    * Infimum of one observation: :math:`-1 / (2 y)`.
+
+    Below :math:`u = 10^{-12} / y^2` it goes on along its parabola, so that a bad step gives a huge
+    number; solutions there are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> InverseGaussianLoss().value(np.array([1.0, 0.25]), np.array([1.0, 2.0]))
+    array([-0.5 , -0.25])
+    """
+
+    name: ClassVar[str] = "inverse_gaussian_loss"
+    edge: ClassVar[float] = 1e-12  # its root is what a target is of the mean
+    otherwise: ClassVar[str] = "take sm.gamma_loss(A @ w, y), whose predictions may be any"
+
+    def parts(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return 0.5 * y, np.ones_like(y)
+
+    def mean(self, u: FloatArray) -> FloatArray:
+        return 1.0 / np.sqrt(u)
+
+    def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        return amounts(y, where, self.name)
+
+    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
+        r"""Return :math:`-2 \log L` with the shape :math:`\lambda` of highest likelihood.
+
+        With :math:`s = \bar F + \overline{1 / (2 y)}` it is :math:`\lambda = 1 / (2 s)`, and
+        :math:`-2 \log L / n = 1 + \log(4 \pi s) + 3 \, \overline{\log y}`.
+        """
+        n = float(c.sum())
+        s = max(mean + float(np.dot(c, 0.5 / y)) / n, 1e-15 * abs(mean))
+        return n * (1.0 + float(np.log(4.0 * np.pi * s))) + 3.0 * float(np.dot(c, np.log(y)))
+
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
+        """Return Pearson's estimate of the inverse of the shape."""
+        mean = self.mean(u)
+        return float(np.dot(c, np.square(y - mean) / mean**3)) / (float(c.sum()) - d)
+
+    def _barrier(self, v: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        root = np.sqrt(v)
+        return -root, -0.5 / root, 0.25 / (v * root)
+
+    def _barrier_size(self, v: FloatArray, b: FloatArray) -> FloatArray:
+        return np.sqrt(v)
+
+    def _best(self, y: FloatArray) -> FloatArray:
+        return 1.0 / np.square(y)
+
+    def _attained(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        t = 0.5 * y - a
+        peak = np.divide(0.5, t, out=np.zeros_like(t), where=t > 0.0)
+        return np.maximum(np.square(peak), self._edge(y))
+
+    def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
+        return cp.multiply(0.5 * y, u) - cp.sqrt(u)

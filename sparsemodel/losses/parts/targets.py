@@ -27,6 +27,18 @@ def counts(y: FloatArray, where: str, loss: str) -> FloatArray:
     return y
 
 
+def amounts(y: FloatArray, where: str, loss: str) -> FloatArray:
+    """Return a vector of positive entries, or raise :class:`DataError`."""
+    vector(y, where, loss)
+    bad = y <= 0.0
+    if np.any(bad):
+        raise DataError(
+            f"{where}: {loss} needs positive numbers, found {first_bad(bad, y)}; "
+            "for counts with zeros use poisson_loss."
+        )
+    return y
+
+
 def signs(y: FloatArray, where: str, loss: str) -> FloatArray:
     """Return labels as -1 and +1; 0/1 and -1/1 are understood, all else is a DataError."""
     vector(y, where, loss)

@@ -14,6 +14,7 @@ from sparsemodel.losses import (
     GammaInverseLoss,
     HingeLoss,
     HuberLoss,
+    InverseGaussianLoss,
     LogisticLoss,
     QuantileLoss,
     SquaredLoss,
@@ -159,6 +160,10 @@ def _entries(expression: Any, weights: FloatArray) -> list[Any]:
         u = affine_of(expression.args[0])
         y = 1.0 / _sizes(u, expression.shape or (1,))
         return [term_of_rows(GammaInverseLoss(), u, -weights, y), Linear(u, weights * y)]
+    if kind in ("power", "Power") and _order(expression) == 0.5 and np.all(weights <= 0.0):
+        u = affine_of(expression.args[0])  # -sqrt(u) is y u/2 - sqrt(u), less y u/2
+        y = 1.0 / np.sqrt(_sizes(u, expression.shape or (1,)))
+        return [term_of_rows(InverseGaussianLoss(), u, -weights, y), Linear(u, weights * y / 2.0)]
     if kind == "minimum" and np.all(weights <= 0.0):
         return [_maximum(expression, [-part for part in expression.args], -weights)]
     if np.any(weights < 0.0):

@@ -14,6 +14,7 @@ from sparsemodel.losses import (
     CoxLoss,
     GammaInverseLoss,
     GammaLoss,
+    InverseGaussianLoss,
     NegativeBinomialLoss,
     PoissonIdentityLoss,
     PoissonLoss,
@@ -171,6 +172,41 @@ def gamma_loss(
     [2]
     """
     loss = _linked("gamma_loss", _GAMMA_LINKS, link)
+    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
+
+
+@loss_function
+def inverse_gaussian_loss(
+    prediction: Any, target: Any, *, weights: Any = None, reduction: Reduction = "mean"
+) -> LossTerm:
+    r"""Return the mean (or sum) of the inverse Gaussian loss :math:`\frac12 y u - \sqrt u`.
+
+    For positive targets of mean :math:`\mu = 1/\sqrt u` (the canonical link, :math:`u = 1/\mu^2`)
+    and a variance proportional to :math:`\mu^3`: times until a level is reached. Predictions must
+    be positive: with a constant or other coefficients that make them so. With a mean of
+    :math:`e^u` it is not convex. With one of :math:`1/u` it is the squared loss with weights, but
+    for a constant: ``sm.squared_loss(A @ w + c, 1 / y, weights=y)``.
+
+    Parameters
+    ----------
+    target
+        ``y``: positive numbers, shape ``(n,)``.
+
+    Notes
+    -----
+    Conjugate :math:`1 / (2 y - 4 a)` for :math:`a < y / 2`; smooth and strongly convex on bounded
+    sets only.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w, c = sm.Variable(3, name="w"), sm.Variable(name="c")
+    >>> loss = sm.inverse_gaussian_loss(np.eye(3) @ w + c, [1.2, 0.9, 0.3])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    """
+    loss = InverseGaussianLoss()
     return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
 
 

@@ -23,6 +23,7 @@ from sparsemodel.losses import (
     GammaLoss,
     HingeLoss,
     HuberLoss,
+    InverseGaussianLoss,
     LogisticLoss,
     MultinomialLoss,
     NegativeBinomialLoss,
@@ -130,6 +131,9 @@ VALUES: Mapping[type, Formula] = MappingProxyType(
         PoissonIdentityLoss: lambda loss, u, y: u - _weighted_log(y, u),
         PoissonSqrtLoss: lambda loss, u, y: u * u - 2 * _weighted_log(y, u),
         GammaInverseLoss: lambda loss, u, y: y * u - _weighted_log(1 + 0 * y, u),
+        InverseGaussianLoss: lambda loss, u, y: np.where(
+            u < 0, np.inf, y * u / 2 - np.sqrt(np.abs(u))
+        ),
         MultinomialLoss: _multinomial,
     }
 )
@@ -159,6 +163,7 @@ SLOPES: Mapping[type, Formula] = MappingProxyType(
         PoissonIdentityLoss: lambda loss, u, y: 1 - np.where(y > 0, y / u, 0),
         PoissonSqrtLoss: lambda loss, u, y: 2 * u - 2 * np.where(y > 0, y / u, 0),
         GammaInverseLoss: lambda loss, u, y: y - 1 / u,
+        InverseGaussianLoss: lambda loss, u, y: (y - 1 / np.sqrt(u)) / 2,
         MultinomialLoss: _multinomial_slope,
     }
 )
@@ -187,6 +192,7 @@ BENDS: Mapping[type, Formula] = MappingProxyType(
         PoissonIdentityLoss: lambda loss, u, y: np.where(y > 0, y / (u * u), 0),
         PoissonSqrtLoss: lambda loss, u, y: 2 + 2 * np.where(y > 0, y / (u * u), 0),
         GammaInverseLoss: lambda loss, u, y: 1 / (u * u),
+        InverseGaussianLoss: lambda loss, u, y: 1 / (4 * u * np.sqrt(u)),
     }
 )
 """Second derivatives of the smooth losses of one prediction."""
