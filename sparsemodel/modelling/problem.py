@@ -15,6 +15,7 @@ from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
@@ -48,7 +49,7 @@ class Problem(Declaration):
     Raises
     ------
     ModelError, DataError, DataTypeError, InfeasibleError
-        If the problem is not a valid declaration; the message says what to change.
+        If it is not a valid declaration; the message says what to change.
 
     Notes
     -----
@@ -73,6 +74,7 @@ class Problem(Declaration):
     array([0., 2.])
     """
 
+    @taking_only_its_own
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
         super().__init__(goal, (*given, constraints))
         self._solved_for: tuple[int, ...] = ()
@@ -312,13 +314,12 @@ class Problem(Declaration):
         Parameters
         ----------
         support
-            Indices or names of entries of the counted variable, ``solution.support`` for
-            instance. Entries that are not counted (an intercept) are always in.
+            Indices or names of entries that are counted, as in ``solution.support``; others are in.
 
         Returns
         -------
         cvxpy.Problem
-            In variables of its own, for the chosen entries and those that are not counted.
+            In variables of its own, for the entries that are in.
 
         Examples
         --------

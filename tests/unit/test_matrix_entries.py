@@ -167,6 +167,14 @@ def test_cvxpy_columns_stacks_and_vec():
     sums = solved(lambda W: [cp.sum(W, axis=0) == 1.0, cp.sum(W, axis=1) >= 0.1])
     assert np.allclose(sums.sum(axis=0), 1.0)
     assert np.all(sums.sum(axis=1) >= 0.1 - 1e-8)
+    W = sm.Variable((P, M))
+    weights = RNG.standard_normal((2, M))
+    for sums in (W, W[1:3], 2.0 * W, A @ W + 1.0, W @ weights.T + weights[0, :2]):
+        value = np.arange(P * M).reshape(P, M) * 1.0
+        W.value = value
+        assert sums.sum(axis=0).shape == sums.shape[1:]
+        assert np.allclose(sums.sum(axis=0).value, sums.value.sum(axis=0))
+        assert np.allclose(sums.mean(axis=0).value, sums.value.mean(axis=0))
     stack = solved(lambda W: [sm.card(cp.hstack([W[:, 0], W[:, 1]])) <= 1])
     assert np.count_nonzero(stack[:, :2]) == 1
 

@@ -164,6 +164,7 @@ def test_matrices_inside_affine_functions_of_cvxpy() -> None:
         lambda w: cp.sum(cp.multiply(np.arange(N), cp.maximum(0, cp.abs(A @ w - B) - 0.3))),
         lambda w: cp.sum_squares(A @ w - B) + cp.neg(w[0]) - 3.0 * cp.log(w[2] + 2.0),
         lambda w: -cp.sum(cp.log(3.0 + A @ w)) + cp.sum_squares(w),
+        lambda w: cp.sum_squares(w - 1.0) - cp.sum(cp.sqrt(3.0 + A @ w)),
     ],
 )
 def test_minima_insensitive_residuals_and_logarithms(goal) -> None:
@@ -190,9 +191,9 @@ def test_the_growth_of_a_portfolio_is_proved(unit) -> None:
         for v in [np.eye(P)[:, pair] @ cp.Variable(2)]
     )
     assert -problem.solve().value == pytest.approx(best, rel=1e-6)
-    proof = problem.prove(time_limit=20 if unit <= 1.0 else 0.3)
+    proof = problem.prove()
     assert proof.bound <= -best + 1e-9
-    assert unit > 1.0 or proof.relative_gap <= 1e-4  # a valid bound, and a weak one, in large units
+    assert proof.gap <= 1e-4
 
 
 @pytest.mark.parametrize(
@@ -201,6 +202,12 @@ def test_the_growth_of_a_portfolio_is_proved(unit) -> None:
         (lambda w: sm.Varaible, "is 'Variable' meant"),
         (lambda w: sm.logistc_loss, "is 'logistic_loss' meant"),
         (lambda w: sm.mse_loss, "sm.squared_loss"),
+        (lambda w: sm.tukey_loss, "not convex, which bounds rest on; sm.huber_loss"),
+        (lambda w: sm.zero_inflated_poisson_loss, "sm.logistic_loss(A @ w, y > 0)"),
+        (lambda w: sm.card(w, alwyas=[0]) <= 1, "left out of what is counted"),
+        (lambda w: sm.Problem(sm.minimize(sm.ridge(w, 1)), allways=[0]), "left out of what is"),
+        (lambda w: sm.squared_loss(A @ w, ["yes", "no"] * (N // 2)), "the comparison `y == 'yes'`"),
+        (lambda w: sm.cox_loss(A @ w, [["1", "x"]] * N), "predicts numbers"),
         (lambda w: sm.ols, "formulaic"),
         (lambda w: w.ravel(), "sm.card(W) counts them"),
         (lambda w: w.max() <= 1.0, "w <= 1"),

@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     SparseRegression,
+    Term,
 )
 from sparsemodel.numerics.budget import products_cost
 from sparsemodel.threads import cross_product, keep_to_one, product
@@ -274,7 +275,7 @@ class LossSmooth(Smooth):
     def curvature_guess(self) -> float:
         total = 0.0
         for i, (term, design) in enumerate(zip(self._form.terms, self._designs, strict=True)):
-            upper = term.traits.upper
+            bends = term.weights * _typical_curvature(term)
             v = np.random.default_rng(0).standard_normal(design.shape[1])
             norm = 0.0
             for _ in range(2 if design.streamed else 6):  # steps that are too long are shortened
@@ -285,12 +286,12 @@ class LossSmooth(Smooth):
                 moved = design.matvec(v)
                 if self._free:
                     moved = moved - self._free[i] @ (self._shift @ v)
-                moved = term.weights * moved
+                moved = bends * moved
                 v = design.rmatvec(moved)
                 if self._free:
                     v = v - self._shift.T @ (self._free[i].T @ moved)
                 norm = float(np.linalg.norm(v))
-            total += norm * (upper if np.isfinite(upper) else 1.0)
+            total += norm
         return 0.5 * total
 
     def _projection(self) -> FloatArray:
@@ -306,6 +307,16 @@ class LossSmooth(Smooth):
             u = z if term.offset is None else z + term.offset
             out.append(u + self._free[i] @ self._b if self._free else u)
         return out
+
+
+def _typical_curvature(term: Term) -> float | FloatArray:
+    """Return the largest curvature of a loss, or that near its minimum, in units of its own."""
+    if np.isfinite(term.traits.upper):
+        return term.traits.upper
+    if term.loss.everywhere or not isinstance(term.loss, Curved):
+        return 1.0
+    found = term.loss.second_derivative(term.loss.inside(term.target), term.target)
+    return found if np.any(found) else 1.0
 
 
 def schur(h: FloatArray, g: FloatArray, keep: IntArray, out: IntArray) -> tuple[FloatArray, ...]:

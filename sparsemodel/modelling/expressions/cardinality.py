@@ -28,7 +28,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
     checked_prices,
 )
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
 from sparsemodel.modelling.expressions.values import cardinality_bound, group_codes
 from sparsemodel.modelling.expressions.variables import indices_of, names_in
@@ -64,6 +64,7 @@ class card(Symbolic):
 
     _instead = "After solving, the number of nonzeros is len(solution.support)."
 
+    @taking_only_its_own
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
         self._edges = expression if isinstance(expression, offdiag) else None
         self._counted: tuple[Counted, ...] = ()
@@ -95,12 +96,8 @@ class card(Symbolic):
     def value(self) -> int | None:
         """Return how many are not zero; None before the variable has a value."""
         if self._edges is not None:
-            matrix = self._edges.expression.value
-            return (
-                None
-                if matrix is None
-                else int(np.sum(matrix != 0.0) - np.sum(np.diag(matrix) != 0.0))
-            )
+            m = self._edges.expression.value
+            return None if m is None else int(np.sum(m != 0.0) - np.sum(np.diag(m) != 0.0))
         counts = [part.value for part in self._counted]
         return None if None in counts else sum(c for c in counts if c is not None)
 
@@ -215,6 +212,7 @@ class chosen(Symbolic):
 
     _instead = "After solving, sm.chosen(w).value has the zeros and ones."
 
+    @taking_only_its_own
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
         self._card = card(expression, groups=groups, axis=axis)
         parts = self._card.parts

@@ -91,45 +91,68 @@ _FORMULA = (
     "formulas are not read here: make the matrix with formulaic.model_matrix(formula, df), which "
     "sm.as_design takes with its names, or encode columns, sm.encode(df[names])"
 )
+_ROBUST = (
+    "it is not convex, which bounds rest on; sm.huber_loss(A @ w, b, delta=...) and "
+    "sm.absolute_loss(A @ w, b) bound the pull of outliers"
+)
+_NORMS = "bound the norm, `sm.norm(w, 1) <= r`, beside sm.card(w) <= k, or add sm.ridge(w, lam)"
+_TWO_PARTS = (
+    "fit its two parts: sm.logistic_loss(A @ w, y > 0) for whether, and for how many "
+    "sm.poisson_loss(A[y > 0] @ v, y[y > 0]); sm.negative_binomial_loss and sm.tweedie_loss take "
+    "zeros as they are"
+)
 HINTS = {
     "Maximize": "minimise the negative: sm.minimize(...) of a negative log-likelihood is a loss",
     "Minimize": "write sm.minimize(...)",
     "abs": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
     "absolute": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
     "count_nonzero": "write sm.card(w) <= k",
-    "cross_entropy_loss": "write sm.logistic_loss(A @ w, y), or sm.multinomial_loss(A @ W, y)",
+    "cross_entropy": "write sm.logistic_loss(A @ w, y), or sm.multinomial_loss(A @ W, y)",
+    "bisquare": _ROBUST,
+    "biweight": _ROBUST,
+    "cauchy": _ROBUST,
     "concatenate": "keep the variables apart: A1 @ u + A2 @ v, sm.card(u) + sm.card(v) <= k",
     "cumsum": "write `np.tril(np.ones((p, p))) @ w`",
     "diff": "write sm.diff(w)",
     "dot": "write A @ w",
+    "elastic_net": _NORMS,
     "exp": "write sm.poisson_loss(A @ w, y), the sum of exp(u) - y u",
     "formula": _FORMULA,
     "from_formula": _FORMULA,
+    "fused_lasso": "count jumps, sm.card(sm.diff(w)) <= k",
+    "group_lasso": "count groups, sm.card(w, groups=labels) <= k",
     "hstack": "keep the variables apart: A1 @ u + A2 @ v, sm.card(u) + sm.card(v) <= k",
     "huber": "write sm.huber_loss(A @ w, b, delta=...)",
-    "inverse_gaussian_loss": "it is not convex with a mean of exp(u); sm.gamma_loss and "
-    "sm.tweedie_loss are, for amounts whose spread grows with their mean",
+    "hurdle": _TWO_PARTS,
+    "l1": _NORMS,
+    "lasso": _NORMS,
     "log": "write the loss it is part of, such as sm.logistic_loss(A @ w, y) or -sm.log_det(Omega)",
+    "log_cosh": "write sm.huber_loss(A @ w, b, delta=...), a parabola near zero and linear beyond",
     "logistic": "write sm.logistic_loss(A @ w, y)",
     "maximize": "minimise the negative: sm.minimize(...) of a negative log-likelihood is a loss",
-    "mae_loss": "write sm.absolute_loss(A @ w, b)",
+    "mae": "write sm.absolute_loss(A @ w, b)",
     "maximum": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u), or a bound `w >= 0`",
-    "mse_loss": "write sm.squared_loss(A @ w, b), half of the mean of the squares",
+    "mse": "write sm.squared_loss(A @ w, b), half of the mean of the squares",
     "norm": "write sm.norm(w)",
     "norm1": "write sm.norm(w, 1)",
     "norm2": "write sm.norm(w)",
     "pos": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u)",
-    "probit_loss": "write sm.logistic_loss(A @ w, y), or its likelihood as a sm.custom_loss",
+    "probit": "write sm.logistic_loss(A @ w, y), or its likelihood as a sm.custom_loss",
     "ols": _FORMULA,
-    "pinball_loss": "write sm.quantile_loss(A @ w, b, tau=...)",
+    "pinball": "write sm.quantile_loss(A @ w, b, tau=...)",
     "quad_form": "write sm.norm(F @ w)**2 with F = np.linalg.cholesky(Q).T",
     "sqrt": "bound the square: sm.norm(w) <= r",
     "square": "write sm.squared_loss(A @ w, b) (the mean of half the squares), or sm.ridge(w, lam)",
+    "student_t": _ROBUST,
     "sum": "write w.sum(), or reduction='sum' in a loss",
     "sum_squares": "write sm.squared_loss(A @ w, b) (the mean of half the squares), or sm.ridge",
+    "total_variation": "count jumps, sm.card(sm.diff(w)) <= k",
     "tr": "write sm.trace(S @ Omega)",
+    "tukey": _ROBUST,
     "verify": "write from sparsemodel.certificates import verify",
     "vstack": "keep the variables apart: A1 @ u + A2 @ v",
+    "zero_inflated_negative_binomial": _TWO_PARTS,
+    "zero_inflated_poisson": _TWO_PARTS,
 }
 """What to write in place of names that CVXPY and NumPy have and this language has not."""
 
@@ -153,6 +176,7 @@ METHODS = {
 _BOUND = "write it as a constraint: `w >= 0`, `w <= 1`"
 _WEIGHTS = "observations are weighted by `weights=`, an array with a number for each of them"
 _ARGUMENTS = {
+    "always": "what is always in the model is left out of what is counted: sm.card(w[3:]) <= k",
     "alpha": "add the ridge to the objective: `+ sm.ridge(w, lam)`",
     "boolean": "which entries are nonzero is what sm.card(w) and sm.chosen(w) are about",
     "bounds": _BOUND,
@@ -166,7 +190,8 @@ _ARGUMENTS = {
     "integer": "only which entries are zero is chosen here; values are real numbers",
     "lb": _BOUND,
     "link": "it has one link; sm.poisson_loss has log, identity and sqrt, sm.gamma_loss log and "
-    "inverse. Others are not convex, or a sm.custom_loss",
+    "inverse, sm.inverse_gaussian_loss the canonical one. Others are not convex, or a "
+    "sm.custom_loss",
     "offset": "add it to the prediction: `A @ w + offset`",
     "quantile": "the level is `tau=`",
     "sample_weight": _WEIGHTS,
@@ -186,7 +211,8 @@ _POSITIONS = {
 def hint_for(name: str, known: Iterable[str]) -> str:
     """Return what to write in place of a name of the package that it has not; "" for none."""
     close = closest(name, known, cutoff=0.75)
-    return f": {HINTS[name]}" if name in HINTS else f"; is {close!r} meant?" if close else ""
+    hint = HINTS.get(name.removesuffix("_loss"))
+    return f": {hint}" if hint else f"; is {close!r} meant?" if close else ""
 
 
 def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
@@ -218,7 +244,8 @@ def refuse_argument(name: str, known: Iterable[str], what: str) -> NoReturn:
     listed = [one for one in known if one != "self"]
     close = closest(name, listed)
     hint = f"is {close!r} meant?" if close else f"it has {', '.join(listed)}."
-    hint = f"{_ARGUMENTS[name]}." if name in _ARGUMENTS else hint
+    wished = name if name in _ARGUMENTS else closest(name, () if close else _ARGUMENTS)
+    hint = f"{_ARGUMENTS[wished]}." if wished else hint
     raise DataTypeError(f"{what} has no argument {name!r}; {hint}")
 
 

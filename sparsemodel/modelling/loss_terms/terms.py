@@ -16,6 +16,7 @@ from sparsemodel.interfaces import (
     Design,
     FloatArray,
     ModelError,
+    TargetKind,
 )
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
@@ -184,6 +185,13 @@ def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, .
     """Return the target in the loss's coding, with the names of the classes if it has any."""
     where = f"The target of {loss.name}"
     numbers, classes = labels(target, where=where)
+    numeric = loss.target_kind in (TargetKind.NUMBERS, TargetKind.TIMES)
+    if numeric and classes is not None and classes != ("False", "True"):
+        raise DataError(
+            f"{where} is text ({', '.join(map(repr, classes[:3]))}), and it predicts numbers. For "
+            "two classes use sm.logistic_loss, for several sm.multinomial_loss (sm.ordinal_loss "
+            f"where they have an order), for 0 and 1 the comparison `y == {classes[-1]!r}`."
+        )
     if classes is not None and len(classes) > 2:
         where += f", whose classes {', '.join(map(repr, classes[:6]))} are 0, 1, ..."
     return loss.check_target(numbers, where), classes

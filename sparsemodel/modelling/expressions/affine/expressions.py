@@ -95,7 +95,7 @@ class AffineLike(Symbolic, ABC):
     def sum(self, axis: int | None = None, out: None = None) -> Affine:
         """Return the sum of the entries, shape ``(1,)``; ``np.sum(w)`` comes here too.
 
-        Of a matrix ``axis=0`` sums its columns, shape ``(1, m)``, and ``axis=1`` its rows.
+        Of a matrix ``axis=0`` sums its columns, shape ``(m,)``, and ``axis=1`` its rows.
         ``out`` is NumPy's and must be None.
         """
         shape = self.shape
@@ -103,8 +103,10 @@ class AffineLike(Symbolic, ABC):
             raise ModelError(f"{self}.sum() takes axis=0 or, of a matrix, axis=1.")
         if len(shape) == 2 and axis in (1, -1):
             return self @ np.ones(shape[1])
+        if len(shape) == 2 and axis is not None:
+            return _column_sums(self.as_affine())
         total = self.__rmatmul__(np.ones((1, shape[0] if shape else 1)))
-        return total @ np.ones(shape[1]) if len(shape) == 2 and axis is None else total
+        return total @ np.ones(shape[1]) if len(shape) == 2 else total
 
     def mean(self, axis: int | None = None, dtype: None = None, out: None = None) -> Affine:
         """Return the mean of the entries, as ``sum`` does their sum; ``np.mean(w)`` comes here."""
@@ -366,6 +368,31 @@ class Affine(AffineLike):
         """Return the expression scaled by a number."""
         pieces = tuple(replace(p, factor=factor * p.factor) for p in self.pieces)
         return Affine(pieces, None if self.offset is None else factor * self.offset)
+
+
+def _column_sums(matrix: Affine) -> Affine:
+    """Return the sums of the columns of a matrix, those of the entries of its variables."""
+    (n, m), sums = matrix.value_shape(), []
+    for piece in matrix.pieces:
+        entries, q = piece.variable.entries, piece.variable.shape[-1] if piece.variable.shape else 0
+        if (
+            len(piece.shape) != 2
+            or entries is piece.variable
+            or isinstance(piece.design, Parameter)
+        ):
+            raise ModelError(f"The columns of {matrix} are not added up; sum each part of it.")
+        left = np.ones(piece.row_count)
+        if piece.design is not None:
+            left = piece.design.rmatvec(np.ones(n))
+        right = np.eye(q) if piece.right is None else piece.right.T
+        rows = None if piece.rows is None else (piece.rows[:, None] * q + np.arange(q)).ravel()
+        sums.append(Piece(entries, rows, as_design(np.kron(left, right)), piece.factor))
+    offset = matrix.offset
+    if offset is None:
+        return Affine(tuple(sums))
+    if isinstance(offset, Quantity):
+        raise ModelError(f"The columns of {matrix} are not added up; sum each part of it.")
+    return Affine(tuple(sums), np.broadcast_to(offset, (n, m)).sum(axis=0))
 
 
 def _of_one_length(one: Affine, two: Affine) -> tuple[Affine, Affine]:

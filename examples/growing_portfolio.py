@@ -1,0 +1,39 @@
+"""A portfolio that grows
+======================
+
+The growth of what is reinvested every year is the mean logarithm of the gains: a concave function,
+maximised here over portfolios of few assets, written in CVXPY. Each is proved to be the best one.
+"""
+
+import cvxpy as cp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import sparsemodel as sm
+
+rng = np.random.default_rng(8)
+years, assets = 60, 12
+market = 0.15 * rng.standard_normal((years, 1))
+drift = rng.uniform(-0.02, 0.06, assets)
+gains = np.exp(drift + market + 0.25 * rng.standard_normal((years, assets)))
+
+w = cp.Variable(assets, name="share")
+growth = cp.sum(cp.log(gains @ w)) / years
+sizes, found = range(1, 6), []
+for k in sizes:
+    problem = sm.Problem(cp.Maximize(growth), [sm.card(w) <= k, cp.sum(w) == 1, w >= 0])
+    problem.solve()
+    found.append(float(growth.value))
+    print(f"k = {k}: {np.expm1(found[-1]):.2%} a year, {problem.prove().headline()}")
+
+every = cp.Variable(assets)
+most = cp.Problem(
+    cp.Maximize(cp.sum(cp.log(gains @ every)) / years), [cp.sum(every) == 1, every >= 0]
+).solve()
+
+plt.plot(sizes, np.expm1(found), "o-", label="best portfolio of k assets")
+plt.axhline(np.expm1(most), linestyle=":", label="all assets")
+plt.xlabel("k")
+plt.ylabel("growth in a year")
+plt.legend()
+plt.show()
