@@ -13,13 +13,13 @@ import sparsemodel as sm
 
 rng = np.random.default_rng(8)
 years, assets = 60, 12
-market = 0.15 * rng.standard_normal((years, 1))
-drift = rng.uniform(-0.02, 0.06, assets)
-gains = np.exp(drift + market + 0.25 * rng.standard_normal((years, assets)))
+market = 0.1 * rng.standard_normal((years, 1))
+drift = rng.uniform(0.0, 0.06, assets)
+gains = np.exp(drift + market + 0.5 * rng.standard_normal((years, assets)))
 
 w = cp.Variable(assets, name="share")
 growth = cp.sum(cp.log(gains @ w)) / years
-sizes, found = range(1, 6), []
+sizes, found = (1, 3, 5), []
 for k in sizes:
     problem = sm.Problem(cp.Maximize(growth), [sm.card(w) <= k, cp.sum(w) == 1, w >= 0])
     problem.solve()
