@@ -53,9 +53,8 @@ class Problem(Declaration):
 
     Notes
     -----
-    Facts about the data are computed once and kept, so solving again (with another backend, or
-    from another start) pays for nothing twice. Arrays are held by reference, and refused where
-    one of up to 4096 numbers of each has changed in place since; then declare the problem again.
+    Facts about the data are kept: solving again pays for nothing twice. Arrays are held by
+    reference, and refused where one of up to 4096 numbers of each has changed in place since.
 
     Examples
     --------
