@@ -19,7 +19,12 @@ from sparsemodel.interfaces import (
     ModelError,
 )
 from sparsemodel.interfaces.numeric import real_number
-from sparsemodel.modelling.expressions.affine.pieces import Piece, matrix_of, product_of
+from sparsemodel.modelling.expressions.affine.pieces import (
+    Piece,
+    column_sums,
+    matrix_of,
+    product_of,
+)
 from sparsemodel.modelling.expressions.comparisons import Constraint, compare
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
@@ -104,7 +109,7 @@ class AffineLike(Symbolic, ABC):
         if len(shape) == 2 and axis in (1, -1):
             return self @ np.ones(shape[1])
         if len(shape) == 2 and axis is not None:
-            return _column_sums(self.as_affine())
+            return Affine(*column_sums(self.as_affine(), shape))
         total = self.__rmatmul__(np.ones((1, shape[0] if shape else 1)))
         return total @ np.ones(shape[1]) if len(shape) == 2 else total
 
@@ -368,31 +373,6 @@ class Affine(AffineLike):
         """Return the expression scaled by a number."""
         pieces = tuple(replace(p, factor=factor * p.factor) for p in self.pieces)
         return Affine(pieces, None if self.offset is None else factor * self.offset)
-
-
-def _column_sums(matrix: Affine) -> Affine:
-    """Return the sums of the columns of a matrix, those of the entries of its variables."""
-    (n, m), sums = matrix.value_shape(), []
-    for piece in matrix.pieces:
-        entries, q = piece.variable.entries, piece.variable.shape[-1] if piece.variable.shape else 0
-        if (
-            len(piece.shape) != 2
-            or entries is piece.variable
-            or isinstance(piece.design, Parameter)
-        ):
-            raise ModelError(f"The columns of {matrix} are not added up; sum each part of it.")
-        left = np.ones(piece.row_count)
-        if piece.design is not None:
-            left = piece.design.rmatvec(np.ones(n))
-        right = np.eye(q) if piece.right is None else piece.right.T
-        rows = None if piece.rows is None else (piece.rows[:, None] * q + np.arange(q)).ravel()
-        sums.append(Piece(entries, rows, as_design(np.kron(left, right)), piece.factor))
-    offset = matrix.offset
-    if offset is None:
-        return Affine(tuple(sums))
-    if isinstance(offset, Quantity):
-        raise ModelError(f"The columns of {matrix} are not added up; sum each part of it.")
-    return Affine(tuple(sums), np.broadcast_to(offset, (n, m)).sum(axis=0))
 
 
 def _of_one_length(one: Affine, two: Affine) -> tuple[Affine, Affine]:

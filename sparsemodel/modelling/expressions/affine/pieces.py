@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -13,6 +13,7 @@ from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
 from sparsemodel.modelling.expressions.values import real_array
 
 if TYPE_CHECKING:
+    from sparsemodel.modelling.expressions.affine.expressions import Affine
     from sparsemodel.modelling.expressions.variables import Variable
 
 
@@ -104,3 +105,19 @@ def product_of(left: Design | Parameter, right: Design | Parameter | None) -> De
         "A matrix times `A @ w` is not supported where one of them is a parameter or not an array "
         "in memory; multiply the matrices first."
     )
+
+
+def column_sums(matrix: Affine, shape: tuple[int, ...]) -> tuple[tuple[Piece, ...], Any]:
+    """Return the sums of the columns, as pieces of the variables' entries and a constant."""
+    sums, offset = [], matrix.offset
+    for piece in matrix.pieces:
+        given = isinstance(piece.design, Parameter) or isinstance(offset, Quantity)
+        if len(piece.shape) != 2 or given:
+            raise ModelError(f"The columns of {matrix} are not added up; do it for each part.")
+        left, q = np.ones(piece.row_count), piece.variable.shape[1]
+        if isinstance(piece.design, Design):
+            left = piece.design.rmatvec(np.ones(shape[0]))
+        right = np.eye(q) if piece.right is None else piece.right.T
+        design = as_design(np.kron(left, right))
+        sums.append(replace(piece.by_entries(), design=design, factor=piece.factor))
+    return tuple(sums), None if offset is None else np.broadcast_to(offset, shape).sum(axis=0)
