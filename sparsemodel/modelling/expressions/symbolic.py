@@ -124,7 +124,6 @@ HINTS = {
     "hstack": "keep the variables apart: A1 @ u + A2 @ v, sm.card(u) + sm.card(v) <= k",
     "huber": "write sm.huber_loss(A @ w, b, delta=...)",
     "hurdle": _TWO_PARTS,
-    "l1": _NORMS,
     "lasso": _NORMS,
     "log": "write the loss it is part of, such as sm.logistic_loss(A @ w, y) or -sm.log_det(Omega)",
     "log_cosh": "write sm.huber_loss(A @ w, b, delta=...), a parabola near zero and linear beyond",
