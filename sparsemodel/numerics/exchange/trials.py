@@ -49,8 +49,8 @@ _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED = 0.01
 """What is left of the objective, as a share, where classes are nearly separable."""
-_REPLACED, _STEPS = 0.5, 100
-"""Share of a support that a perturbation replaces at most; steps of IIHT to a support."""
+_REPLACED, _STEPS = 0.5, 2000
+"""Share of a support that a perturbation replaces at most; steps of IIHT to a support, at most."""
 
 
 @final

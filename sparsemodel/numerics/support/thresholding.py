@@ -66,13 +66,20 @@ def armijo_step(
     return replace(at, step_size=first, stuck=True)
 
 
-def thresholded(objective: Objective, steps: int, over: Callable[[], bool]) -> Point:
-    """Return the point after ``steps`` such steps from zero, fewer where none moves it further."""
-    at = Threshold(objective.origin())
+def thresholded(
+    objective: Objective, steps: int, over: Callable[[], bool], *, stood: int = 200
+) -> Point:
+    """Return the point after ``steps`` such steps from zero.
+
+    After fewer where none moves it further or the support has stood for ``stood`` of them: where
+    classes are nearly separable it changes after hundreds.
+    """
+    at, still = Threshold(objective.origin()), 0
     for _ in range(steps):
-        if over() or at.stuck or at.change <= 1e-9:
+        if over() or at.stuck or at.change <= 1e-9 or still >= stood:
             break
-        at = armijo_step(objective, at)
+        before, at = at.point.support, armijo_step(objective, at)
+        still = still + 1 if np.array_equal(before, at.point.support) else 0
     return at.point
 
 
