@@ -201,3 +201,14 @@ def test_forward_and_backward(same):
     ours = states(PrecisionFoBa.as_published(), S, 21, 60)
     same(ours[: len(theirs)], theirs, least=10, rtol=1e-5)
     assert dropped
+
+
+def test_edges_that_enter_together_share_their_gain():
+    S = covariance(1)
+    form = SparsePrecision.build(S, 6, alpha=1e-3, beta=1e3)
+    objective, context = precision_objective(form), Context(minimise_precision_on_support)
+    backend = PrecisionFoBa(batch=3)
+    first = backend.init(objective, context)
+    state = backend.step(objective, first, context)
+    gained = loss(S, form.matrix(first.point.x)) - loss(S, form.matrix(state.point.x))
+    assert state.gains == pytest.approx((gained / 3,) * 3, rel=1e-8)
