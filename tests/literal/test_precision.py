@@ -212,3 +212,12 @@ def test_edges_that_enter_together_share_their_gain():
     state = backend.step(objective, first, context)
     gained = loss(S, form.matrix(first.point.x)) - loss(S, form.matrix(state.point.x))
     assert state.gains == pytest.approx((gained / 3,) * 3, rel=1e-8)
+
+
+@pytest.mark.parametrize("backend", [PrecisionFBS(batch=6, tol=0.9), PrecisionFoBa(tol=0.9)])
+def test_the_last_graph_is_fitted_exactly(backend):
+    S = covariance(1)
+    omega = states(backend, S, 6, 30)[-1]
+    inside = omega != 0.0
+    assert np.count_nonzero(inside) == 7 + 12
+    assert np.linalg.inv(omega)[inside] == pytest.approx(S[inside], abs=1e-8 * S.max())
