@@ -77,6 +77,7 @@ def lasso_support(A: Any, y: Any, k: int, binary: bool) -> Any:
                     solver="liblinear",
                     intercept_scaling=100.0,
                     max_iter=1000,
+                    random_state=0,
                 )
             else:
                 model = Lasso(alpha=middle, max_iter=1000)

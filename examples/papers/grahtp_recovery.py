@@ -86,9 +86,9 @@ def main(chosen: Options) -> None:
     trials = Trials(chosen, "grahtp_recovery", trial)
     sizes = {
         "linear": chosen.pick((150, 200, 250, 300, 400), range(50, 501, 25)),
-        "logistic": chosen.pick((400, 700, 1000), range(200, 2401, 200)),
+        "logistic": chosen.pick((600, 800, 1000), range(200, 2401, 200)),
     }
-    repeats = {"linear": chosen.repeats(6, 100), "logistic": chosen.repeats(2, 100)}
+    repeats = {"linear": chosen.repeats(6, 100), "logistic": chosen.repeats(3, 100)}
     rows: list[Any] = []
     for model in sizes:
         for n in sizes[model]:
@@ -106,7 +106,7 @@ def main(chosen: Options) -> None:
         ax.set_xlabel("samples", fontsize=9)
     header = ("model", "success", "k", "n", "trials", *METHODS)
     table(chosen, "grahtp_recovery", header, rows)
-    shown = [row for row in rows if row[0] == "linear" and row[3] in (150, 200, 250)]
+    shown = [row for row in rows if row[0] == "logistic" or row[3] in (150, 200, 250)]
     note = f"Supports found, percent. {trials.standing()}"
     for_the_page(chosen, "grahtp_recovery", header, shown, note)
     save(chosen, figure, "grahtp_recovery")
