@@ -109,6 +109,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best
     ``candidates`` are minimised on their support and the first that lowers the objective is kept.
+    The columns of a matrix variable share one curvature in the model, as if the observations were
+    alike (multinomial losses): most perturbations are then judged by the objective, and before a
+    descent ends what comes nearest is tried though the model promises nothing.
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is

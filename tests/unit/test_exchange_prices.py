@@ -343,21 +343,3 @@ def test_what_is_left_unpriced_is_never_the_best_exchange(likeness: float, outpu
     again = begun(objective, search.members[0])
     np.testing.assert_allclose(search.explained, again.explained, rtol=1e-9)
     np.testing.assert_allclose(search.w, again.w, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("classes", [2, 3, 5])
-def test_rows_for_classes_of_equal_probability_gain_what_the_second_order_model_says(
-    classes: int,
-) -> None:
-    A, rng = data(7)[0], np.random.default_rng(7)
-    y = np.append(np.arange(classes), rng.integers(0, classes, len(A) - classes))
-    w = sm.Variable((P, classes))
-    goal = sm.minimize(sm.multinomial_loss(A @ w, y) + sm.ridge(w, 1e-9))
-    objective = RegressionObjective(sm.Problem(goal, sm.card(w, axis=1) <= 2).form)
-    origin = objective.origin()
-    insertions = ExchangeModels(objective).insertions(origin)
-    for unit in range(P):
-        hessian = objective.hessian(origin, np.array([unit]))
-        g = objective.gradient(origin)[unit]
-        exact = 0.5 * float(g @ np.linalg.pinv(hessian, rcond=1e-6) @ g)
-        assert insertions[unit] == pytest.approx(exact, rel=1e-6)

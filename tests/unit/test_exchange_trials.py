@@ -126,3 +126,33 @@ def test_a_descent_from_all_units_that_is_broken_off_stays_where_it_began() -> N
         lambda: next(looks),
     )
     assert found is start
+
+
+def test_a_rough_model_of_classes_ends_no_search_that_an_exchange_improves() -> None:
+    rng, m, k = np.random.default_rng(3), 3, 2
+    for _ in range(3):
+        A, w = rng.standard_normal((40, 7)), sm.Variable((7, m))
+        A += 2.0 * rng.standard_normal((40, 1))
+        y = (A[:, :m] + rng.gumbel(size=(40, m))).argmax(axis=1)
+        goal = sm.minimize(sm.multinomial_loss(A @ w, y) + sm.ridge(w, 1e-4))
+        objective = RegressionObjective(sm.Problem(goal, sm.card(w, axis=1) <= k).form)
+        trials = ExchangeTrials(objective, minimise_restricted, k * (7 - k), lambda: False)
+        point = trials.debiased(objective.point(rng.choice(7, k, replace=False), np.zeros((k, m))))
+        while (following := trials.improved(point)) is not None:
+            point = following
+        for out in point.support:
+            for into in np.setdiff1d(np.arange(7), point.support):
+                other = np.sort(np.append(np.setdiff1d(point.support, out), into))
+                assert not trials.better(minimise_restricted(objective, other, point), point)
+
+
+def test_rows_for_classes_are_found_in_few_passes() -> None:
+    rng, m = np.random.default_rng(0), 4
+    A, w, b = rng.standard_normal((250, 100)), sm.Variable((100, m)), sm.Variable((1, m))
+    truth = np.zeros((100, m))
+    truth[:5] = 2.0 * rng.standard_normal((5, m))
+    y = (A @ truth + rng.gumbel(size=(250, m))).argmax(axis=1)
+    loss = sm.multinomial_loss(A @ w + np.ones((250, 1)) @ b, y)
+    found = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w, axis=1) <= 5).solve()
+    assert np.flatnonzero(w.value.any(axis=1)).tolist() == [0, 1, 2, 3, 4]
+    assert found.passes < 100

@@ -26,6 +26,14 @@ class TwiceDifferentiable(ABC):
         for ``u`` of shape ``(n, m)``, ``v`` has the shape of ``u``.
         """
 
+    def hessian_blocks(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the Hessian of each observation, shape ``(n, m, m)``, for ``u`` of ``(n, m)``.
+
+        Only of losses that do not couple observations. Unless a loss knows better, ``m`` products.
+        """
+        units = np.broadcast_to(np.eye(u.shape[1])[:, None], (u.shape[1], *u.shape))
+        return np.stack([self.hessian_product(u, y, c, unit) for unit in units], axis=2)
+
 
 class Curved(TwiceDifferentiable):
     """Facet of a separable scalar loss: its second derivative is a number per observation.

@@ -65,8 +65,8 @@ class HessianRows:
         Size of the supports that are to be searched, which decides whether the whole matrix is
         formed in one reading of the data.
     curvatures
-        Weights of the observations to take instead of those of the losses: of one column of a
-        matrix variable, for instance.
+        Weights of the observations to take instead of those of the losses: for a matrix variable,
+        those that its columns share.
 
     Attributes
     ----------

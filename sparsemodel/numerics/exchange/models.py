@@ -23,14 +23,14 @@ from sparsemodel.interfaces import (
     Point,
     SparseRegression,
     Term,
-    TwiceDifferentiable,
 )
 from sparsemodel.losses import SquaredLoss
-from sparsemodel.numerics.exchange.hessian_rows import Curvatures, HessianRows, drifted
+from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curvature
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
-from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
+from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.closures import best_closed, closed_changes
 from sparsemodel.numerics.support.units import descent_gradient
 
@@ -51,15 +51,16 @@ class ExchangeModels:
     """The prices of insertions and exchanges at one point after another; a run's workspace.
 
     The Hessian's rows are kept while its curvatures are about the same. For a matrix variable
-    whose columns have Hessians of their own (multinomial losses) the model leaves out what ties
-    the columns together.
+    whose columns have Hessians of their own (multinomial losses) the model is that of
+    :class:`SharedCurvature`: one matrix for all columns.
     """
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
         self._at: Point | None = None
-        self._rows: tuple[HessianRows, ...] = ()
-        self._asked: tuple[Point, list[Exchanges]] | None = None  # the last ones, for reading
+        self._rows: HessianRows | None = None
+        self._shared: SharedCurvature | None = None
+        self._asked: tuple[Point, Exchanges] | None = None  # the last ones, for reading
         sparsity = objective.cardinality
         self._counted = np.flatnonzero(sparsity.counted)
         self._index: IntArray | None = None
@@ -69,7 +70,7 @@ class ExchangeModels:
             self._present = np.arange(self._index.shape[1]) < sizes[:, None]
             order = np.argsort(sparsity.groups[self._counted], kind="stable")
             self._index[self._present] = self._counted[order]
-        self._blocks: tuple[FloatArray, ...] = ()
+        self._blocks: FloatArray | None = None
 
     @property
     def searchable(self) -> bool:
@@ -81,37 +82,41 @@ class ExchangeModels:
             region is None or (not region.every_ball and all(map(_is_equation, region.linear)))
         )
 
+    @property
+    def shared(self) -> bool:
+        """Return whether one curvature stands for those of several columns of a variable."""
+        return self._shared is not None
+
     def renew(self, point: Point, drift: float = _DRIFT) -> bool:
         """Take the Hessian at ``point`` if its curvatures have changed by that share."""
-        if self._at is not None and not drifted(self._objective, self._at, point, drift):
-            return False
-        objective = self._objective
-        places = min(objective.cardinality.budget, objective.shape[0])
-        if len(objective.shape) == 1 or has_common_hessian(objective):
-            self._rows = (HessianRows(*_with_equations(objective, point), places=places),)
+        objective, shared, before = self._objective, None, self._shared
+        if len(objective.shape) > 1 and not has_common_hessian(objective):
+            shared = shared_curvature(cast("RegressionObjective", objective), point)
+        if before is not None and shared is not None:
+            changed = before.change(shared) > drift
         else:
-            self._rows = tuple(
-                HessianRows(objective, point, places=places, curvatures=weights)
-                for weights in _by_column(objective, point)
-            )
+            changed = self._at is None or drifted(objective, self._at, point, drift)
+        if not changed:
+            return False
+        places = min(objective.cardinality.budget, objective.shape[0])
+        if shared is None:
+            self._rows = HessianRows(*_with_equations(objective, point), places=places)
+        else:
+            self._rows = HessianRows(objective, point, places=places, curvatures=shared.weights)
         if self._index is not None:
-            self._blocks = tuple(rows.blocks(self._index, self._present) for rows in self._rows)
-        self._at, self._asked = point, None
+            self._blocks = self._rows.blocks(self._index, self._present)
+        self._at, self._shared, self._asked = point, shared, None
         return True
 
     def insertions(self, point: Point) -> FloatArray:
         """Return what adding each unit lowers the objective by, ``(units,)``; 0 for those in it."""
-        out = np.zeros(self._objective.cardinality.units)
-        for column, search in enumerate(self._searches(point)):
-            if self._index is None:
-                clipped = self._clipped(search, point)
-                gains = search.insertions()[0] if clipped is None else clipped[-1]
-                out += 0.5 * gains[self._counted]
-            else:
-                inside = self._inside(search)
-                r, left = self._left(search, column)
-                out += 0.5 * np.where(inside.any(axis=1), 0.0, _quadratic_forms(r, left))
-        return out
+        search = self._search(point)
+        if self._index is None:
+            clipped = self._clipped(search, point)
+            gains = search.insertions()[0] if clipped is None else clipped[-1]
+            return np.asarray(0.5 * gains[self._counted])
+        gains = _quadratic_forms(*self._left(search))
+        return 0.5 * np.where(self._inside(search).any(axis=1), 0.0, gains)
 
     def exchanges(self, point: Point) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the units of the support, what their removal costs, what exchanges gain.
@@ -123,11 +128,11 @@ class ExchangeModels:
         inside[point.support] = 1.0
         units = np.flatnonzero(sparsity.unit_scores(inside))
         costs, gains = np.zeros(units.size), np.zeros((units.size, sparsity.units))
-        for column, search in enumerate(self._searches(point)):
-            if self._index is None:
-                self._add_coordinates(search, point, units, costs, gains)
-            else:
-                self._add_groups(search, column, units, costs, gains)
+        search = self._search(point)
+        if self._index is None:
+            self._add_coordinates(search, point, units, costs, gains)
+        else:
+            self._add_groups(search, units, costs, gains)
         gains[:, units] = -np.inf
         return units, costs, gains
 
@@ -162,29 +167,33 @@ class ExchangeModels:
         Over those of at most ``most`` coordinates. None where the model is not that of single
         coordinates without constraints or limits on parts of them.
         """
-        models = self._searches(point) if self.searchable else []
-        if len(models) != 1:
+        if not self.searchable:
             return None
-        price = self._objective.cardinality.price
-        found = ExchangeSearch(self._rows[0], models[0].linear, most=most, price=price)
-        found.begin(models[0].tiled(1))
+        model, price = self._search(point), self._objective.cardinality.price
+        found = ExchangeSearch(model.rows, model.linear, most=most, price=price)
+        found.begin(model.tiled(1))
         return found
 
     # ---- coordinates -------------------------------------------------------------------------
 
-    def _searches(self, point: Point) -> list[Exchanges]:
-        if self._asked is None or self._asked[0] is not point:
-            self.renew(point)
-            gradient = descent_gradient(self._objective, point)
-            if len(self._rows) == 1:
-                found = [_search(self._rows[0], point, gradient, None)]
-            else:
-                found = [
-                    _search(rows, point, gradient[:, column], column)
-                    for column, rows in enumerate(self._rows)
-                ]
-            self._asked = (point, found)
-        return self._asked[1]
+    def _search(self, point: Point) -> Exchanges:
+        """Return the exchanges of the model whose minimiser over the support is ``point``."""
+        if self._asked is not None and self._asked[0] is point:
+            return self._asked[1]
+        self.renew(point)
+        rows, x = cast("HessianRows", self._rows), point.x
+        gradient = descent_gradient(self._objective, point)
+        if self._shared is not None:
+            x, gradient = self._shared.coordinates(x), self._shared.gradient(gradient)
+        members = point.support[rows.diagonal[point.support] > 0.0]
+        w = (x[members] if x.ndim > 1 else x[members][:, None]) / rows.scale[members, None]
+        linear = -rows.reduced_gradient(gradient)
+        linear[:, members] = 0.0
+        linear += w.T @ rows.rows(members)
+        search = Exchanges(rows, linear)
+        search.reset(members)
+        self._asked = (point, search)
+        return search
 
     def _add_coordinates(
         self,
@@ -239,12 +248,12 @@ class ExchangeModels:
         member[search.members[0]] = True
         return np.asarray(member[cast("IntArray", self._index)] & self._present)
 
-    def _left(self, search: Exchanges, column: int) -> tuple[FloatArray, FloatArray]:
+    def _left(self, search: Exchanges) -> tuple[FloatArray, FloatArray]:
         """Return by group the negative gradient ``(b, g, m)`` and what is left of its block."""
         index = cast("IntArray", self._index)
         members = search.members[0]
         rows = search.rows.rows(members)
-        left = self._blocks[column].copy()
+        left = cast("FloatArray", self._blocks).copy()
         pairs = self._present[:, :, None] & self._present[:, None, :]
         taken = np.einsum("kbg,kbh->bgh", rows[:, index], search.q[0][:, index], optimize=True)
         left -= taken * pairs
@@ -252,10 +261,10 @@ class ExchangeModels:
         return r, left
 
     def _add_groups(
-        self, search: Exchanges, column: int, units: IntArray, costs: FloatArray, gains: FloatArray
+        self, search: Exchanges, units: IntArray, costs: FloatArray, gains: FloatArray
     ) -> None:
         index = cast("IntArray", self._index)
-        r, left = self._left(search, column)
+        r, left = self._left(search)
         slots, there = self._slots(search, units)
         pairs = there[:, :, None] & there[:, None, :]
         own = search.inverse[0][slots[:, :, None], slots[:, None, :]] * pairs
@@ -309,47 +318,6 @@ def _with_equations(objective: Objective, point: Point) -> tuple[Objective, Poin
         terms.append(Term(part.design, SquaredLoss(), part.upper, _STIFF * ratios.max() * ones))
     stiff = RegressionObjective(replace(form, terms=tuple(terms), region=None))
     return stiff, stiff.point(point.support, point.x[point.support])
-
-
-def _search(rows: HessianRows, point: Point, gradient: FloatArray, column: int | None) -> Exchanges:
-    """Return the exchanges of the model whose minimiser over the support is ``point``."""
-    members = point.support[rows.diagonal[point.support] > 0.0]
-    x = point.x if column is None else point.x[:, column]
-    w = (x[members] if x.ndim > 1 else x[members][:, None]) / rows.scale[members, None]
-    linear = -rows.reduced_gradient(gradient)
-    linear[:, members] = 0.0
-    linear += w.T @ rows.rows(members)
-    search = Exchanges(rows, linear)
-    search.reset(members)
-    return search
-
-
-def _by_column(objective: Objective, point: Point) -> list[Curvatures]:
-    """Return the weights of the observations for each column of a matrix variable.
-
-    Where a constant added to all columns changes nothing, gradients add up to zero over them, and
-    ``m / (m - 1)`` times the diagonal is the curvature along them: with two classes, and with any
-    number of equal probability.
-    """
-    form = cast("RegressionObjective", objective).form
-    out: list[Curvatures] = []
-    m = objective.shape[1]
-    for column in range(m):
-        weights: list[FloatArray | None] = []
-        for term, z in zip(form.terms, point.state, strict=True):
-            u = margins(term, z)
-            if term.traits.curved and u.ndim == 1:
-                weights.append(curvatures_of(term, z))
-                continue
-            one = np.zeros_like(u)
-            one[:, column] = 1.0
-            loss = cast("TwiceDifferentiable", term.loss)
-            product = loss.hessian_product(u, term.target, term.weights, one)
-            own = np.maximum(product[:, column], 0.0)
-            tied = np.allclose(product.sum(axis=1), 0.0, rtol=0.0, atol=1e-9 * own.max(initial=0.0))
-            weights.append(m / (m - 1) * own if tied and m > 1 else own)
-        out.append(tuple(weights))
-    return out
 
 
 def _quadratic_forms(r: FloatArray, matrices: FloatArray) -> FloatArray:

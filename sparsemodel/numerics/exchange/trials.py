@@ -107,16 +107,18 @@ class ExchangeTrials:
         """Return a better point one change of the support away; None when none was found.
 
         With room in the support a third of it is filled at a time. ``thorough`` looks again with
-        the curvatures at the point before it gives up, where they are not quite those of the model.
+        the curvatures at the point before it gives up, where they are not quite those of the model,
+        and tries what comes nearest where columns share one, which may promise too little.
         """
         if not np.all(np.isfinite(self._objective.gradient(point))):
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
         following, none = self._many_changes(point)
-        if following is None and not none:
-            following = self._one_change(point)
+        rough = thorough and self._models.shared and not self.clear(point)
+        if following is None and (rough or not none):
+            following = self._one_change(point, rough)
         if following is not None or not thorough or self._over():
             return following
-        return self._one_change(point) if self._models.renew(point, _EXACTLY) else None
+        return self._one_change(point, rough) if self._models.renew(point, _EXACTLY) else None
 
     def clear(self, point: Point) -> bool:
         """Return whether the support stands out in the model at ``point``.
@@ -136,15 +138,9 @@ class ExchangeTrials:
         """
         if self._started or not self._plain or share_left(self._objective, point) > _SEPARATED:
             return None
-        self._started, best = True, point
-        for start in (self._grown, self._merged, self._approached):
-            found = point if self._over() else self._descended(start(), rounds)
-            if self.better(found, best):
-                best = found
-        if best is point:
-            return None
-        rounds.count([], better=True)
-        return self.debiased(best)
+        self._started = True
+        starts = (self._grown, self._merged, self._approached)
+        return self._best(point, (start() for start in starts if not self._over()), rounds)
 
     def thinned(self, point: Point, rounds: Rounds) -> Point | None:
         """Return where a descent from all units ends, if that is better and ``point`` has room.
@@ -194,27 +190,29 @@ class ExchangeTrials:
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
         """Descend from perturbations of ``point``; return a better point if one is found.
 
-        Perturbed supports are searched in the model where that is one of single coordinates, and
-        what that ends at is judged by the objective.
+        Where the model is one of single coordinates it is searched, and the objective judges ends.
         """
+        return self._best(point, self._starts(point, rng, rounds), rounds)
+
+    def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
+        """Return the best end of descents, where that is better than ``point``."""
         best = point
-        for start in self._starts(point, rng, rounds):
+        for start in starts:
             found = self._descended(start, rounds)
             if self.better(found, best):
                 best = found
-        if best is point:
-            return None
-        rounds.count([], better=True)
-        return self.debiased(best)
+        rounds.count([], better=best is not point)
+        return None if best is point else self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
-        search = self._search(point)
-        if search is None:
+        search, shared = self._search(point), self._models.shared
+        if search is None or (shared and search.exchanges):
             rounds.count([], better=False, searches=1)
             return [self._perturbed(point, rng)]
         ends, better = search.perturb(rng, self._over)
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
-        rounds.count(ends, better=False)
+        # A model that columns share is looked at once, and says as much as a few trials.
+        rounds.count([] if shared else ends, better=False, searches=_JUDGED if shared else 0)
         if better:
             search.start(self._counted(point))
         supports = [np.frombuffer(end, dtype=np.intp) for end in fresh[:_JUDGED]]
@@ -311,7 +309,7 @@ class ExchangeTrials:
             return room
         return -(-room // _FILLED)
 
-    def _one_change(self, point: Point) -> Point | None:
+    def _one_change(self, point: Point, rough: bool) -> Point | None:
         sparsity = self._objective.cardinality
         active = sparsity.active_units(point.x)
         point = self._without_zeros(point, active)
@@ -339,7 +337,8 @@ class ExchangeTrials:
                 return found
         flat = gains.ravel()
         best = top_k(flat, self._candidates)
-        ranked = sorted(best[flat[best] > 0.0].tolist(), key=lambda place: -flat[place])
+        least = -np.inf if rough else 0.0
+        ranked = sorted(best[flat[best] > least].tolist(), key=lambda place: -flat[place])
         pairs = (divmod(place, gains.shape[1]) for place in ranked)
         return self._first_better(point, (np.append(np.delete(units, i), j) for i, j in pairs))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import cast, final
 
 import numpy as np
@@ -26,6 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.objectives.columns import SupportColumns
 from sparsemodel.numerics.objectives.lower_bounds import BestBound, strong_convexity_bound
+from sparsemodel.numerics.objectives.outputs import hessian_of_term
 
 _BALANCED = 1e-6
 """Share of the pull on an unpenalised coordinate that may be left where a bound is looked for."""
@@ -287,30 +288,11 @@ class RegressionObjective(OfRegression):
         return np.concatenate(parts)
 
     def _hessian_of_outputs(self, at: Point, support: IntArray) -> FloatArray:
-        """Return the Hessian where observations are coupled, or predictions have several columns.
-
-        Blocks of losses by observation are weighted Gram matrices, one for each pair of columns.
-        """
+        """Return the Hessian where observations are coupled or predictions have columns."""
         m = int(np.prod(self.shape[1:]))
         out = np.zeros((support.size, m, support.size, m))
         for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
-            loss, u = cast("TwiceDifferentiable", term.loss), margins(term, z)
-            product = partial(loss.hessian_product, u, term.target, term.weights)
-            if not term.traits.by_observation and u.ndim == 1:
-                out[:, 0, :, 0] += design.rmatvec(product(design.to_array()))
-                continue
-            for b in range(m):
-                unit = np.zeros((u.shape[0], m))
-                unit[:, b] = 1.0
-                if term.traits.by_observation:
-                    weights = product(unit.reshape(u.shape)).reshape(-1, m)
-                    for a in np.flatnonzero(weights[:, : b + 1].any(axis=0)):
-                        block = design.gram(np.ascontiguousarray(weights[:, a]))
-                        out[:, a, :, b] += block
-                        out[:, b, :, a] += 0.0 if a == b else block
-                    continue
-                for j, column in enumerate(design.to_array().T):
-                    out[:, :, j, b] += design.rmatvec(product(column[:, None] * unit))
+            out += hessian_of_term(term, margins(term, z), design, m)
         self._count_restricted(support.size * m)
         total = out.reshape(support.size * m, -1)
         total = (total + total.T) / 2.0
