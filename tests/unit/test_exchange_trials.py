@@ -128,22 +128,25 @@ def test_a_descent_from_all_units_that_is_broken_off_stays_where_it_began() -> N
     assert found is start
 
 
-def test_a_rough_model_of_classes_ends_no_search_that_an_exchange_improves() -> None:
-    rng, m, k = np.random.default_rng(3), 3, 2
-    for _ in range(3):
-        A, w = rng.standard_normal((40, 7)), sm.Variable((7, m))
-        A += 2.0 * rng.standard_normal((40, 1))
-        y = (A[:, :m] + rng.gumbel(size=(40, m))).argmax(axis=1)
-        goal = sm.minimize(sm.multinomial_loss(A @ w, y) + sm.ridge(w, 1e-4))
-        objective = RegressionObjective(sm.Problem(goal, sm.card(w, axis=1) <= k).form)
-        trials = ExchangeTrials(objective, minimise_restricted, k * (7 - k), lambda: False)
-        point = trials.debiased(objective.point(rng.choice(7, k, replace=False), np.zeros((k, m))))
-        while (following := trials.improved(point)) is not None:
-            point = following
-        for out in point.support:
-            for into in np.setdiff1d(np.arange(7), point.support):
-                other = np.sort(np.append(np.setdiff1d(point.support, out), into))
-                assert not trials.better(minimise_restricted(objective, other, point), point)
+@pytest.mark.parametrize(("classes", "k", "seed"), [(3, 2, 24), (4, 3, 19)])
+def test_a_rough_model_of_classes_ends_no_search_that_an_exchange_improves(
+    classes: int, k: int, seed: int
+) -> None:
+    rng, n = np.random.default_rng(seed), 10 * classes
+    A, w = rng.standard_normal((n, 8)), sm.Variable((8, classes))
+    A += 2.0 * rng.standard_normal((n, 1))
+    y = (A[:, :classes] + rng.gumbel(size=(n, classes))).argmax(axis=1)
+    goal = sm.minimize(sm.multinomial_loss(A @ w, y) + sm.ridge(w, 1e-4))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w, axis=1) <= k).form)
+    trials = ExchangeTrials(objective, minimise_restricted, k * (8 - k), lambda: False)
+    start = np.sort(rng.choice(8, k, replace=False))
+    point = trials.debiased(objective.point(start, np.zeros((k, classes))))
+    while (following := trials.improved(point)) is not None:
+        point = following
+    for out in point.support:
+        for into in np.setdiff1d(np.arange(8), point.support):
+            other = np.sort(np.append(np.setdiff1d(point.support, out), into))
+            assert not trials.better(minimise_restricted(objective, other, point), point)
 
 
 def test_rows_for_classes_are_found_in_few_passes() -> None:
