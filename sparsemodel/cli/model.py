@@ -13,6 +13,7 @@ from sparsemodel.cli.printing import distinct
 from sparsemodel.cli.reading import Table
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, DataFit, ModelError, TargetKind
+from sparsemodel.interfaces.errors import closest
 from sparsemodel.modelling import Problem, Variable, card, loss_term, minimize, ridge
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
 from sparsemodel.registry import loss_class
@@ -141,7 +142,11 @@ def _cardinality(w: Variable, names: tuple[str, ...], options: ModelOptions, k: 
     if options.always:
         unknown = [name for name in options.always if name not in names]
         if unknown:
-            raise UsageError(f"--always names {unknown[0]!r}, which is not among the features.")
+            close = closest(unknown[0], names)
+            hint = f"; did you mean {close!r}?" if close else "."
+            raise UsageError(
+                f"--always names {unknown[0]!r}, which is not among the features{hint}"
+            )
         kept = np.flatnonzero([name not in options.always for name in names])
         if not kept.size:
             raise UsageError("--always names every feature; nothing is left to choose from.")

@@ -252,6 +252,11 @@ def effort_option() -> Any:
     )
 
 
+def model_option() -> Any:
+    """Declare ``--model``."""
+    return option("for `sparsemodel predict`: .json", metavar="FILE", kind=output_file)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

@@ -64,8 +64,18 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         strange = re.fullmatch(r"unrecognized arguments: (--[\w-]+).*", message)
+        unknown = re.fullmatch(r"argument COMMAND: invalid choice: '(.*?)' .*", message)
         if strange:
+            owners = [
+                name
+                for name, one in self.commands.items()
+                if strange[1] in one._option_string_actions
+            ]
             close = closest(strange[1], self._known(), cutoff=0.5)
+            message += f"; did you mean {close}?" if close and not owners else ""
+            message += f"; it is an option of {' and '.join(owners)}" if owners else ""
+        if unknown:
+            close = closest(unknown[1], self.commands)
             message += f"; did you mean {close}?" if close else ""
         self.exit(2, f"{self.prog}: {plain(message)} (see {self.prog} --help)\n")
 

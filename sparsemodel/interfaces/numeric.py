@@ -163,10 +163,14 @@ def _checked(value: Any, where: str, wanted: str) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        kind, shape = type(value).__name__, getattr(value, "shape", ())
-        found = f"of shape {shape}" if shape else shown(value)
-        raise DataTypeError(f"{where} must be {wanted}, not {kind} {found}.")
+        raise DataTypeError(f"{where} must be {wanted}, not {described(value)}.")
     return value
+
+
+def described(value: Any) -> str:
+    """Return what a value is, for a message: its type, with its shape or its shortened text."""
+    kind, shape = type(value).__name__, getattr(value, "shape", ())
+    return f"{kind} of shape {shape}" if shape else f"{kind} {shown(value)}"
 
 
 def shown(value: Any) -> str:

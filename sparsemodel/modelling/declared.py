@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
+from sparsemodel.interfaces.numeric import described
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.comparisons import Constraint, Semicontinuous
 from sparsemodel.modelling.expressions.foreign import followed, is_cvxpy, read_again
@@ -99,6 +100,8 @@ class Declared:
     """
 
     def __init__(self, goal: Any, given: tuple[Any, ...]) -> None:
+        if is_cvxpy(goal) and hasattr(goal, "objective"):  # a Problem of CVXPY's
+            goal, given = goal.objective, (*goal.constraints, *given)
         if not isinstance(goal, Minimize) and not is_cvxpy(goal):
             raise ModelError(f"A Problem needs sm.minimize(...) first, not {type(goal).__name__}.")
         self._goal, self._given = goal, given
@@ -185,8 +188,8 @@ def flatten(constraints: Iterable[Any]) -> tuple[Constraint, ...]:
                 else ""
             )
             raise ModelError(
-                f"A constraint is a comparison such as `sm.card(w) <= k`, not "
-                f"{type(item).__name__} {item!r}.{hint}"
+                "A constraint is a comparison such as `sm.card(w) <= k`, not "
+                f"{described(item)}.{hint}"
             )
     return tuple(out)
 

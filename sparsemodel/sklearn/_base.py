@@ -13,8 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import BoolArray, DataFit, FloatArray
 from sparsemodel.modelling.expressions.symbolic import refuse_argument
+from sparsemodel.modelling.expressions.values import refuse_fields
 from sparsemodel.sklearn._declared import Declared, predict_linear, seed_of
 
 if TYPE_CHECKING:
@@ -23,16 +25,34 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = {
     "C": "shrinkage is `ridge=`",
+    "always_select": "features that are always in are `always=`",
     "alpha": "shrinkage is `ridge=`, and the number of features `k=`",
     "class_weight": "give sample_weight to fit()",
+    "cv": "k and the ridge are chosen by the estimator with CV behind its name",
     "epsilon": "where a Huber loss becomes linear is `delta=`",
+    "l1_ratio": "the number of features is `k=`, shrinkage `ridge=`",
     "loss": "it has one; SparseGeneralizedRegression takes any loss",
+    "lower": "bounds on coefficients are `bounds=(lower, upper)`",
+    "max_iter": "how long it searches is `effort=`, `time_limit=` at most",
     "n_features_to_select": "the number of features is `k=`",
+    "n_jobs": "threads are set by sparsemodel.config",
     "n_nonzero_coefs": "the number of features is `k=`",
     "normalize": "units do not matter to the ridge; put a StandardScaler before it for others",
+    "support_size": "the number of features is `k=`",
+    "tol": "how long it searches is `effort=`, `time_limit=` at most",
+    "upper": "bounds on coefficients are `bounds=(lower, upper)`",
     "penalty": "the number of features is `k=`, shrinkage `ridge=`",
 }
 """What to write in place of parameters of other estimators."""
+
+_ATTRIBUTES = {
+    "feature_importances_": "coefficients are in coef_; their units are those of the features",
+    "pvalues": "the data that chose the features give none; fit them on other data",
+    "selected_features_": "write get_feature_names_out(), or get_support(indices=True)",
+    "summary": "write score(X, y); sm.Problem(...).solve().summary() has more measures",
+    "support_": "write get_support()",
+}
+"""What to write in place of attributes of other estimators."""
 
 
 class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -115,6 +135,10 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Return the validated data; keeps the classes and the features' names."""
+        refuse_fields(y, "y")
+        rows = labels_of(X)
+        check_rows(rows, labels_of(y), "y")
+        check_rows(rows, labels_of(sample_weight), "sample_weight")
         X, y = validate_data(
             self,
             X,
@@ -162,6 +186,17 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _seed(self) -> int:
         """Return a seed from ``random_state``; None is a fixed one."""
         return seed_of(self.random_state)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _ATTRIBUTES:
+                return self.__getattribute__(name)  # says again what was wrong with it
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; {_ATTRIBUTES[name]}",
+                name=name,
+                obj=self,
+            )
 
     # ---- using -------------------------------------------------------------------------------
 

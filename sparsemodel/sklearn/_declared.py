@@ -10,7 +10,10 @@ from sklearn.utils import check_random_state
 
 from sparsemodel.compiler import checked_effort
 from sparsemodel.designs import as_design
+from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces.errors import closest
+from sparsemodel.interfaces.numeric import described
 from sparsemodel.modelling import (
     Parameter,
     Path,
@@ -21,6 +24,7 @@ from sparsemodel.modelling import (
     minimize,
     ridge,
 )
+from sparsemodel.modelling.expressions.values import group_codes
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 
@@ -48,10 +52,13 @@ class Declared:
         if not model.plain_ridge:
             scales = squared_scales(X, centred=self._intercept, weights=weights)
         counted = _counted(model.always, p, names)
-        labels = None if model.groups is None else np.asarray(model.groups)
+        labels = model.groups
+        if labels is not None:
+            check_names(labels_of(labels), self._w.names, "groups", "values[list(X.columns)]")
+            labels = group_codes(labels, (p,), whole=False)
         rows = 1 if self._w.ndim == 2 else None
         among: Any = self._w
-        if counted.size < p and (labels is None or labels.shape == (p,)):  # else card refuses it
+        if counted.size < p:
             among, labels = self._w[counted], None if labels is None else labels[counted]
         self.units = counted.size if labels is None else len(np.unique(labels))
         constraints = [
@@ -117,19 +124,23 @@ def _counted(always: Any, p: int, names: Any) -> IntArray:
         known = [] if names is None else list(names)
         unknown = [name for name in chosen.ravel().tolist() if name not in known]
         if unknown:
+            close = closest(str(unknown[0]), known)
+            hint = "X has no names, so pass numbers" if names is None else f"is {close!r} meant?"
             raise ValueError(
                 f"always names {unknown[0]!r}, which is not among the features"
-                + ("; X has no names, so pass numbers." if names is None else ".")
+                + (f"; {hint}" if close or names is None else ".")
             )
         chosen = np.array([known.index(name) for name in chosen.ravel().tolist()], dtype=np.intp)
     mask = chosen.dtype.kind == "b"
     whole = chosen.size == 0 or mask or chosen.dtype.kind in "iu"
     if chosen.ndim != 1 or not whole or (mask and chosen.size != p):
         raise ValueError(
-            f"always must hold names or numbers of features, or {p} truth values, not {always!r}."
+            f"always must hold names or numbers of features, or {p} truth values, not "
+            f"{described(always)}."
         )
     if not mask and np.any((chosen < -p) | (chosen >= p)):
-        raise ValueError(f"always must number features 0 to {p - 1}, not {always!r}.")
+        wrong = chosen[(chosen < -p) | (chosen >= p)][0]
+        raise ValueError(f"always must number features 0 to {p - 1}, not {wrong}.")
     left = np.delete(np.arange(p), chosen if mask else chosen.astype(np.intp))
     if not left.size:
         raise ValueError("always holds every feature; nothing is left to choose from.")
@@ -140,7 +151,13 @@ def _within(w: Variable, model: Any, counted: IntArray) -> list[Any]:
     """Return the bounds on the coefficients."""
     pair = (None, None) if model.bounds is None else model.bounds
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ValueError(f"bounds must be a pair (lower, upper), not {model.bounds!r}.")
+        raise ValueError(
+            "bounds must be a pair (lower, upper) of numbers, or of one number for each feature: "
+            f"`([0, -1], [1, 1])` for [(0, 1), (-1, 1)]; not a {type(model.bounds).__name__} of "
+            f"{len(model.bounds) if hasattr(model.bounds, '__len__') else 1}."
+        )
+    for end in pair:
+        check_names(labels_of(end), w.names, "A bound", "values[list(X.columns)]")
     lower, upper = (None if end is None else np.asarray(end, dtype=np.float64) for end in pair)
     for end, wrong in ((lower, np.greater), (upper, np.less)):
         away = (

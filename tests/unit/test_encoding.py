@@ -222,3 +222,30 @@ def test_classes_of_truth_values_are_truth_values() -> None:
     found = sm.Problem(goal, sm.card(w) <= 1).solve()
     assert found.predict(FRAME).dtype == bool
     assert found.summary().positive is True
+
+
+def test_a_path_writes_its_model_and_slips_are_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = np.where(PRICE.median() < PRICE, "dear", "cheap")
+    FRAME.assign(kind=text).to_csv("t.csv", index=False)
+    assert main(["path", "t.csv", "--target", "kind", "--ks", "1:9:2", "--model", "m.json"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "m.json", "t.csv"]) == 0
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert np.mean([row.split(",")[0] == kind for row, kind in zip(rows, text, strict=True)]) > 0.9
+    FRAME.assign(height=[f"{h:.3f}".replace(".", ",") for h in FRAME["height"]]).to_csv(
+        "c.csv", index=False, sep=";"
+    )
+    FRAME.assign(age=[f"2020-01-{1 + j % 30:02}" for j in range(N)]).to_csv("d.csv", index=False)
+    for line, words in (
+        (["solve", "t.csv", "--target", "kind", "--k", "1", "--always", "agee"], "mean 'age'?"),
+        (["sovle", "t.csv"], "did you mean solve?"),
+        (["explain", "t.csv", "--model", "m.json"], "an option of solve and path"),
+        (["solve", "c.csv", "--target", "age", "--k", "1"], "decimal comma"),
+        (["solve", "d.csv", "--target", "height", "--k", "1"], "look like dates"),
+        (["solve", "t.csv.gz", "--target", "age", "--k", "1"], "gzip -dc t.csv.gz"),
+    ):
+        assert main(line) != 0
+        assert words in capsys.readouterr().err

@@ -131,8 +131,11 @@ def test_choosing_k() -> None:
     hinge = sm.minimize(sm.squared_hinge_loss(A @ w, B > 0) + sm.ridge(w, 0.1))
     with pytest.raises(sm.ModelError, match="not a likelihood"):
         sm.Problem(hinge, sm.card(w) <= 3).path(range(1, 4)).select("bic")
-    with pytest.raises(sm.ModelError, match="between 0 and 8"):
-        sm.Problem(goal, sm.card(w) <= 3).path(range(1, 20))
+    assert path.k.tolist() == list(range(path.k[0], 9))
+    longer = sm.Problem(goal, sm.card(w) <= 30).path(range(7, 10**12))
+    assert longer.k.tolist() == [7, 8]  # more than there are: all
+    with pytest.raises(sm.ModelError, match="at least 0, and the smallest is -1"):
+        sm.Problem(goal, sm.card(w) <= 3).path(range(-1, 3))
 
 
 @pytest.mark.filterwarnings("ignore:bic chooses k = 4:UserWarning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, product
 
 import cvxpy as cp
@@ -316,3 +317,84 @@ def test_habits_of_pandas_are_answered(write, words) -> None:
     with pytest.raises((sm.SparseModelError, AttributeError)) as error:
         write(w)
     assert words in str(error.value)
+
+
+def _problem(goal, *constraints):
+    return cp.Problem(cp.Minimize(goal), list(constraints))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda w: (cp.Minimize(cp.sum_squares(A @ w - B)), [cp.sum(cp.abs(w)) <= 1.0]),
+        lambda w: (_problem(cp.sum_squares(A @ w - B), cp.norm1(w) <= 1.0), []),
+        lambda w: (
+            cp.Minimize(cp.sum_squares(A @ w - B)),
+            [cp.max(w) <= 0.5, cp.min(w) >= -0.1],
+        ),
+        lambda w: (cp.Minimize(cp.sum_squares(A @ w - B)), [cp.minimum(w[0], w[1]) >= -0.1]),
+    ],
+)
+def test_constraints_and_problems_of_cvxpy(write) -> None:
+    w = cp.Variable(P)
+    goal, constraints = write(w)
+    found = sm.Problem(goal, [*constraints, sm.card(w) <= 2]).solve()
+    base = goal if isinstance(goal, cp.Problem) else cp.Problem(goal, constraints)
+    out = [[j for j in range(P) if j not in pair] for pair in combinations(range(P), 2)]
+    values = [
+        cp.Problem(base.objective, [*base.constraints, w[rest] == 0]).solve(solver=cp.CLARABEL)
+        for rest in out
+    ]
+    assert found.value == pytest.approx(min(values), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"always": ["aeg"]}, "is 'age' meant"),
+        ({"always": np.full(99, 0.5)}, "not ndarray of shape (99,)"),
+        ({"bounds": [(0, 1)] * P}, "`([0, -1], [1, 1])`"),
+        ({"groups": {"age": 1}}, "a mapping"),
+        ({"groups": [[0, 1], [2, 3, 4]]}, "`[0, 0, 1]`"),
+        ({"groups": pd.Series(range(P), index=[*"dcb", "age", "e"])}, "list(X.columns)"),
+        ({"bounds": (0, pd.Series(1.0, index=["e", *"dcb", "age"]))}, "list(X.columns)"),
+    ],
+)
+def test_estimators_say_what_to_write(arguments, words) -> None:
+    sklearn = pytest.importorskip("sparsemodel.sklearn")
+    frame = pd.DataFrame(A, columns=["age", *"bcde"])
+    model = sklearn.SparseLinearRegression(k=2, **arguments)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        model.fit(frame, B)
+
+
+def test_estimators_answer_names_of_others() -> None:
+    sklearn = pytest.importorskip("sparsemodel.sklearn")
+    frame, target = pd.DataFrame(A), pd.Series(B)
+    model = sklearn.SparseLinearRegression(k=2).fit(frame, target)
+    with pytest.raises(AttributeError, match=r"write get_support\(\)"):
+        _ = model.support_
+    assert not hasattr(model, "certificate_")
+    for y, weights in ((target[::-1], None), (target, target.abs()[::-1])):
+        with pytest.raises(sm.DataError, match="another order"):
+            model.fit(frame, y, sample_weight=weights)
+    records = np.zeros(N, dtype=[("event", bool), ("time", float)])
+    with pytest.raises(TypeError, match=r"y\['event'\], y\['time'\]"):
+        sklearn.SparseCoxRegression(k=2).fit(frame, records)
+    with pytest.raises(TypeError, match="`backend=`"):
+        sm.Problem(sm.minimize(sm.squared_loss(frame, B)), sm.card(sm.Variable(P)) <= 1).solve(
+            solver="SCIP"
+        )
+
+
+def test_more_than_there_are_means_all() -> None:
+    w = sm.Variable(P)
+    k = sm.Parameter(integer=True, value=9)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= k)
+    everything = problem.solve().value
+    assert everything == pytest.approx(
+        np.sum((A @ np.linalg.lstsq(A, B, rcond=None)[0] - B) ** 2) / (2 * N)
+    )
+    k.value = 2
+    assert problem.solve().value > everything
+    assert problem.path(k, range(3, 20)).k.tolist() == [3, 4, 5]

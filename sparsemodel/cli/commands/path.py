@@ -22,12 +22,13 @@ from sparsemodel.cli.options import (
     check_outputs,
     effort_option,
     ks_of,
+    model_option,
     output_file,
     positive,
     ridges_of,
 )
 from sparsemodel.cli.printing import as_csv, cell, noted, table
-from sparsemodel.cli.records import plain_coefficients
+from sparsemodel.cli.records import model_record, plain_coefficients
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.interfaces import SparseRegression
 
@@ -43,6 +44,7 @@ examples:
   sparsemodel path houses.csv --target price --ks 1:20
   sparsemodel path genes.csv --target type --loss logistic --ks 1:30 --select cv
   sparsemodel path houses.csv --target price --ks 1,2,4,8,16 --table path.csv
+  sparsemodel path houses.csv --target price --ks 1:20 --model model.json
   sparsemodel path houses.csv --target price --ks 0:10 --ridges 0.001,0.1,1 --select cv
 
 KS is a range with both ends (1:20), a range with a step (0:50:5), or a list (1,2,4,8).
@@ -86,6 +88,7 @@ class Output:
     table: File | None = option(
         "k, objective, score, support: .csv", metavar="FILE", kind=output_file
     )
+    model: File | None = model_option()
     json: bool = flag("print JSON instead of text")
     overwrite: bool = flag("replace output files that exist already")
 
@@ -108,8 +111,11 @@ def run(options: Options) -> int:
     choice, output = options.choice, options.output
     if choice.ks is None:
         raise UsageError("Say which k to try with --ks, for example --ks 1:20.")
-    table_file = OutputFile("--table", output.table, (".csv",))
-    check_outputs((table_file,), overwrite=output.overwrite, data=options.data)
+    files = (
+        OutputFile("--table", output.table, (".csv",)),
+        OutputFile("--model", output.model, (".json",)),
+    )
+    check_outputs(files, overwrite=output.overwrite, data=options.data)
     data = options.file.read(options.data, options.columns)
     model = options.model if choice.ridges is None else replace(options.model, ridge=1.0)
     declared = declare(data, model, choice.ks[-1])
@@ -129,6 +135,9 @@ def run(options: Options) -> int:
             chosen = path.select(rule)
     if output.table is not None:
         write_text(output.table, _as_csv(path, chosen), overwrite=output.overwrite)
+    if output.model is not None:
+        text = to_json(model_record(declared, data, chosen)) + "\n"
+        write_text(output.model, text, overwrite=output.overwrite)
     if output.json:
         print(to_json(_record(declared.classes, path, chosen, notes)))
         return Exit.OK
@@ -142,8 +151,9 @@ def run(options: Options) -> int:
     for name, value in plain_coefficients(chosen.coefficients).items():
         shown = value if isinstance(value, list) else [value]
         print(f"  {name:<{width}}  {'  '.join(f'{v:.6g}' for v in shown)}")
-    if output.table is not None:
-        print(f"table: {output.table}")
+    for file in files:
+        if file.path is not None:
+            print(f"{file.option.removeprefix('--')}: {file.path}")
     return Exit.OK
 
 

@@ -25,7 +25,7 @@ from sparsemodel.registry import loss_class
 
 NAME = "predict"
 USAGE = "predict MODEL DATA [options]"
-SUMMARY = "predict new rows with a model of `sparsemodel solve --model`"
+SUMMARY = "predict new rows with a model of `solve --model` or `path --model`"
 DESCRIPTION = """\
 Predict the target of every row: values, means of counts and amounts, or classes with their
 probabilities. Columns are found by their names; those that the model does not use may be absent.
@@ -44,7 +44,7 @@ Categories are encoded, and missing values filled, as they were for the model (-
 class Options:
     """Which model, which rows, and where the predictions go."""
 
-    model: Path = positional("MODEL", "the file that --model of solve wrote", kind=Path)
+    model: Path = positional("MODEL", "the file that --model of solve or path wrote", kind=Path)
     data: str = positional("DATA", DATA)
     file: FileOptions = part("data")
     output: Path | None = option(

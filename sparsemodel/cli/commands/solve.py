@@ -17,6 +17,7 @@ from sparsemodel.cli.options import (
     OutputOptions,
     RegressionOptions,
     RunOptions,
+    model_option,
     output_file,
 )
 from sparsemodel.cli.recording import save
@@ -70,9 +71,7 @@ class Output(OutputOptions):
     """What is written and printed."""
 
     coefficients: Path | None = option("the nonzero ones: .csv", metavar="FILE", kind=output_file)
-    model: Path | None = option(
-        "for `sparsemodel predict`: .json", metavar="FILE", kind=output_file
-    )
+    model: Path | None = model_option()
 
     def files(self) -> tuple[OutputFile, ...]:
         """Return the files that may be asked for."""

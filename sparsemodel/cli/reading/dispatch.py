@@ -59,8 +59,14 @@ def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table
     file = Path(path)
     kind = _suffix_kind(path, kind)
     if kind is None:
+        packed = file.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst")
         raise UsageError(
-            f"{path}: the format is not known from the name; add --format {'|'.join(FORMATS)}."
+            f"{path}: the format is not known from the name; "
+            + (
+                f"unpack it, for a table of text as in `gzip -dc {file.name} | sparsemodel ... -`."
+                if packed
+                else f"add --format {'|'.join(FORMATS)}."
+            )
         )
     size = file.stat().st_size
     if size > columns.max_bytes:

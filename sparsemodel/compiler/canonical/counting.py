@@ -35,16 +35,14 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
     if not declaration.cards:
         return Cardinality(layout.size, 0, free=np.arange(layout.size))
     units = _Units(declaration, layout)
-    limits = [(units.of(card), card.k) for card in declaration.cards if card.k is not None]
+    limits = [
+        (chosen, min(card.k, chosen.size))  # more than there are mean all of them
+        for card in declaration.cards
+        if card.k is not None
+        for chosen in [units.of(card)]
+    ]
     prices = sum((units.prices(c) for c in declaration.cards if c.most is None), units.nothing)
     knapsack, affordable = _budget(declaration, units)
-    for chosen, k in limits:
-        if k > chosen.size:
-            label, what = units.described
-            raise ModelError(
-                f"card({label}) <= {k}, but {label} has only {chosen.size} {what} to count. "
-                f"Use k <= {chosen.size}, or leave the constraint out."
-            )
     layers = _layers(limits, units)
     k = _rank(layers, units.number)
     whole = [limit for chosen, limit in limits if chosen.size == units.number]
@@ -170,13 +168,6 @@ class _Units:
             return np.arange(self.number)
         parts = [self._unit[self._labelled(part)[0]] for part in card.counted]
         return np.unique(np.concatenate(parts))
-
-    @property
-    def described(self) -> tuple[str, str]:
-        """Return what is counted first, and what it consists of, in words."""
-        first = self._declaration.cards[0].counted[0]
-        label = self._declaration.variables[first.variable].label
-        return label, "entries" if self.groups is None else "groups"
 
 
 def _layers(limits: list[tuple[IntArray, int]], units: _Units) -> tuple[Layer, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from sparsemodel.interfaces import ModelError
+from sparsemodel.interfaces.numeric import shown
 
 Effort: TypeAlias = Literal["low", "medium", "high"]
 
@@ -24,9 +25,9 @@ def checked_effort(effort: str) -> Effort:
         When it is not one of the levels.
     """
     for known in ("low", "medium", "high"):
-        if effort == known:
+        if isinstance(effort, str) and effort == known:
             return known
-    raise ModelError(f"effort is 'low', 'medium' or 'high', not {effort!r}.")
+    raise ModelError(f"effort is 'low', 'medium' or 'high', not {shown(effort)}.")
 
 
 def patience(effort: Effort, time_limit: float | None = None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,9 +47,15 @@ class Column:
             return cls(field.name, None, fill)
         counts = Counter(value for value in values.tolist() if value is not None)
         if len(counts) > max(20, values.size // 10):
+            first = next(iter(counts))
+            hint = "leave it out"
+            if re.fullmatch(r"[+-]?\d+,\d+", first):
+                hint = f"they look like numbers with a decimal comma ({first}): write a point"
+            elif re.match(r"\d{4}-\d\d-\d\d", first):
+                hint = f"they look like dates ({first}): make numbers of them, or leave it out"
             raise DataError(
                 f"{where}: the column {field.name!r} has {len(counts)} different texts in "
-                f"{values.size} rows, which are hardly categories; leave it out."
+                f"{values.size} rows, which are hardly categories; {hint}."
             )
         order = sorted(counts) if field.order is None else field.order
         levels = tuple(level for level in order if level in counts)

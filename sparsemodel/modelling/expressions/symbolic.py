@@ -193,6 +193,7 @@ _ARGUMENTS = {
     "sm.custom_loss",
     "offset": "add it to the prediction: `A @ w + offset`",
     "quantile": "the level is `tau=`",
+    "solver": "what solves it is named by `backend=`; sm.available_backends() lists them",
     "sample_weight": _WEIGHTS,
     "strata": "they are a third column of the target: `np.column_stack([time, event, stratum])`",
     "ub": _BOUND,

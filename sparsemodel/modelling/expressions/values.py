@@ -43,6 +43,7 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
         array = _from_objects(array, where)
     if array.dtype.kind == "c":
         raise DataTypeError(f"{where} is complex; real numbers are needed.")
+    refuse_fields(array, where)
     if array.dtype.kind not in "biuf":
         raise DataTypeError(
             f"{where} has dtype {array.dtype}; numbers are needed. Convert it with astype(float)."
@@ -64,6 +65,17 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
             f"index {shown}. Drop or impute them."
         )
     return out
+
+
+def refuse_fields(values: Any, where: str) -> None:
+    """Refuse an array of records, such as scikit-survival's, with what to write for it."""
+    fields = getattr(getattr(values, "dtype", None), "names", None)
+    if fields:
+        columns = ", ".join(f"y[{name!r}]" for name in fields)
+        raise DataTypeError(
+            f"{where} has the fields {', '.join(fields)}; make columns of them, "
+            f"`np.column_stack([{columns}])`, for survival the times first, then the events."
+        )
 
 
 def _from_objects(array: Any, where: str) -> Any:

@@ -123,6 +123,11 @@ def _by_structure(expression: Any) -> Affine:
         sliced = _sliced(inside, rows)
         if sliced is not None:
             return sliced
+    if kind == "Pnorm" and getattr(expression, "axis", None) is not None:
+        raise ModelError(
+            f"{shown(expression)}: norms of rows or columns are no terms here. What is to be zero "
+            "as a whole is counted, sm.card(W, axis=1) <= k; shrinkage is cp.sum_squares(W)."
+        )
     raise _NotRecognised(
         f"The CVXPY operation {kind} in {shown(expression)} is not recognised; affine expressions "
         "are sums of `A @ w`, variables, their slices, and constants, and other affine functions "

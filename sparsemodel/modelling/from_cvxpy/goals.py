@@ -36,7 +36,8 @@ _INSTEAD = {
         "beside `w >= -M * z`, `w >= 0` or `w >= m * z`), and z alone in limits, budgets and "
         "prices: `cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
         "`cp.sum(z[rows]) >= 1` beside one limit on all, `costs @ z` in the objective; one only "
-        "beside another, `z[i] <= z[j]`, or beside one of two, `z[i] <= z[j] + z[l]`."
+        "beside another, `z[i] <= z[j]`, or beside one of two, `z[i] <= z[j] + z[l]`. One z for "
+        "several entries is a group: `sm.card(w, groups=labels) <= k`, without z."
     ),
     "integer": (
         "Only which entries are zero is chosen here; round the values, or leave it to CVXPY."
@@ -125,6 +126,8 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
             return affine_of(left) <= affine_of(right)
         if kind_of(left) in ("max", "maximum") and getattr(left, "axis", None) is None:
             return tuple(one for part in left.args for one in flat(_below(part, right)))
+        if kind_of(right) in ("min", "minimum") and getattr(right, "axis", None) is None:
+            return tuple(one for part in right.args for one in flat(_below(left, part)))
     if any(v.attributes["boolean"] for v in constraint.variables()):
         raise ModelError(
             f"The constraint {shown(constraint)} has a boolean variable. {_INSTEAD['boolean']}"
@@ -168,8 +171,9 @@ def _ball(left: Any, right: Any) -> Any:
         return expression <= limit, expression >= -limit
     if not right.is_constant():
         return None
-    if name == "max" and kind_of(inside) == "abs" and left.axis is None:
-        return norm(affine_of(inside.args[0]), np.inf) <= number_of(right)
+    if name in ("max", "Sum") and kind_of(inside) == "abs" and left.axis is None:
+        order = np.inf if name == "max" else 1.0
+        return norm(affine_of(inside.args[0]), order) <= number_of(right)
     if name == "Pnorm":
         return norm(affine_of(inside), float(getattr(left.p, "value", left.p))) <= number_of(right)
     if name == "quad_over_lin" and left.args[1].is_constant():

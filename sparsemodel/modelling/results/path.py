@@ -374,11 +374,12 @@ def checked_ridges(values: Any) -> FloatArray:
 
 
 def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
-    """Return the values of k, sorted and distinct, all in range."""
+    """Return the values of k, sorted and distinct; more than there are mean all of them."""
     forced = sparsity.forced_units
     most = sparsity.units + forced
-    if isinstance(values, range) and values and not 0 <= min(values) <= max(values) <= most:
-        raise ModelError(f"Every k of a path must be between 0 and {most}.")
+    if isinstance(values, range):  # which may be long
+        up = values if values.step > 0 else values[::-1]
+        values = range(up.start, min(up.stop, most + up.step + 1), up.step)
     try:
         given = list(values)
     except TypeError as error:
@@ -386,9 +387,10 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     if not given:
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
     hint = " Write whole numbers, for example range(1, 51)."
-    ks = sorted({whole_number(k, where="Every k of a path", hint=hint) for k in given})
-    if ks[0] < 0 or ks[-1] > most:
-        raise ModelError(f"Every k of a path must be between 0 and {most}.")
+    every = {whole_number(k, where="Every k of a path", hint=hint) for k in given}
+    ks = sorted({min(k, most) for k in every})
+    if ks[0] < 0:
+        raise ModelError(f"Every k of a path must be at least 0, and the smallest is {ks[0]}.")
     if ks[0] < forced:
         raise InfeasibleError(
             f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
