@@ -16,6 +16,7 @@ from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
+from sparsemodel.designs.tables.formulas import Formula
 from sparsemodel.designs.tables.frames import frame_array, frame_of_dask, in_memory
 from sparsemodel.designs.tables.labels import labels_of
 from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
@@ -105,7 +106,9 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
     return _dense(matrix, where)
 
 
-def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tuple[str, ...]]:
+def encode(
+    frame: Any, *, missing: Missing = "refuse", formula: str | None = None
+) -> tuple[DenseDesign, tuple[str, ...]]:
     """Return a DataFrame as a design, categories as dummies, and what belongs to which column.
 
     Numbers and truth values stay one column. Text and categories become a column of zeros and ones
@@ -120,11 +123,15 @@ def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tup
     missing
         ``"refuse"``, or ``"mean"``: means of the numbers there are, and of categories the most
         frequent one; the same numbers in new data.
+    formula
+        Which columns are made of those of the table, as R and formulaic write it:
+        ``"age * colour + log(size)"``; needs ``formulaic``. The constant is left out (add a
+        variable), and so is a target before ``~``.
 
     Returns
     -------
     design, features : DenseDesign of shape (n, p), tuple of p texts
-        With ``sm.card(w, groups=features)`` a category counts once.
+        With ``sm.card(w, groups=features)`` a category counts once, or a term of the formula.
 
     Raises
     ------
@@ -147,9 +154,15 @@ def encode(frame: Any, *, missing: Missing = "refuse") -> tuple[DenseDesign, tup
     frame = in_memory(frame, "The data frame")
     if column_names(frame) is None or isinstance(frame, Design):
         raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
-    fields = fields_of(frame, "The data frame")
-    encoding = Encoding.of(fields, missing, "The data frame")
-    array = encoding.apply({field.name: field.values for field in fields}, "The data frame")
+    encoding: Encoding | Formula
+    if formula is not None:
+        if missing != "refuse":
+            raise DataError("A formula fills no missing values; drop such rows, or fill them.")
+        encoding, array = Formula.of(formula, frame, "The data frame")
+    else:
+        fields = fields_of(frame, "The data frame")
+        encoding = Encoding.of(fields, missing, "The data frame")
+        array = encoding.apply({field.name: field.values for field in fields}, "The data frame")
     _check_shape(array.shape, "The encoded data frame")
     design = DenseDesign(array, encoding.names, encoding=encoding, labels=labels_of(frame))
     return design, encoding.features
@@ -217,8 +230,8 @@ def _operator(operator: Any, where: str) -> Design:
 def _dense(matrix: Any, where: str) -> Design:
     if isinstance(matrix, str) and "~" in matrix:
         raise DataTypeError(
-            f"{where} is the formula {matrix!r}, not numbers. Make the matrix with a package for "
-            "formulas, `y, X = formulaic.model_matrix(formula, df)`, or with sm.encode(df)."
+            f"{where} is the formula {matrix!r}, not numbers. Write `A, features = sm.encode(df, "
+            "formula=...)`."
         )
     if isinstance(matrix, (str, os.PathLike)):
         raise DataTypeError(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsemodel.designs.tables.encoding import Encoding
+from sparsemodel.designs.tables.formulas import Formula
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, NormBound
 from sparsemodel.threads import cross_product, each, product
 
@@ -42,7 +43,7 @@ class DenseDesign(Design):
         array: NDArray[Any],
         names: tuple[str, ...] | None = None,
         sums: int | None = None,
-        encoding: Encoding | None = None,
+        encoding: Encoding | Formula | None = None,
         labels: Any = None,
     ) -> None:
         self._a = array

@@ -20,7 +20,7 @@ from sparsemodel.interfaces import Backend
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-OPTIONAL = ("distributed", "parquet", "plot", "sklearn")
+OPTIONAL = ("distributed", "formulas", "parquet", "plot", "sklearn")
 DECLARED: dict[str, str] = PYPROJECT["project"]["entry-points"]["sparsemodel.backends"]
 
 

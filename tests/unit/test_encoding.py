@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +251,46 @@ def test_a_path_writes_its_model_and_slips_are_answered(
     ):
         assert main(line) != 0
         assert words in capsys.readouterr().err
+
+
+def test_formulas() -> None:
+    pytest.importorskip("formulaic")
+    A, features = sm.encode(FRAME, formula="price ~ age * colour + height")
+    names = ("age", "colour[T.green]", "colour[T.red]", "height")
+    assert A.names == (*names, "age:colour[T.green]", "age:colour[T.red]")
+    assert features == ("age", "colour", "colour", "height", "age:colour", "age:colour")
+    green, red = (FRAME["colour"] == kind for kind in ("green", "red"))
+    columns = [FRAME["age"], green, red, FRAME["height"], FRAME["age"] * green, FRAME["age"] * red]
+    expected = np.column_stack(columns)
+    np.testing.assert_array_equal(A.array, expected)
+    w, c = sm.Variable(6, name="w"), sm.Variable(name="c")
+    goal = sm.minimize(sm.squared_loss(A @ w + c, PRICE) + sm.ridge(w, 1e-3))
+    problem = sm.Problem(goal, sm.card(w, groups=features) <= 2)
+    solution = pickle.loads(pickle.dumps(problem.solve()))
+    assert set(solution.support) == {"age", "colour[T.green]", "colour[T.red]"}
+    again = FRAME[["colour", "height", "age"]].iloc[::-1]
+    np.testing.assert_allclose(solution.predict(again), (expected @ w.value + c.value)[::-1])
+    with pytest.raises(sm.DataError, match="categories that are not known"):
+        solution.predict(FRAME.assign(colour="violet"))
+    with pytest.raises(sm.DataError, match="lack the column 'colour'"):
+        solution.predict(FRAME[["age", "height"]])
+    gap = FRAME.assign(height=FRAME["height"].where(FRAME["height"] > 0))
+    for wrong, formula, words in (
+        (gap, "height", "Drop such rows"),
+        (FRAME, "age + weight", "weight"),
+        (FRAME, "1", "no term but the constant"),
+        (FRAME, "age | height", "several parts"),
+        (FRAME, "age +", "misplaced"),
+    ):
+        with pytest.raises(sm.DataError, match=words):
+            sm.encode(wrong, formula=formula)
+    with pytest.raises(sm.DataError, match="fills no missing values"):
+        sm.encode(FRAME, formula="age", missing="mean")
+    with pytest.raises(sm.DataTypeError, match="formula="):
+        sm.squared_loss("price ~ age", PRICE)
+
+
+def test_a_formula_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(sm.MissingDependencyError, match="pip install formulaic"):
+        sm.encode(FRAME, formula="age")

@@ -209,7 +209,7 @@ def test_the_growth_of_a_portfolio_is_proved(unit) -> None:
         (lambda w: sm.Problem(sm.minimize(sm.ridge(w, 1)), allways=[0]), "left out of what is"),
         (lambda w: sm.squared_loss(A @ w, ["yes", "no"] * (N // 2)), "the comparison `y == 'yes'`"),
         (lambda w: sm.cox_loss(A @ w, [["1", "x"]] * N), "predicts numbers"),
-        (lambda w: sm.ols, "formulaic"),
+        (lambda w: sm.ols, "sm.encode(df, formula="),
         (lambda w: w.ravel(), "sm.card(W) counts them"),
         (lambda w: w.max() <= 1.0, "w <= 1"),
         (lambda w: sm.cox_loss(A @ w, np.ones(N), np.ones(N)), "np.column_stack"),

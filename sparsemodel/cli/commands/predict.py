@@ -57,8 +57,8 @@ def run(options: Options) -> int:
     """Predict, row by row of the file."""
     if options.output is not None:
         check_free(options.output, overwrite=options.overwrite, data=options.data)
-    predictor, width, indices = _opened(options.model)
-    file, encoding = options.file, predictor.encoding
+    predictor, encoding, width, indices = _opened(options.model)
+    file = options.file
     if encoding is not None:
         file = replace(file, features=tuple(column.name for column in encoding.columns))
     table = file.read(options.data, encoding=encoding)
@@ -73,8 +73,8 @@ def run(options: Options) -> int:
     return Exit.OK
 
 
-def _opened(file: Path) -> tuple[Predictor, int, list[int]]:
-    """Return what predicts, how many columns it was made from, and which of them it uses."""
+def _opened(file: Path) -> tuple[Predictor, Encoding | None, int, list[int]]:
+    """Return what predicts, its columns, of how many it was made, and which of them it uses."""
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
         if body["format"] != MODEL_FORMAT:
@@ -92,7 +92,8 @@ def _opened(file: Path) -> tuple[Predictor, int, list[int]]:
         classes = tuple(str(name) for name in body["classes"]) or None
         loss = loss_class(str(body["loss"]))()
         return (
-            Predictor(loss, classes, coefficients, constant, None, encoding),
+            Predictor(loss, classes, coefficients, constant, None),
+            encoding,
             int(body["width"]),
             indices,
         )

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from sparsemodel.interfaces import DataError, DataTypeError, FloatArray
+from sparsemodel.interfaces import BoolArray, DataError, DataTypeError, FloatArray
 
 Missing = Literal["refuse", "mean"]
 """What is done about missing values."""
@@ -131,6 +131,17 @@ class Encoding:
     def features(self) -> tuple[str, ...]:
         """Return for each column of the matrix the column of the table that it comes from."""
         return tuple(column.name for column in self.columns for _ in column.names)
+
+    def needed(self, nonzero: BoolArray) -> tuple[tuple[str, ...], BoolArray]:
+        """Return the columns of the table that some columns of the matrix need, and all theirs."""
+        features: Any = np.array(self.features)
+        kept = [c.name for c in self.columns if nonzero[features == c.name].any()]
+        return tuple(kept), np.isin(features, kept)
+
+    def of_frame(self, frame: Any, wanted: tuple[str, ...], where: str) -> FloatArray:
+        """Return the columns of the matrix that come from the wanted ones of a table."""
+        kept = Encoding(tuple(column for column in self.columns if column.name in wanted))
+        return kept.apply({field.name: field.values for field in fields_of(frame, where)}, where)
 
     def apply(self, fields: Mapping[str, Any], where: str) -> FloatArray:
         """Return the matrix of a table; its columns are found by their names."""

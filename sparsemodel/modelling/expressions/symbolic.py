@@ -88,8 +88,8 @@ def no_numbers(thing: Any, label: str) -> NoReturn:
 
 
 _FORMULA = (
-    "formulas are not read here: make the matrix with formulaic.model_matrix(formula, df), which "
-    "sm.as_design takes with its names, or encode columns, sm.encode(df[names])"
+    "write `A, features = sm.encode(df, formula='age * colour')`, and `sm.squared_loss(A @ w + c, "
+    "df['price'])`"
 )
 _ROBUST = (
     "it is not convex, which bounds rest on; sm.huber_loss(A @ w, b, delta=...) and "

@@ -123,12 +123,17 @@ def _by_structure(expression: Any) -> Affine:
         sliced = _sliced(inside, rows)
         if sliced is not None:
             return sliced
+    raise _unknown(expression, kind)
+
+
+def _unknown(expression: Any, kind: str) -> ModelError:
+    """Return the error for an operation that is not understood."""
     if kind == "Pnorm" and getattr(expression, "axis", None) is not None:
-        raise ModelError(
+        return ModelError(
             f"{shown(expression)}: norms of rows or columns are no terms here. What is to be zero "
             "as a whole is counted, sm.card(W, axis=1) <= k; shrinkage is cp.sum_squares(W)."
         )
-    raise _NotRecognised(
+    return _NotRecognised(
         f"The CVXPY operation {kind} in {shown(expression)} is not recognised; affine expressions "
         "are sums of `A @ w`, variables, their slices, and constants, and other affine functions "
         "whose value is a number or a vector. Write it with `A @ w` or for each column, "

@@ -9,7 +9,8 @@ from typing import Any, Literal, final
 import numpy as np
 
 from sparsemodel.designs import as_design, column_names
-from sparsemodel.designs.tables.encoding import Encoding, fields_of
+from sparsemodel.designs.tables.encoding import Encoding
+from sparsemodel.designs.tables.formulas import Formula
 from sparsemodel.designs.tables.frames import in_memory
 from sparsemodel.interfaces import (
     DataError,
@@ -43,7 +44,7 @@ class Predictor:
     """A number, or one for each output."""
     names: tuple[str, ...] | None
     """Those of the columns."""
-    encoding: Encoding | None = None
+    encoding: Encoding | Formula | None = None
     """How they are made from the columns of a table, where they are."""
     levels: tuple[Any, ...] | None = None
     """Ordered classes: the constants are then minus the thresholds between them."""
@@ -94,12 +95,9 @@ class Predictor:
         nonzero: Any = w.reshape(w.shape[0], -1).any(axis=1)
         nonzero |= not nonzero.any()
         if self.encoding is not None and given is not None:
-            features: Any = np.array(self.encoding.features)
-            kept = tuple(c for c in self.encoding.columns if nonzero[features == c.name].any())
-            new = self._chosen(new, given, tuple(column.name for column in kept))
-            fields = {f.name: f.values for f in fields_of(new, "The new data")}
-            used = np.isin(features, [column.name for column in kept])
-            return Encoding(kept).apply(fields, "The new data"), w[used]
+            wanted, used = self.encoding.needed(nonzero)
+            new = self._chosen(new, given, wanted)
+            return self.encoding.of_frame(new, wanted, "The new data"), w[used]
         if self.names is not None and given is not None:
             wanted = tuple(self.names[j] for j in np.flatnonzero(nonzero))
             return self._chosen(new, given, wanted), w[nonzero]
