@@ -18,6 +18,7 @@ from sparsemodel.numerics import (
     RegressionObjective,
     minimise_on_support,
 )
+from sparsemodel.numerics.exchange.quadratics.perturbations import completed, perturbed, promising
 
 P = 9
 
@@ -74,6 +75,30 @@ def begun(
     exchanges = Exchanges(rows, rows.reduced_gradient(-objective.gradient(origin)), columns)
     exchanges.reset(support if columns is None else np.searchsorted(columns, support))
     return exchanges
+
+
+def test_what_promises_most_holds_the_best_changes_of_all() -> None:
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((60, 700))
+    w = sm.Variable(700)
+    loss = sm.squared_loss(A @ w, A[:, :6].sum(axis=1) + rng.standard_normal(60))
+    objective = RegressionObjective(sm.Problem(sm.minimize(loss), sm.card(w) <= 4).form)
+    here = begun(objective, np.array([0, 3, 200, 600]))
+    few = promising(here)
+    columns = few.columns
+    assert columns is not None
+    assert columns.size < 150
+    assert here.rows.known(columns).all()
+    prices = here.prices()[0]
+    np.testing.assert_allclose(few.prices()[0], prices[:, columns], rtol=1e-9)
+    assert set(prices.argmax(axis=1)) <= set(columns)
+    assert here.insertions()[0].argmax() in columns
+    drawn = perturbed(few, rng, 5)
+    batch = completed(here, np.sort(few.coordinates(drawn.members), axis=1))
+    assert len(batch.members) == len(np.unique(np.sort(drawn.members, axis=1), axis=0))
+    for copy in range(len(batch.members)):
+        alone = begun(objective, batch.members[copy])
+        np.testing.assert_allclose(batch.explained[copy], alone.explained[0], rtol=1e-9)
 
 
 def minimum(objective: Objective, members: np.ndarray) -> float:

@@ -40,6 +40,8 @@ _DOUBLE = 1e-12
 """Noise of rows that are computed in double precision, at most."""
 _BLOCK = 2**21
 """Entries of a block of rows that is read at a time (16 MB)."""
+_AHEAD = 2**24
+"""Numbers of rows that are read before they are needed, at most (128 MB)."""
 _GROWTH = 32
 """Rows by which the store grows, or by half of those that it has."""
 _RARELY, _AT_ONCE = 8, 3000
@@ -127,6 +129,10 @@ class HessianRows:
     def known(self, coordinates: IntArray) -> BoolArray:
         """Return which rows are at hand."""
         return np.asarray(self._slot[coordinates] >= 0)
+
+    def ahead(self, coordinates: IntArray) -> bool:
+        """Return whether rows may be read before they are needed: eight cost as much as two."""
+        return coordinates.size * self.size <= _AHEAD and cheap_columns(self._objective)
 
     def blocks(self, index: IntArray, present: BoolArray) -> FloatArray:
         """Return square blocks of the scaled matrix, shape ``(b, g, g)``.

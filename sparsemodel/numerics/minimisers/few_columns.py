@@ -58,9 +58,10 @@ def minimise_few(
     for _ in range(_NEWTON_STEPS):
         if size <= goal * scale:
             break
-        hessian = np.diag(ridge)
+        hessian = np.zeros((support.size, support.size))
         for term, z, rows in zip(form.terms, states, arrays, strict=True):
             hessian += (rows * curvatures_of(term, z)) @ rows.T
+        hessian.flat[:: support.size + 1] += ridge
         objective.work.factorizations += 1
         step = _newton_step(hessian, gradient)
         slope = np.nan if step is None else float(np.dot(gradient, step))
@@ -101,12 +102,12 @@ def _columns(objective: Objective, support: IntArray) -> list[FloatArray] | None
 
 def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None:
     """Return ``-H^{-1} g``; None unless the Hessian is safely positive definite."""
-    diagonal = np.diag(hessian)
+    diagonal = hessian.diagonal()
     if not diagonal.min() > 0.0:
         return None
     d = np.sqrt(diagonal)
     inverse = safe_inverse(hessian / d / d[:, None], SMALL_PIVOT**2)
-    return None if inverse is None else np.asarray(inverse @ (-gradient / d) / d)
+    return None if inverse is None else inverse @ (-gradient / d) / d
 
 
 def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
@@ -115,25 +116,21 @@ def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
     Of each row and column the others must leave more than ``least``, which is one over the
     diagonal of the inverse.
     """
-    try:
-        inverse: FloatArray = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    own = inverse.diagonal()
-    safe = own.min(initial=np.inf) > 0.0 and own.max(initial=0.0) * least < 1.0
-    return inverse if safe else None
+    inverses, safe = safe_inverses(matrix[None], least)
+    return inverses[0] if safe[0] else None
 
 
 def safe_inverses(matrices: FloatArray, least: float) -> tuple[FloatArray, BoolArray]:
     """Return inverses of matrices, ``(R, k, k)``, and which of them :func:`safe_inverse` has."""
     try:
-        inverses: FloatArray = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+        inverses = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:  # of one of them
-        found = [safe_inverse(matrix, least) for matrix in matrices]
-        nothing = np.full(matrices.shape[1:], np.nan)
-        inverses = np.stack([nothing if inverse is None else inverse for inverse in found])
-    own = np.diagonal(inverses, axis1=1, axis2=2)
-    safe: BoolArray = (own > 0.0) & (own * least < 1.0)
+        if len(matrices) == 1:
+            return np.full(matrices.shape, np.nan), np.zeros(1, dtype=bool)
+        found = [safe_inverses(matrix[None], least)[0] for matrix in matrices]
+        inverses = np.concatenate(found)
+    own = inverses.diagonal(axis1=1, axis2=2)
+    safe = np.logical_and(own > 0.0, own * least < 1.0)
     return inverses, np.asarray(safe.all(axis=1))
 
 

@@ -42,6 +42,5 @@ def least_gain(search: Exchanges, slots: IntArray) -> FloatArray:
     """
     if not search.size:
         return np.full(len(slots), np.inf)
-    leaving = search.removals()[np.arange(len(slots)), slots]
-    noise = _NOISES * search.rows.noise * leaving
-    return np.asarray(np.maximum(NEGLIGIBLE * search.explained, noise))
+    noise = _NOISES * search.rows.noise * search.removals_at(slots)
+    return np.maximum(NEGLIGIBLE * search.explained, noise)

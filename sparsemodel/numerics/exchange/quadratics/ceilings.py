@@ -17,7 +17,7 @@ def ceilings_of(costs: FloatArray, r: FloatArray, s: FloatArray, d: FloatArray) 
     With ``x`` the root of a removal's cost and :math:`y = |Q_{ij}| / \sqrt{B_{ii}}`, which is
     at most the root of what the support explains of ``j``, the gain is at most
     :math:`(|r_j| + x y)^2 / (s_j + y^2) - x^2`; that falls in ``x`` and rises in ``y`` up to
-    :math:`x s_j / |r_j|`. ``-inf`` for members.
+    :math:`x s_j / |r_j|`. Of members, of which infinitely much is left, no more than zero.
 
     Parameters
     ----------
@@ -28,12 +28,18 @@ def ceilings_of(costs: FloatArray, r: FloatArray, s: FloatArray, d: FloatArray) 
         these ``(p,)``.
     """
     x = np.sqrt(costs.min(axis=1))[:, None]
-    size = np.sqrt(np.einsum("rmj,rmj->rj", r, r))
-    able = np.isfinite(s)
-    s = np.where(able, s, 1.0)
-    y = np.minimum(np.sqrt(np.maximum(d - s, 0.0)), x * s / np.maximum(size, _TINY))
-    ceilings = np.square(size + x * y) / np.maximum(s + np.square(y), _TINY) - np.square(x)
-    ceilings += _SLACK * np.square(x)
-    ceilings[s <= _NEARLY] = np.inf  # rounding decides there
-    ceilings[~able] = -np.inf
-    return np.asarray(ceilings)
+    size = np.abs(r[:, 0]) if r.shape[1] == 1 else np.sqrt(np.einsum("rmj,rmj->rj", r, r))
+    y = d - s
+    np.sqrt(np.maximum(y, 0.0, out=y), out=y)
+    steepest = np.maximum(x, _TINY) * s
+    steepest /= np.maximum(size, _TINY)
+    np.minimum(y, steepest, out=y)
+    size += x * y
+    np.square(size, out=size)
+    np.square(y, out=y)
+    y += s
+    size /= np.maximum(y, _TINY, out=y)
+    size -= (1.0 - _SLACK) * np.square(x)
+    if s.size and s.min() <= _NEARLY:  # rounding decides there
+        size[s <= _NEARLY] = np.inf
+    return np.asarray(size)

@@ -113,17 +113,23 @@ class Exchanges:
 
     def removals(self) -> FloatArray:
         """Return what taking each member out costs, ``(R, k)``, in units of ``2 f``."""
-        own = np.einsum("rii->ri", self.inverse)
-        return np.asarray(np.einsum("rim,rim->ri", self.w, self.w) / own)
+        own: FloatArray = self.inverse.diagonal(axis1=1, axis2=2)
+        return _squares(self.w) / own
+
+    def removals_at(self, slots: IntArray) -> FloatArray:
+        """Return what taking out the member at ``slots[a]`` of each support costs, ``(R,)``."""
+        every = np.arange(len(slots))
+        own: FloatArray = self.inverse[every, slots, slots]
+        return _squares(self.w[every, slots]) / own
 
     def insertions(self) -> FloatArray:
         """Return what each coordinate gains if it is added, ``(R, p)``.
 
         0 for members and for coordinates that they make superfluous.
         """
-        gains: FloatArray = np.einsum("rmj,rmj->rj", self.r, self.r)
-        gains /= np.maximum(self.s, self.guard)
-        gains[self.s <= self.guard] = 0.0
+        guard, gains = self.guard, _heights(self.r)
+        gains /= np.maximum(self.s, guard)
+        gains[self.s <= guard] = 0.0
         return gains
 
     def insertions_without(self, slots: IntArray) -> FloatArray:
@@ -138,8 +144,9 @@ class Exchanges:
         moved = self.r + self.w[every, slots][:, :, None] * drop[:, None, :]
         left = self.s + drop * leaving
         left[every, self.members[every, slots]] = 1.0 / own
-        gains: FloatArray = np.einsum("rmj,rmj->rj", moved, moved) / np.maximum(left, self.guard)
-        gains[left <= self.guard] = 0.0
+        guard, gains = self.guard, _heights(moved)
+        gains /= np.maximum(left, guard)
+        gains[left <= guard] = 0.0
         return gains
 
     def prices(self) -> FloatArray:
@@ -153,7 +160,8 @@ class Exchanges:
     def _prices(self, g: FloatArray, r: FloatArray, s: FloatArray) -> FloatArray:
         """Return the prices of some coordinates, by the rows' entries there."""
         q = self.inverse @ g
-        own = np.einsum("rii->ri", self.inverse)
+        own: FloatArray = self.inverse.diagonal(axis1=1, axis2=2)
+        squares, guard = _squares(self.w), self.guard
         left = q / own[:, :, None]
         if self.w.shape[2] == 1:
             gains: FloatArray = left * self.w
@@ -162,16 +170,16 @@ class Exchanges:
         else:  # ||r_j + q w_i||^2 without the array of all outputs
             gains = self.w @ r
             gains *= 2.0
-            gains += left * np.einsum("rim,rim->ri", self.w, self.w)[:, :, None]
+            gains += left * squares[:, :, None]
             gains *= left
-            gains += np.einsum("rmj,rmj->rj", r, r)[:, None, :]
+            gains += _heights(r)[:, None, :]
         left *= q
         left += s[:, None, :]
-        if left.size and left.min() <= self.guard:
-            dependent = left <= self.guard
+        if left.size and left.min() <= guard:
+            dependent = left <= guard
             gains[dependent], left[dependent] = -np.inf, 1.0
         gains /= left
-        gains -= self.removals()[:, :, None]
+        gains -= (squares / own)[:, :, None]
         return gains
 
     def best(self) -> tuple[IntArray, IntArray, FloatArray]:
@@ -187,7 +195,7 @@ class Exchanges:
         if many <= 4 * _FIRST:
             return _largest(self.prices())
         ceilings = ceilings_of(self.removals(), self.r, self.s, self._d)
-        chosen = np.argpartition(-ceilings, _FIRST, axis=1)[:, :_FIRST]
+        chosen = np.argpartition(ceilings, many - _FIRST, axis=1)[:, -_FIRST:]
         every = np.arange(len(chosen))
         slots, places, gains = _largest(
             self._prices(
@@ -233,33 +241,33 @@ class Exchanges:
         known = row[every[:, None], self.members]
         known[every, slots] = 0.0
         # What leaves, and what the others take of what enters, in one reading of the rows.
-        factors = np.stack([inside, (known[:, None, :] @ self.inverse)[:, 0]], axis=1)
-        read = factors @ self.g
-        leaving, taken = read[:, 0], read[:, 1]
-        w = self.w[every, slots]
-        out = self.members[every, slots]
-        # Removal.
-        drop = leaving / own[:, None]
-        self.w -= b[:, :, None] * w[:, None, :]
-        self.r += w[:, :, None] * drop[:, None, :]
-        self.s += drop * leaving
-        self.s[every, out] = 1.0 / own
-        # Insertion, into what is left.
+        factors = np.empty((len(slots), 2, self.size))
+        factors[:, 0] = inside
+        factors[:, 1] = (known[:, None, :] @ self.inverse)[:, 0]
+        factors[:, 1] -= (known * b).sum(axis=1)[:, None] * inside
+        read: FloatArray = factors @ self.g
+        leaving, v = read[:, 0], read[:, 1]
+        np.subtract(row, v, out=v)
+        w, out = self.w[every, slots], self.members[every, slots]
+        lost, met = w / own[:, None], leaving[every, into][:, None]
         q = (self.inverse @ self.g[every, :, into][:, :, None])[:, :, 0]
-        q -= b * leaving[every, into][:, None]
+        q -= b * met
         q[every, slots] = 0.0
-        v = row - taken
-        v += np.einsum("rk,rk->r", known, b)[:, None] * leaving
         pivot = np.maximum(v[every, into], self.guard)
-        step = self.r[every, :, into] / pivot[:, None]
-        self.explained += np.einsum("rm,rm->r", step, step) * pivot
-        self.explained -= np.einsum("rm,rm->r", w, w) / own
+        step = (self.r[every, :, into] + lost * met) / pivot[:, None]
+        self.explained += (step * step).sum(axis=1) * pivot
+        self.explained -= (w * lost).sum(axis=1)
+        self.w -= b[:, :, None] * w[:, None, :]
         self.w -= q[:, :, None] * step[:, None, :]
         self.w[every, slots] = step
+        self.r += lost[:, :, None] * leaving[:, None, :]
         self.r -= step[:, :, None] * v[:, None, :]
-        v *= v
+        np.square(read, out=read)
+        leaving /= own[:, None]
         v /= pivot[:, None]
+        self.s += leaving
         self.s -= v
+        self.s[every, out] = 1.0 / own - v[every, out]
         self.s[every, into] = np.inf
         self.g[every, slots] = row
         q[every, slots] = -1.0
@@ -397,3 +405,14 @@ def _largest(gains: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     place = np.argmax(flat, axis=1)
     slots, columns = np.divmod(place, gains.shape[2])
     return slots, columns, flat[np.arange(len(flat)), place]
+
+
+def _squares(w: FloatArray) -> FloatArray:
+    """Return sums of squares over the last axis."""
+    alone = w.shape[-1] == 1
+    return np.square(w[..., 0]) if alone else np.asarray(np.einsum("...m,...m->...", w, w))
+
+
+def _heights(r: FloatArray) -> FloatArray:
+    """Return sums of squares over the columns of a matrix variable, ``(R, p)``."""
+    return np.square(r[:, 0]) if r.shape[1] == 1 else np.asarray(np.einsum("rmj,rmj->rj", r, r))
