@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.exchange.quadratics.tables import heights
 
 _NEARLY, _SLACK, _TINY = 1e-6, 1e-9, 1e-300
 """Share of a column below which no bound is put on its gains, what a bound is raised by for
@@ -28,7 +29,7 @@ def ceilings_of(costs: FloatArray, r: FloatArray, s: FloatArray, d: FloatArray) 
         these ``(p,)``.
     """
     x = np.sqrt(costs.min(axis=1))[:, None]
-    size = np.abs(r[:, 0]) if r.shape[1] == 1 else np.sqrt(np.einsum("rmj,rmj->rj", r, r))
+    size = np.sqrt(heights(r))
     y = d - s
     np.sqrt(np.maximum(y, 0.0, out=y), out=y)
     steepest = np.maximum(x, _TINY) * s

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.ceilings import ceilings_of
+from sparsemodel.numerics.exchange.quadratics.tables import heights, largest, squares
 from sparsemodel.numerics.minimisers.few_columns import safe_inverses
 
 _INDEPENDENT = 1e-9
@@ -114,20 +115,20 @@ class Exchanges:
     def removals(self) -> FloatArray:
         """Return what taking each member out costs, ``(R, k)``, in units of ``2 f``."""
         own: FloatArray = self.inverse.diagonal(axis1=1, axis2=2)
-        return _squares(self.w) / own
+        return squares(self.w) / own
 
     def removals_at(self, slots: IntArray) -> FloatArray:
         """Return what taking out the member at ``slots[a]`` of each support costs, ``(R,)``."""
         every = np.arange(len(slots))
         own: FloatArray = self.inverse[every, slots, slots]
-        return _squares(self.w[every, slots]) / own
+        return squares(self.w[every, slots]) / own
 
     def insertions(self) -> FloatArray:
         """Return what each coordinate gains if it is added, ``(R, p)``.
 
         0 for members and for coordinates that they make superfluous.
         """
-        guard, gains = self.guard, _heights(self.r)
+        guard, gains = self.guard, heights(self.r)
         gains /= np.maximum(self.s, guard)
         gains[self.s <= guard] = 0.0
         return gains
@@ -144,7 +145,7 @@ class Exchanges:
         moved = self.r + self.w[every, slots][:, :, None] * drop[:, None, :]
         left = self.s + drop * leaving
         left[every, self.members[every, slots]] = 1.0 / own
-        guard, gains = self.guard, _heights(moved)
+        guard, gains = self.guard, heights(moved)
         gains /= np.maximum(left, guard)
         gains[left <= guard] = 0.0
         return gains
@@ -161,7 +162,7 @@ class Exchanges:
         """Return the prices of some coordinates, by the rows' entries there."""
         q = self.inverse @ g
         own: FloatArray = self.inverse.diagonal(axis1=1, axis2=2)
-        squares, guard = _squares(self.w), self.guard
+        sizes, guard = squares(self.w), self.guard
         left = q / own[:, :, None]
         if self.w.shape[2] == 1:
             gains: FloatArray = left * self.w
@@ -170,16 +171,16 @@ class Exchanges:
         else:  # ||r_j + q w_i||^2 without the array of all outputs
             gains = self.w @ r
             gains *= 2.0
-            gains += left * squares[:, :, None]
+            gains += left * sizes[:, :, None]
             gains *= left
-            gains += _heights(r)[:, None, :]
+            gains += heights(r)[:, None, :]
         left *= q
         left += s[:, None, :]
         if left.size and left.min() <= guard:
             dependent = left <= guard
             gains[dependent], left[dependent] = -np.inf, 1.0
         gains /= left
-        gains -= (squares / own)[:, :, None]
+        gains -= (sizes / own)[:, :, None]
         return gains
 
     def best(self) -> tuple[IntArray, IntArray, FloatArray]:
@@ -193,11 +194,11 @@ class Exchanges:
             nothing = np.zeros(len(self.members), dtype=np.intp)
             return nothing, nothing, np.full(len(nothing), -np.inf)
         if many <= 4 * _FIRST:
-            return _largest(self.prices())
+            return largest(self.prices())
         ceilings = ceilings_of(self.removals(), self.r, self.s, self._d)
         chosen = np.argpartition(ceilings, many - _FIRST, axis=1)[:, -_FIRST:]
         every = np.arange(len(chosen))
-        slots, places, gains = _largest(
+        slots, places, gains = largest(
             self._prices(
                 np.take_along_axis(self.g, chosen[:, None, :], axis=2),
                 np.take_along_axis(self.r, chosen[:, None, :], axis=2),
@@ -211,7 +212,7 @@ class Exchanges:
             rest = np.flatnonzero(above[a])
             one = self._with(itemgetter(slice(a, a + 1)))
             priced = one._prices(one.g[:, :, rest], one.r[:, :, rest], one.s[:, rest])
-            slot, place, gain = _largest(priced)
+            slot, place, gain = largest(priced)
             if gain[0] > gains[a]:
                 slots[a], into[a], gains[a] = slot[0], rest[place[0]], gain[0]
         return slots, into, gains
@@ -397,22 +398,3 @@ class Exchanges:
 
 
 _BATCHED = ("members", "w", "inverse", "g", "r", "s", "explained")
-
-
-def _largest(gains: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return where each of several tables is largest, and how large."""
-    flat = gains.reshape(len(gains), -1)
-    place = np.argmax(flat, axis=1)
-    slots, columns = np.divmod(place, gains.shape[2])
-    return slots, columns, flat[np.arange(len(flat)), place]
-
-
-def _squares(w: FloatArray) -> FloatArray:
-    """Return sums of squares over the last axis."""
-    alone = w.shape[-1] == 1
-    return np.square(w[..., 0]) if alone else np.asarray(np.einsum("...m,...m->...", w, w))
-
-
-def _heights(r: FloatArray) -> FloatArray:
-    """Return sums of squares over the columns of a matrix variable, ``(R, p)``."""
-    return np.square(r[:, 0]) if r.shape[1] == 1 else np.asarray(np.einsum("rmj,rmj->rj", r, r))
