@@ -141,7 +141,7 @@ def _suffices(seen: Survey, root: Root, target: float) -> bool:
     bound, upper = root.best.bound.value, seen.at_point.upper
     held = seen.multipliers
     equations = np.count_nonzero(held.slopes) == np.count_nonzero(held.stiffness)
-    equations &= held.norms is None
+    equations &= held.norms is None or not np.any(held.norms)
     better = bound > infimum_bound(seen.form).value
     return better and (
         equations or relative_gap_of(upper, bound, constant_part(seen.form)) <= target
@@ -149,16 +149,21 @@ def _suffices(seen: Survey, root: Root, target: float) -> bool:
 
 
 def with_multipliers(
-    seen: Survey, x: FloatArray, stiffness: float = MILD, *, own: bool = False
+    seen: Survey,
+    x: FloatArray,
+    stiffness: float = MILD,
+    *,
+    own: bool = False,
+    sloped: bool = False,
 ) -> Survey:
-    """Return a survey with the linear constraints in the objective that bounds are sought for.
+    """Return a survey with the constraints in the objective that bounds are sought for.
 
     Not where bounds rest on sums of products, nor for a point that is not feasible. With ``own``
-    the parts of a search may have slopes of their own.
+    the parts of a search may have slopes of their own, also of norms with ``sloped``.
     """
     if seen.condensed or seen.at_point.violations:
         return seen
-    held = multipliers_at(seen.form, x, stiffness)
+    held = multipliers_at(seen.form, x, stiffness, sloped=sloped)
     return priced(seen, None if held is None else replace(held, own=own and held.slopes.size > 0))
 
 

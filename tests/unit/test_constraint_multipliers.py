@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.files.json_document import signed
 from sparsemodel.certificates.files.packing import pack
 from sparsemodel.certificates.proving.prove import prove
-from sparsemodel.certificates.statements.numbers import Rows
+from sparsemodel.certificates.statements.numbers import NormLimit, Rows
 from sparsemodel.checker.__main__ import main
+from sparsemodel.checker.proof.problem import Norm
 from sparsemodel.interfaces import Box
 
 N, P, K = 14, 6, 2
@@ -309,7 +311,12 @@ def test_limits_on_norms_have_multipliers(kind, loss, tmp_path, capsys):
     np.savez(tmp_path / "data.npz", A=A, b=y)
     command = [str(path), str(tmp_path / "data.npz")]
     assert main(command) == 0
-    text = path.read_text()
+    if kind not in ("risk", "sizes of an image") or loss is not sm.squared_loss:
+        return
+    shared = certify(problem.form, certificate.x, names=problem.layout.names())
+    text = shared.save(path).read_text()
+    assert main(command) == 0
+    capsys.readouterr()
     for forged, words in (([-1.0], "sign"), ([0.0], "NOT"), ([0.0, 0.0], "fit")):
         body = json.loads(text)
         body["witness"]["multipliers"]["norms"] = pack(np.array(forged))
@@ -318,3 +325,67 @@ def test_limits_on_norms_have_multipliers(kind, loss, tmp_path, capsys):
             verify(path, problem.form)
         assert main(command) == 1
         assert words in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("loss", "kinds", "seed"),
+    [
+        (sm.squared_loss, ("risk", "sizes of an image"), 1),
+        (sm.logistic_loss, ("risk", "ball"), 2),
+        (sm.absolute_loss, ("around a point", "sizes of an image"), 3),
+    ],
+)
+def test_every_part_has_multipliers_of_norms(loss, kinds, seed, tmp_path):
+    """Those of the solution's support left 30 % of small problems with a gap."""
+    rng = np.random.default_rng(seed)
+    A, F = rng.standard_normal((12, P)), rng.standard_normal((2, P))
+    y = A[:, 0] - A[:, 1] + rng.standard_normal(12)
+    y = np.sign(y) if loss is sm.logistic_loss else y
+    w = sm.Variable(P, name="w")
+    rules = [rule for kind in kinds for rule in NORMS[kind](w, F)]
+    problem = sm.Problem(sm.minimize(loss(A @ w, y) + sm.ridge(w, 0.02)), [sm.card(w) <= K, *rules])
+    problem.solve()
+    proof = prove(problem.form, w.value, names=problem.layout.names(), gap=1e-6, sloped=True)
+    supports = map(np.array, itertools.combinations(range(P), K))
+    best = min(problem.restricted(s).solve(solver="CLARABEL") for s in supports)
+    assert proof.bound <= best * (1 + 1e-7)
+    assert proof.relative_gap <= 1e-6
+    verify(proof, problem.form)
+    path = proof.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=A, b=y)
+    command = [str(path), str(tmp_path / "data.npz")]
+    assert main(command) == 0
+    text, place = path.read_text(), len(problem.form.terms)
+    for forge in (lambda a: 0.0 * a, lambda a: 5.0 * a + 1.0, lambda a: a[:-1]):
+        body = json.loads(text)
+        for record in body["proof"]["tree"]["nodes"]:
+            if "duals" in record:
+                record["duals"][place] = forge(np.array(record["duals"][place])).tolist()
+        path.write_text(json.dumps(signed(body)))
+        with pytest.raises(sm.CertificateError):
+            verify(path, problem.form)
+        assert main(command) == 1
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_no_point_within_a_norm_is_beyond_its_end(order, scale):
+    """In rational numbers, and hardly any room is given away."""
+    rng = np.random.default_rng(order)
+    for _ in range(20):
+        y, s = rng.standard_normal(3) * rng.integers(0, 2, 3), scale * rng.standard_normal(3)
+        r = scale * float(rng.uniform(0.0, 2.0))
+        ours = NormLimit(None, np.eye(3), 3, s, r, order).end(y)
+        ends = [ours, Norm(np.eye(3), s, r, order, None).end(y)]
+        Y, S, R = [Fraction(v) for v in y], [Fraction(v) for v in s], Fraction(r)
+        for end in ends:
+            room = sum(a * Fraction(b) for a, b in zip(Y, end, strict=True))
+            room += sum(a * b for a, b in zip(Y, S, strict=True))
+            assert room >= 0
+            if order == 1:
+                assert room >= R * max(abs(a) for a in Y)
+            else:
+                assert room * room >= R * R * sum(a * a for a in Y)
+            dual = float(np.linalg.norm(y, np.inf if order == 1 else 2))
+            assert float(room) <= r * dual + 1e-13 * np.abs(y).sum() * (r + np.abs(s).max())
+        assert y @ ends[1] <= y @ ends[0]  # what a search states the checker proves

@@ -6,14 +6,16 @@ Where :math:`l \le C x \le u` holds, every :math:`y` and every :math:`\rho \ge 0
           b_i = u_i \text{ for } y_i > 0, \quad b_i = l_i \text{ for } y_i < 0,
 
 with :math:`\rho_i > 0` for equations alone. So whatever bounds the left side over sparse points
-bounds the problem. A limit :math:`r` on a Euclidean norm is priced with
-:math:`\tfrac\mu2 (\|F x + s\|_2^2 - r^2)`, :math:`\mu \ge 0`, and one on a sum of sizes with
-:math:`\mu (\|F x + s\|_1 - r)`. Constraints also imply bounds on single coordinates (nonnegative
-weights that add up to one are at most one); those that no declared bound gives are kept as a box.
+bounds the problem. A limit :math:`\|F x + s\| \le r` has slopes as well: :math:`y^T (F x + s)
+- r \|y\|_*`. One choice for all parts of a search is priced with :math:`\tfrac\mu2
+(\|F x + s\|_2^2 - r^2)`, :math:`\mu \ge 0`, which has curvature, or with :math:`\mu
+(\|F x + s\|_1 - r)`. Constraints also imply bounds on single coordinates (nonnegative weights that
+add up to one are at most one); those that no declared bound gives are kept as a box.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -24,8 +26,15 @@ from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
-from sparsemodel.certificates.statements.numbers import NormLimit, Rows, norms_of, rows_of
+from sparsemodel.certificates.statements.numbers import (
+    NormLimit,
+    Rows,
+    constraints_of,
+    norms_of,
+    rows_of,
+)
 from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     Box,
     CertificateError,
@@ -45,6 +54,9 @@ _ACTIVE = 1e-7
 
 _MUCH = 1e3
 """By how much points on an infeasible support are out of reach, in sizes of objectives."""
+
+_KINKS = 4
+"""Entries of a sum of sizes at zero whose slopes are sought."""
 
 
 def priced(seen: Survey, held: Multipliers | None) -> Survey:
@@ -68,6 +80,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
         raise CertificateError("line 'witness.multipliers' is there without linear constraints.")
     stiff, equal = held.stiffness, rows.lower == rows.upper
     mu = np.zeros(len(norms)) if held.norms is None else held.norms
+    rows = replace(rows, norms=norms if held.norms is None else ())
     fits = stiff.shape == equal.shape and mu.shape == (len(norms),)
     try:
         slopes = RowPrices(rows).term(held.slopes)
@@ -84,7 +97,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
         terms.append(replace(slopes, loss=LinearLoss()))
     if np.any(stiff):
         aims = np.where(equal, rows.lower, 0.0)
-        terms.append(Term(rows.design, SquaredLoss(), aims, stiff))
+        terms.append(Term(DenseDesign(rows.matrix), SquaredLoss(), aims, stiff))
     constant = form.constant
     for norm, m in priced_norms:
         reach = 0.5 * m * norm.radius * norm.radius if norm.order == 2 else m * norm.radius
@@ -109,21 +122,24 @@ def no_multipliers(seen: Survey) -> Survey:
     held = seen.multipliers
     if held is None:
         return seen
-    zero = np.zeros(held.slopes.size)
-    return priced(seen, replace(held, slopes=zero, stiffness=zero, norms=None))
+    norms = None if held.norms is None else 0.0 * held.norms
+    nothing = (0.0 * held.slopes, 0.0 * held.stiffness)
+    return priced(seen, replace(held, slopes=nothing[0], stiffness=nothing[1], norms=norms))
 
 
 def multipliers_at(
-    form: SparseRegression, x: FloatArray, stiffness: float = MILD
+    form: SparseRegression, x: FloatArray, stiffness: float = MILD, *, sloped: bool = False
 ) -> Multipliers | None:
     """Return the multipliers with which ``x`` is nearly stationary on its support.
 
     None where there are no constraints whose entries can be read, or the gradient of a loss
-    says nothing of its bounds. A product with the data and one with its transpose.
+    says nothing of its bounds. With ``sloped`` norms have slopes, where they are not too large. A
+    product with the data and one with its transpose.
     """
     rows, norms = _rows_of(form), norms_of(form)
     if form.matrix or not (rows.lower.size or norms) or not form.traits.conjugable:
         return None
+    whole = constraints_of(form) if sloped and norms else None
     near = Near.find(form)
     if near is not None:
         form, x = near.apply(form), near.carry(x)
@@ -131,8 +147,10 @@ def multipliers_at(
     for term in form.terms:
         if term.traits.square:
             sizes += term.design.column_square_norms(term.squares()[1])
-    y, mu = slopes_at(form, rows, x, from_point(form, x).duals, norms)
-    stiff, equal = np.zeros(y.size), rows.lower == rows.upper
+    wide = whole or replace(rows, norms=norms)
+    y, mu = slopes_at(form, wide, x, from_point(form, x).duals)
+    y = y if whole else wide.divided(y)[0]
+    stiff, equal = np.zeros(rows.lower.size), rows.lower == rows.upper
     squares = np.square(rows.matrix)
     entries = squares.sum(axis=1) / np.maximum((squares > 0.0).sum(axis=1), 1)
     if form.traits.gram:
@@ -141,7 +159,7 @@ def multipliers_at(
         )
     if not np.all(np.isfinite(np.concatenate([y, stiff, mu]))):
         return None
-    return Multipliers(y, stiff, norms=mu if np.any(mu) else None)
+    return Multipliers(y, stiff, norms=mu if norms and whole is None else None)
 
 
 def slopes_at(
@@ -149,48 +167,68 @@ def slopes_at(
     rows: Rows,
     x: FloatArray,
     duals: tuple[FloatArray | None, ...],
-    norms: tuple[NormLimit, ...] = (),
 ) -> tuple[FloatArray, FloatArray]:
-    """Return multipliers of rows and norms with which the gradient pushes the nonzeros nowhere.
+    """Return slopes of the constraints with which the gradient pushes the nonzeros nowhere.
 
-    Coordinates at a bound may be pushed against it. Least squares. ``duals`` are those of the first
-    terms; a product with the transpose of each.
+    And a multiplier of each norm (of half its square). Coordinates at a bound may be pushed against
+    it. Least squares. ``duals`` are those of the first terms; a product with the transpose of each.
     """
     from scipy.optimize import lsq_linear
 
     gradient = form.ridge * x
     for term, a in zip(form.terms, duals, strict=False):
         gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
-    y, mu, value = np.zeros(rows.lower.size), np.zeros(len(norms)), rows.matrix @ x
+    value = rows.matrix @ x
     size = _ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
     at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
     active, nonzero = at_lower | at_upper, x != 0.0
     tiny = np.finfo(np.float64).tiny
     low = np.where(at_lower[active], -np.inf, -tiny)
     high = np.where(at_upper[active], np.inf, tiny)
-    pushes = [_normal(norm, x) for norm in norms]
+    normals = [_normals(norm, x) for norm in rows.norms]
+    slopes = [np.zeros(value.size), *(np.zeros(norm.shift.size) for norm in rows.norms)]
+    mu = np.zeros(len(normals))
+    pushes = [
+        norm.design.rmatvec(way)
+        for norm, own in zip(rows.norms, normals, strict=True)
+        for way in own
+    ]
+    if not (active.any() or pushes) or not nonzero.any():
+        return np.concatenate(slopes), mu
     box = form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
     for end, sign in ((x <= box.lower, -1.0), (x >= box.upper, 1.0)):
         pushes += list(sign * np.eye(x.size)[end & nonzero])
-    if not (active.any() or any(map(np.any, pushes[: mu.size]))) or not nonzero.any():
-        return y, mu
     columns = np.column_stack([rows.matrix[active].T, *pushes])[nonzero]
     none = np.zeros(len(pushes))
     ends = np.append(low, none), np.append(high, none + np.inf)
     found = lsq_linear(columns, -gradient[nonzero], ends, method="bvls").x
     count = int(active.sum())
-    of_rows = found[:count]
-    y[active] = np.where(of_rows > 0.0, at_upper[active], at_lower[active]) * of_rows
-    return y, np.maximum(found[count : count + mu.size], 0.0)
+    of_rows, of_norms = found[:count], np.maximum(found[count:], 0.0)
+    slopes[0][active] = np.where(of_rows > 0.0, at_upper[active], at_lower[active]) * of_rows
+    for i, own in enumerate(normals):
+        own_share, of_norms = of_norms[: len(own)], of_norms[len(own) :]
+        slopes[1 + i] += own_share @ own
+        mu[i] = own_share.sum()
+    return np.concatenate(slopes), mu
 
 
-def _normal(norm: NormLimit, x: FloatArray) -> FloatArray:
-    """Return the slope of a norm (of half its square) at its limit, zero within."""
+def _normals(norm: NormLimit, x: FloatArray) -> FloatArray:
+    """Return the slopes of a norm (of half its square) at its limit, in rows; none within."""
     part = norm.design.matvec(x) + norm.shift
-    size = float(np.abs(part).sum() if norm.order == 1 else np.linalg.norm(part))
+    size = float(np.linalg.norm(part, norm.order))
     if not size >= (1.0 - _ACTIVE) * norm.radius:
-        return np.zeros(x.size)
-    return norm.design.rmatvec(np.sign(part) if norm.order == 1 else part)
+        return np.zeros((0, part.size))
+    if norm.order == 2:
+        return part[None, :]
+    still = np.abs(part) <= _ACTIVE * size
+    if norm.matrix is not None:  # a row that these coordinates do not move needs no slope
+        still &= np.any(norm.matrix[:, x != 0.0], axis=1)
+    free = np.flatnonzero(still & (norm.index is None))[:_KINKS]
+    signs = np.sign(np.where(still, 0.0, part))
+    ways = np.array(list(itertools.product((1.0, -1.0), repeat=free.size)))
+    out = np.repeat(signs[None, :], len(ways), axis=0)
+    out[:, free] = ways
+    return out
 
 
 def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:

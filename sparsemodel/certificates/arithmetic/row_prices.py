@@ -27,7 +27,7 @@ class RowPrices(LinearLoss):
         ValueError
             When a slope pushes away from an end that is not there, or there are not as many.
         """
-        ends = self._ends(y)
+        ends = self.rows.ends(y)
         return Term(self.rows.design, self, y, np.ones(y.size), -ends)
 
     def moved(self, term: Term, y: FloatArray) -> Term:
@@ -38,13 +38,7 @@ class RowPrices(LinearLoss):
         ValueError
             As for :meth:`term`.
         """
-        return replace(term, target=y, offset=-self._ends(y))
-
-    def _ends(self, y: FloatArray) -> FloatArray:
-        ends = np.where(y > 0.0, self.rows.upper, np.where(y < 0.0, self.rows.lower, 0.0))
-        if y.shape != self.rows.lower.shape or not np.all(np.isfinite(y + ends)):
-            raise ValueError("slopes do not fit the linear constraints")
-        return ends
+        return replace(term, target=y, offset=-self.rows.ends(y))
 
 
 def row_term(form: SparseRegression) -> int | None:

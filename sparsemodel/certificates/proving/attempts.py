@@ -100,6 +100,8 @@ class Task:
     """On the coefficients, where ``inner`` has them for a box."""
     boxable: bool = False
     """Whether bounds may be looked for."""
+    patient: bool = True
+    """Whether nothing else is tried where a part keeps a gap."""
     quadratic: Quadratic | None = None
 
     def search(self, *, quick: bool) -> Search:
@@ -134,6 +136,7 @@ class Task:
             progress=self.progress,
             max_nodes=self.max_nodes,
         )
+        search.patient = self.patient
         search.begin(self._parts(search, known))
         return search
 
@@ -227,6 +230,19 @@ def attempted(task: Task, quick: bool) -> Attempt:
             raise
         warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
         return attempted(task, False)
+    return attempt
+
+
+def resumed(attempt: Attempt, x: FloatArray | None) -> Attempt:
+    """Go on with a search that gave up, where something else was tried and found ``x``."""
+    search = attempt.search
+    search.patient = True
+    if x is not None:
+        search.incumbent.take(x)
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        return attempt._replace(interrupted=True)
     return attempt
 
 

@@ -28,7 +28,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes, resumed
 from sparsemodel.certificates.proving.compiling import compilable, loadable
 from sparsemodel.certificates.proving.dual.world import loose_coordinates
 from sparsemodel.certificates.proving.gram import part as gram
@@ -48,6 +48,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     Iteration,
     SparseRegression,
+    UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import Budget, ending_by, gram_cost
 from sparsemodel.numerics.objectives.closing import contradiction
@@ -70,6 +71,7 @@ def prove(
     bounds: CoefficientBounds | None = None,
     boxable: bool = False,
     known: Sequence[Candidate] = (),
+    sloped: bool = False,
 ) -> Certificate:
     """Search supports until no feasible point can be better than the best one by more than ``gap``.
 
@@ -107,6 +109,9 @@ def prove(
         Whether to look for such bounds where there are none and they may help.
     known
         Bounds without branching that are known already; without any, a quarter of the time is kept.
+    sloped
+        Whether parts have multipliers of their own for limits on norms from the beginning, not only
+        where those of the solution leave a part with a gap.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def prove(
     tree, deadline = None, None if time_limit is None else began + time_limit
     x, seen = _start(form, x, gap, deadline)
     held = None if resume is None else resume.witness.multipliers
-    seen = _priced(seen, x) if resume is None else priced(seen, held)
+    seen = _priced(seen, x, sloped) if resume is None else priced(seen, held)
     if seen.multipliers is not None and seen.multipliers.own:
         bounds, boxable = None, False  # they would hold for one choice of the slopes
     declared, form = form, seen.below
@@ -173,20 +178,51 @@ def prove(
         max_nodes,
         bounds,
         boxable and bounds is None and resume is None and not seen.condensed,
+        seen.multipliers is None or seen.multipliers.norms is None,
     )
-    found = attempted(task, quick)
+    found, again = attempted(task, quick), None
+    if found.search.gives_up and not found.interrupted:
+        again = _with_slopes(seen, found, began, time_limit, names, backend, history)
+        if again is not None and again.relative_gap <= gap:
+            return again
+        found = resumed(found, None if again is None else again.x)
     found, seen = _repriced(found, seen)
-    return _Conclusion(*found, began, resume, seen, x).certificate(
+    certificate = _Conclusion(*found, began, resume, seen, x).certificate(
         reserve, duals if seen.below is declared else (), names, backend, history
     )
+    return certificate if again is None or again.bound <= certificate.bound else again
 
 
-def _priced(seen: Survey, x: FloatArray) -> Survey:
+def _with_slopes(
+    seen: Survey, found: Attempt, began: float, time_limit: float | None, *words: Any
+) -> Certificate | None:
+    """Return a proof whose parts have multipliers of norms of their own; None where none is."""
+    task, (names, backend, history) = found.task, words
+    try:
+        return prove(
+            seen.form,
+            found.search.incumbent.x,
+            names=names,
+            gap=task.gap,
+            time_limit=None if time_limit is None else began + time_limit - time.perf_counter(),
+            max_nodes=None if task.max_nodes is None else task.max_nodes - found.search.nodes,
+            backend=backend,
+            history=history,
+            progress=task.progress,
+            sloped=True,
+        )
+    except UnsupportedProblemError:
+        return None
+
+
+def _priced(seen: Survey, x: FloatArray, sloped: bool) -> Survey:
     """Return a survey with linear constraints in the objective, for a search.
 
     Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
     choice of the slopes, can say much.
     """
+    if sloped:
+        return with_multipliers(seen, x, STIFF, own=True, sloped=True)
     other = own_slopes(seen, x) if compilable() else None
     if other is None:
         return with_multipliers(seen, x, STIFF, own=True)
@@ -221,6 +257,14 @@ def _start(
     return x, seen
 
 
+def _beyond(seen: Survey, x: FloatArray, proved: float) -> bool:
+    """Return whether a bound contradicts a point, also less what it breaks its constraints by."""
+    if not contradicts(seen.ceiling(x), proved):
+        return False
+    own = with_multipliers(seen, x, own=True, sloped=True)
+    return own.multipliers is None or contradicts(own.ceiling(x), proved)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Conclusion:
@@ -249,7 +293,7 @@ class _Conclusion:
         final = seen.at_point
         record = search.recorder.to_dict()
         proved = self._proved(record)
-        if not final.violations and contradicts(seen.ceiling(x), proved):
+        if not final.violations and _beyond(seen, x, proved):
             raise contradiction(form, proved, final.upper, SEARCHED)
         witness = seen.portable(self._root_witness())
         at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf

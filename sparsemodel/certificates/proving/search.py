@@ -77,6 +77,8 @@ class Search:
         self.fixed: int = 0
         self.check: float = 0.0
         """Seconds that checking a recorded node takes, where that is part of the limit."""
+        self.patient: bool = True
+        """Whether it goes on where a part keeps a gap, so that it cannot close."""
         self.first: Relaxed | None = None
         """The last relaxation of the whole problem, or of what fixing left of it."""
         self.history: list[Snapshot] = []
@@ -146,8 +148,13 @@ class Search:
         many = self._max_nodes is not None and self.nodes >= self._max_nodes
         return self._stopped or self._late() or many
 
+    @property
+    def gives_up(self) -> bool:
+        """Return whether it ends as a part keeps a gap."""
+        return not self.patient and self.floor < self.cutoff
+
     def _over(self) -> bool:
-        return self._report() or self.over
+        return self._report() or self.over or self.gives_up
 
     def _report(self) -> bool:
         now = self.snapshot()

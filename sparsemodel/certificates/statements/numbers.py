@@ -7,11 +7,12 @@ it stands in, and targets have a fingerprint of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.rounding import TINY, U
 from sparsemodel.certificates.files.codec import encode
 from sparsemodel.certificates.files.packing import pack
 from sparsemodel.designs import DenseDesign, SparseDesign
@@ -27,22 +28,6 @@ from sparsemodel.interfaces.precision import SparsePrecision
 
 _ROWS, _ENTRIES = 1000, 2**20
 """Linear constraints, and entries of their matrix, up to which files hold them."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """The linear constraints of a problem, one below the other: ``lower <= C x <= upper``."""
-
-    matrix: FloatArray
-    """``C``, shape ``(m, p)``."""
-    lower: FloatArray
-    upper: FloatArray
-
-    @property
-    def design(self) -> Design:
-        """Return ``C`` as a design."""
-        return DenseDesign(self.matrix)
 
 
 @final
@@ -66,6 +51,79 @@ class NormLimit:
         if self.matrix is None:
             return SparseDesign.identity(self.size, self.index)
         return DenseDesign(self.matrix)
+
+    def end(self, y: FloatArray) -> FloatArray:
+        """Return ``b`` with ``y' b`` at least ``y' C x`` within the limit, and hardly more."""
+        if not np.any(y) or not np.all(np.isfinite(y)):
+            return -self.shift
+        far = np.abs(y) / np.abs(y).max()
+        one = np.arange(y.size) == np.argmax(far)
+        far = far / np.linalg.norm(far) if self.order == 2 else np.where(one, far, 0.0)
+        slack = (32.0 + 4.0 * y.size) * U * (self.radius + np.abs(self.shift)) + 2.0 * TINY
+        return np.asarray(np.sign(y) * (self.radius * far + slack) - self.shift)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The linear constraints of a problem, one below the other: ``lower <= C x <= upper``."""
+
+    matrix: FloatArray
+    """``C``, shape ``(m, p)``."""
+    lower: FloatArray
+    upper: FloatArray
+    norms: tuple[NormLimit, ...] = ()
+    """Limits on norms that have slopes as well, in rows below these."""
+
+    @property
+    def design(self) -> Design:
+        """Return all rows as a design."""
+        return DenseDesign(
+            np.concatenate([self.matrix, *(norm.design.to_array() for norm in self.norms)])
+        )
+
+    def on(self, coordinates: IntArray) -> Rows:
+        """Return the same on some of the coordinates."""
+        norms = tuple(
+            replace(
+                norm,
+                index=None,
+                matrix=norm.design.to_array()[:, coordinates],
+                size=coordinates.size,
+            )
+            for norm in self.norms
+        )
+        return replace(self, matrix=self.matrix[:, coordinates], norms=norms)
+
+    def divided(self, values: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+        """Return what belongs to linear rows, and to each norm.
+
+        Raises
+        ------
+        ValueError
+            When there are not as many values as rows.
+        """
+        sizes = [self.lower.size, *(norm.shift.size for norm in self.norms)]
+        if values.shape != (sum(sizes),):
+            raise ValueError("slopes do not fit the constraints")
+        first, *others = np.split(values, np.cumsum(sizes)[:-1])
+        return first, others
+
+    def ends(self, y: FloatArray) -> FloatArray:
+        """Return ``b`` with ``y' b`` at least ``y' C x`` where the constraints hold.
+
+        Raises
+        ------
+        ValueError
+            When a slope pushes away from an end that is not there, or there are not as many.
+        """
+        first, others = self.divided(y)
+        ends = np.where(first > 0.0, self.upper, np.where(first < 0.0, self.lower, 0.0))
+        parts = [norm.end(part) for norm, part in zip(self.norms, others, strict=True)]
+        out = np.concatenate([ends, *parts])
+        if not np.all(np.isfinite(y + out)):
+            raise ValueError("slopes do not fit the constraints")
+        return out
 
 
 def norms_of(form: SparseRegression) -> tuple[NormLimit, ...]:
@@ -96,6 +154,17 @@ def rows_of(form: SparseRegression) -> Rows | None:
     matrix = np.concatenate([part.design.to_array() for part in parts])
     lower, upper = (np.concatenate([getattr(p, s) for p in parts]) for s in ("lower", "upper"))
     return Rows(matrix, lower, upper)
+
+
+def constraints_of(form: SparseRegression) -> Rows | None:
+    """Return linear constraints and limits on norms that may have slopes; None for none of them.
+
+    Also where there are too many, or their entries cannot be read.
+    """
+    p, none, norms = form.sparsity.size, np.zeros(0), norms_of(form)
+    rows = rows_of(form) or Rows(np.zeros((0, p)), none, none)
+    size = (rows.lower.size + sum(norm.shift.size for norm in norms or ())) * p
+    return None if norms is None or not 0 < size <= _ENTRIES else replace(rows, norms=norms)
 
 
 def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]]) -> dict[str, Any]:

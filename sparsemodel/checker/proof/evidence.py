@@ -32,12 +32,12 @@ def violations(problem: Problem, x: Any) -> list[str]:
         rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
         if np.any(over - rounding > FEASIBLE * size):
             out.append("a linear constraint does not hold")
-    for matrix, shift, radius, order, _ in problem.norms:
-        part = matrix @ x + shift
-        size = float(np.linalg.norm(part, order))
-        rounding = (part.size + 8) * 2.0**-53 * float(np.abs(shift).sum() + np.abs(part).sum())
+    for norm in problem.norms:
+        part = norm.matrix @ x + norm.shift
+        size, reach = float(np.linalg.norm(part, norm.order)), np.abs(norm.shift) + np.abs(part)
+        rounding = (part.size + 8) * 2.0**-53 * float(reach.sum())
         rounding += 2.0**-52 * float(np.linalg.norm(x))
-        if not size - radius - rounding <= FEASIBLE * (radius + min(size, 1.0)):
+        if not size - norm.radius - rounding <= FEASIBLE * (norm.radius + min(size, 1.0)):
             out.append("a norm is beyond its limit")
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
@@ -79,7 +79,7 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
             if held is not None:  # bounds on the coefficients hold for one choice of the slopes
                 tree.at = lambda y: _without_rows(whole, held, y)
                 names = [t.loss.name for t in problem.terms]
-                own = held.get("own", False)
+                own = held.get("own")
                 tree.priced = names.index("linear_term", len(whole.terms)) if own else None
             found = max(found, tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -91,37 +91,62 @@ def proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool)
 
 def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
     r"""Return the problem with :math:`y'(Cx - b) + \tfrac12 \sum_i \rho_i (Cx - b)_i^2` in place of
-    its linear constraints: nowhere above it, with ``b`` the end that a slope pushes away from. Of
-    limits on norms it is :math:`\tfrac\mu2(\|Cx + s\|_2^2 - r^2)` or :math:`\mu(\|Cx + s\|_1 - r)`.
-
-    What the constraints imply for coordinates without a bound becomes one, rounded outwards.
+    its constraints: nowhere above it, with ``b`` an end where :math:`y'Cx` is largest. Of limits on
+    norms ``y`` has further entries, or for all parts it is :math:`\tfrac\mu2(\|Cx + s\|_2^2 - r^2)`
+    or :math:`\mu(\|Cx + s\|_1 - r)`.
     """
-    none, mu = np.zeros(0), array(held.get("norms"))
-    mu = np.zeros(len(problem.norms)) if mu is None else mu
     if (problem.rows is None and not problem.norms) or len(problem.shape) > 1:
         raise Refuted("multipliers without linear constraints.")
-    matrix, low, high = problem.rows or (np.zeros((0, problem.shape[0])), none, none)
-    stiff = array(held["stiffness"])
-    ends, zero = np.where(y > 0.0, high, np.where(y < 0.0, low, 0.0)), np.zeros(low.shape)
-    fits = y.shape == stiff.shape == low.shape and mu.shape == (len(problem.norms),)
-    if not fits or not np.all(np.isfinite([*y, *stiff, *ends, *mu])):
+    matrix, low, high = problem.rows or (np.zeros((0, problem.shape[0])), np.zeros(0), np.zeros(0))
+    stiff, mu, own = array(held["stiffness"]), array(held.get("norms")), held.get("own", False)
+    sloped = problem.norms if mu is None else ()
+    mu = np.zeros(len(problem.norms)) if mu is None else mu
+    sizes = [low.size, *(norm.shift.size for norm in sloped)]
+    if (y.shape, stiff.shape, mu.shape) != ((sum(sizes),), low.shape, (len(problem.norms),)):
+        raise Refuted("the multipliers do not fit the constraints.")
+    first, *others = np.split(y, np.cumsum(sizes)[:-1])
+    ends = [np.where(first > 0.0, high, np.where(first < 0.0, low, 0.0))]
+    ends += [norm.end(part) for norm, part in zip(sloped, others, strict=True)]
+    if not np.all(np.isfinite([*y, *stiff, *np.concatenate(ends), *mu])):
         raise Refuted("the multipliers do not fit the constraints.")
     if np.any(stiff < 0.0) or np.any(stiff[low < high]) or np.any(mu < 0.0):
         raise Refuted("a multiplier has the wrong sign.")
-    problem = _without_norms(problem, mu)
-    aims, terms = np.where(stiff > 0.0, low, 0.0), list(problem.terms)
-    own = held.get("own", False)  # of parts: the slopes are a term though all of them are zero here
     if not isinstance(own, bool):
         raise Refuted("line 'witness.multipliers.own' says neither yes nor no.")
-    for name, aim, c, o in (
-        ("linear_term", y, zero + 1.0, -ends),
-        ("squared_loss", aims, stiff, zero),
-    ):
-        loss = loss_of(name, {}, aim, aim.shape)
-        if own or np.any(y) if name == "linear_term" else np.any(stiff):
-            A, weights, offset = (problem.number(values) for values in (matrix, c, o))
-            terms.append(Term(matrix, A, loss, aim, weights, offset))
-    lower, upper = problem.lower.copy(), problem.upper.copy()
+    made, constant = list[tuple[str, Any, Any, Any, Any]](), problem.constant
+    for norm, m in zip(problem.norms, mu.tolist(), strict=True):
+        if m > 0.0:
+            name = "squared_loss" if norm.order == 2 else "absolute_loss"
+            made.append((name, norm.matrix, -norm.shift, np.full(norm.shift.size, m), 0.0))
+            reach = problem.number(np.array(norm.radius))
+            most = reach * reach / 2 if norm.order == 2 else reach
+            constant = constant - problem.number(np.array(m)) * most
+    if own or np.any(y):  # parts have others, though all of them are zero here
+        every = np.concatenate([matrix, *(norm.matrix for norm in sloped)])
+        made.append(("linear_term", every, y, np.ones(y.size), -np.concatenate(ends)))
+    if np.any(stiff):
+        made.append(("squared_loss", matrix, np.where(stiff > 0.0, low, 0.0), stiff, 0.0))
+    terms = list(problem.terms)
+    for name, entries, aim, c, o in made:
+        A, weights, offset = (problem.number(v) for v in (entries, c, o + np.zeros(aim.shape)))
+        terms.append(Term(entries, A, loss_of(name, {}, aim, aim.shape), aim, weights, offset))
+    squares = problem.squares and all(t.loss.name != "absolute_loss" for t in terms)
+    whole = replace(problem, terms=terms, constant=constant, squares=squares)
+    lower, upper = _implied(problem, matrix, low, high)
+    return replace(whole, lower=lower, upper=upper, rows=None, norms=())
+
+
+def _implied(problem: Problem, matrix: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return bounds with what constraints imply where there is none, rounded outwards."""
+    lower, upper, counted = problem.lower.copy(), problem.upper.copy(), problem.unit >= 0
+    for norm in problem.norms:
+        on = np.zeros(0, dtype=int) if norm.index is None else norm.index[counted[norm.index]]
+        shift = np.zeros(0) if norm.index is None else norm.shift[counted[norm.index]]
+        slack = 16.0 * UNIT * (norm.radius + np.abs(shift)) + TINY
+        far = np.maximum(norm.radius - shift + slack, 0.0)
+        near = np.minimum(-norm.radius - shift - slack, 0.0)
+        upper[on] = np.where(upper[on] == np.inf, far, upper[on])
+        lower[on] = np.where(lower[on] == -np.inf, near, lower[on])
     for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
         on = np.flatnonzero(row)
         c = row[on]
@@ -133,35 +158,11 @@ def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
         rest = np.where(np.any(np.isinf(least)) & ~np.isinf(least), -np.inf, rest)
         slack = 16.0 * UNIT * (on.size + 8) * (abs(end) + np.abs(known).sum())
         reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
-        for j, size, positive in zip(on, reach, c > 0.0, strict=True):
-            if positive and problem.unit[j] >= 0 and upper[j] == np.inf:
-                upper[j] = size
-            elif not positive and problem.unit[j] >= 0 and lower[j] == -np.inf:
-                lower[j] = -size
-    return replace(problem, terms=terms, lower=lower, upper=upper, rows=None)
-
-
-def _without_norms(problem: Problem, mu: Any) -> Problem:
-    terms, constant = list(problem.terms), problem.constant
-    lower, upper = problem.lower.copy(), problem.upper.copy()
-    for (matrix, s, r, order, on), m in zip(problem.norms, mu.tolist(), strict=True):
-        if m > 0.0:
-            loss = loss_of("squared_loss" if order == 2 else "absolute_loss", {}, -s, s.shape)
-            values = (matrix, np.full(s.size, m), np.zeros(s.size))
-            A, weights, offset = map(problem.number, values)
-            terms.append(Term(matrix, A, loss, -s, weights, offset))
-            reach = problem.number(np.array(r))
-            most = reach * reach / 2 if order == 2 else reach
-            constant = constant - problem.number(np.array(m)) * most
-        for j, shift in zip([] if on is None else on.tolist(), s.tolist(), strict=False):
-            slack = 16.0 * UNIT * (r + abs(shift)) + TINY
-            if problem.unit[j] >= 0 and upper[j] == np.inf:
-                upper[j] = max(r - shift + slack, 0.0)
-            if problem.unit[j] >= 0 and lower[j] == -np.inf:
-                lower[j] = min(-r - shift - slack, 0.0)
-    squares = problem.squares and all(t.loss.name != "absolute_loss" for t in terms)
-    whole = replace(problem, terms=terms, constant=constant, squares=squares)
-    return replace(whole, lower=lower, upper=upper, norms=())
+        more, less = on[counted[on] & (c > 0.0)], on[counted[on] & (c < 0.0)]
+        far, near = reach[counted[on] & (c > 0.0)], -reach[counted[on] & (c < 0.0)]
+        upper[more] = np.where(upper[more] == np.inf, far, upper[more])
+        lower[less] = np.where(lower[less] == -np.inf, near, lower[less])
+    return lower, upper
 
 
 def _within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool) -> Problem:

@@ -30,7 +30,7 @@ from sparsemodel.checker.files import (
     vector,
     whole,
 )
-from sparsemodel.checker.proof.arithmetic import Number, number
+from sparsemodel.checker.proof.arithmetic import UNIT, Number, number
 from sparsemodel.checker.proof.cox import cox_of
 from sparsemodel.checker.proof.losses import FORMULAS, Loss, loss_of
 from sparsemodel.checker.proof.supports import Supports, supports_of
@@ -46,6 +46,31 @@ class Term:
     y: Any
     c: Number
     o: Number
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """A limit ``||C x + s|| <= r``, as floats."""
+
+    matrix: Any
+    shift: Any
+    radius: float
+    order: int
+    index: Any
+    """The coordinates where ``C x`` is some of them, else None."""
+
+    def end(self, y: Any) -> Any:
+        r"""Return ``b`` with :math:`y'b \ge r \|y\|_* - y's`, which :math:`y'Cx` never exceeds.
+
+        That is where it is largest, but for rounding moved away along ``y``.
+        """
+        if not np.any(y):
+            return -self.shift
+        far = np.abs(y) / np.abs(y).max()
+        one = np.arange(y.size) == np.argmax(far)
+        far = far / np.linalg.norm(far) if self.order == 2 else np.where(one, 1.0, 0.0)
+        slack = (16.0 + 2.0 * y.size) * UNIT * (self.radius + np.abs(self.shift)) + 2.0**-1022
+        return np.sign(y) * (self.radius * far + slack) - self.shift
 
 
 @dataclass(eq=False)
@@ -75,9 +100,7 @@ class Problem:
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
     """``C``, ``l`` and ``u`` of linear constraints, as floats."""
-    norms: tuple[tuple[Any, Any, float, int, Any], ...] = ()
-    """``C``, ``s``, ``r`` and the order of limits ``||C x + s|| <= r``, as floats, and the
-    coordinates where ``C x`` is some of them."""
+    norms: tuple[Norm, ...] = ()
 
     def __post_init__(self) -> None:
         self.counted = self.unit >= 0
@@ -162,9 +185,9 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     if rows is not None:
         held_rows = [in_words(part) for part in rows]
         words.append("{} rows l <= C x <= u: C {}, l {}, u {}".format(rows[1].size, *held_rows))
-    for matrix, shift, radius, order, _ in norms:
-        ball = f"||C x + s||_{order} <= {radius!r}: C {in_words(matrix)}, s {in_words(shift)}"
-        words.append(ball)
+    for one in norms:
+        ball = f"||C x + s||_{one.order} <= {one.radius!r}"
+        words.append(f"{ball}: C {in_words(one.matrix)}, s {in_words(one.shift)}")
     return Problem(
         terms=terms,
         shape=shape,
@@ -185,9 +208,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     )
 
 
-def _norms(
-    held: dict[str, Any], shape: tuple[int, ...]
-) -> tuple[tuple[Any, Any, float, int, Any], ...]:
+def _norms(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Norm, ...]:
     """Return the limits on norms."""
     out = []
     for one in held.get("norms", []):
@@ -199,7 +220,7 @@ def _norms(
         numbers = np.append(matrix.ravel(), [*shift, radius])
         if not fits or not np.all(np.isfinite(numbers)) or radius < 0.0:
             raise Refuted("the limits on norms do not fit the problem.")
-        out.append((matrix, shift, radius, int(order), on))
+        out.append(Norm(matrix, shift, radius, int(order), on))
     return tuple(out)
 
 

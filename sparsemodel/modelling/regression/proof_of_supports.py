@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 
+_SAME = 1e-10
+"""Relative distance of objectives that are told apart by what minimised them alone."""
+
 _SHARE = 0.8
 """Share of the time for a search beside linear constraints, where nothing was certified before."""
 
@@ -76,7 +79,8 @@ def searched(
     if last is None:
         left = None if time_limit is None else time_limit - (time.perf_counter() - began)
         last = _otherwise(form, outcome, found, backend, names, gap, left)
-    same = last is not None and abs(last.upper - found.upper) <= last.allowance
+    alike = 0.0 if last is None else max(last.allowance, _SAME * abs(last.upper))
+    same = last is not None and abs(last.upper - found.upper) <= alike
     if last is not None and same and last.bound > found.bound:
         return last  # rounding, or a gap that was asked for and is wider
     return found

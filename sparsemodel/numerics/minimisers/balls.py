@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import Ball, FloatArray, IntArray, OneNormBall
-from sparsemodel.interfaces.region import relative_to_ball
+from sparsemodel.interfaces.region import ImageBall, relative_to_ball
 from sparsemodel.numerics.minimisers.envelopes import ConstraintEnvelope
 
 
@@ -163,6 +163,43 @@ class OneNormEnvelope(NormBallEnvelope):
 
     def _pull(self, away: FloatArray) -> FloatArray:
         return -float(np.abs(self._y).max(initial=0.0)) * np.sign(away)
+
+
+@final
+class ImageEnvelope(ConstraintEnvelope):
+    """``||C v + shift|| <= radius``: the ball around ``-shift`` for the image."""
+
+    def __init__(self, part: ImageBall, support: IntArray, curvature: FloatArray) -> None:
+        self._design = part.design
+        self._matrix: FloatArray = part.design.restrict(support).to_array()
+        rows = np.arange(part.shift.size)
+        # What moving the image by one costs the objective, whatever the units of the unknowns.
+        yields = float((np.square(self._matrix) @ (1.0 / curvature)).max(initial=0.0))
+        kind, ball = (BallEnvelope, Ball) if part.order == 2 else (OneNormEnvelope, OneNormBall)
+        cost = 1.0 / yields if yields > 0.0 else 1.0
+        self._ball: NormBallEnvelope = kind(ball(rows, part.radius, -part.shift), rows, cost)
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        value, slopes = self._ball.evaluate(self._matrix @ v)
+        return value, self._matrix.T @ slopes
+
+    def hessian(self) -> FloatArray:
+        return np.asarray(self._matrix.T @ self._ball.hessian() @ self._matrix)
+
+    def violation(self) -> float:
+        return self._ball.violation()
+
+    def residual(self) -> float:
+        return self._ball.residual()
+
+    def update(self) -> None:
+        self._ball.update()
+
+    def stiffen(self, factor: float) -> None:
+        self._ball.stiffen(factor)
+
+    def normal(self, size: int) -> FloatArray:
+        return self._design.rmatvec(self._ball.normal(self._matrix.shape[0]))
 
 
 def threshold(sizes: FloatArray, radius: float) -> float:

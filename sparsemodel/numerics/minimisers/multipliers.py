@@ -30,7 +30,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import budget
-from sparsemodel.numerics.minimisers.balls import BallEnvelope, OneNormEnvelope
+from sparsemodel.numerics.minimisers.balls import BallEnvelope, ImageEnvelope, OneNormEnvelope
 from sparsemodel.numerics.minimisers.boxed import box_newton
 from sparsemodel.numerics.minimisers.envelopes import (
     ConstraintEnvelope,
@@ -226,7 +226,8 @@ def _constraints(
     mean = float(curvature.mean()) if curvature.size else 1.0
     balls = [BallEnvelope(part, support, mean) for part in form.region.balls]
     diamonds = [OneNormEnvelope(part, support, mean) for part in form.region.one_norms]
-    return [*rows, *balls, *diamonds]
+    images = [ImageEnvelope(part, support, curvature) for part in form.region.images]
+    return [*rows, *balls, *diamonds, *images]
 
 
 def _within(constraints: Sequence[ConstraintEnvelope]) -> bool:

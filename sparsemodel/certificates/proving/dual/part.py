@@ -206,7 +206,7 @@ class DualPart(NodeBounder):
             return None
         sloped, point = self._form, None
         if world.rows is not None:
-            rows = replace(world.rows, matrix=world.rows.matrix[:, self._coordinates])
+            rows = world.rows.on(self._coordinates)
             point = self._minimum(chosen, world.points)
             if point is not None:
                 sloped = at_minimum(sloped, rows, point, point.x[self._coordinates])

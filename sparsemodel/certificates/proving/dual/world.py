@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.row_prices import row_term
+from sparsemodel.certificates.arithmetic.row_prices import RowPrices, row_term
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
-from sparsemodel.certificates.statements.numbers import Rows, rows_of
+from sparsemodel.certificates.statements.numbers import Rows, constraints_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import RegressionObjective
@@ -56,7 +56,7 @@ def _countable(form: SparseRegression) -> bool:
     sparsity = form.sparsity
     rows = sum(t.design.shape[0] for t in form.terms)
     few = sparsity.size < rows or math.comb(sparsity.units, sparsity.budget) <= _SUPPORTS
-    solvable = form.traits.has_hessian or all(t.traits.smoothable for t in form.terms)
+    solvable = all(t.traits.has_hessian or t.traits.smoothable for t in form.terms)
     loose = bool(np.any(loose_coordinates(form)[sparsity.counted]))
     return few and solvable and loose and form.traits.conjugable
 
@@ -89,8 +89,7 @@ class World:
                 form, points = level.form, mine.apply(points)
             objective = RegressionObjective(points)
             ends = objective if form.region is not None else RegressionObjective(form)
-            rows = None if row_term(form) is None else rows_of(points)
-            return cls(form, level, objective, ends, unit, rows)
+            return cls(form, level, objective, ends, unit, _rows_beside(form, points))
         other = scaling(form)
         if other is None:
             objective = RegressionObjective(points)
@@ -105,6 +104,16 @@ class World:
     def restored(self, x: FloatArray) -> FloatArray:
         """Return a scaled point in the form's coordinates."""
         return x if self.scaling is None else self.scaling.restore(x)
+
+
+def _rows_beside(form: SparseRegression, points: SparseRegression) -> Rows | None:
+    """Return the constraints whose slopes are a term of ``form``, in the coordinates of both."""
+    place = row_term(form)
+    loss = None if place is None else form.terms[place].loss
+    if not isinstance(loss, RowPrices):
+        return None
+    rows = constraints_of(points)
+    return rows if rows is None or loss.rows.norms else replace(rows, norms=())
 
 
 def reading_cost(form: SparseRegression) -> float:

@@ -57,6 +57,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     priced = [t.loss.rows for t in form.terms if isinstance(t.loss, RowPrices)]
     if any(rows.matrix[:, sparsity.free].any() for rows in priced):
         out.append("a linear constraint holds a coordinate that is always in")
+    if any(rows.norms for rows in priced):
+        out.append("limits on norms have slopes")
     if any(matrix_free(t.design) for t in form.terms):
         out.append("the entries of a matrix-free design cannot be read")
     if sparsity.size > LARGE:
