@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.multipliers import STIFF
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.certify import with_multipliers
@@ -172,6 +173,23 @@ class Task:
             )
             for leaf in left
         ]
+
+
+def searchable(seen: Survey, x: FloatArray, *, sloped: bool) -> Survey:
+    """Return a survey with linear constraints in the objective, for a search.
+
+    Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
+    choice of the slopes, can say much.
+    """
+    if sloped:
+        return with_multipliers(seen, x, STIFF, own=True, sloped=True)
+    other = own_slopes(seen, x) if compilable() else None
+    if other is None:
+        return with_multipliers(seen, x, STIFF, own=True)
+    form = seen.form
+    count = sum(term.design.shape[0] for term in form.terms)
+    curved = other.below.box is not None or count >= form.sparsity.size
+    return other if curved else with_multipliers(seen, x, STIFF)
 
 
 def own_slopes(seen: Survey, x: FloatArray) -> Survey | None:

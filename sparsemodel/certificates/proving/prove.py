@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import STIFF, priced
+from sparsemodel.certificates.arithmetic.multipliers import priced
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
     assemble,
@@ -28,8 +28,8 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, own_slopes, resumed
-from sparsemodel.certificates.proving.compiling import compilable, loadable
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, resumed, searchable
+from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.proving.dual.world import loose_coordinates
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
@@ -136,7 +136,7 @@ def prove(
     tree, deadline = None, None if time_limit is None else began + time_limit
     x, seen = _start(form, x, gap, deadline)
     held = None if resume is None else resume.witness.multipliers
-    seen = _priced(seen, x, sloped) if resume is None else priced(seen, held)
+    seen = searchable(seen, x, sloped=sloped) if resume is None else priced(seen, held)
     if seen.multipliers is not None and seen.multipliers.own:
         bounds, boxable = None, False  # they would hold for one choice of the slopes
     declared, form = form, seen.below
@@ -213,23 +213,6 @@ def _with_slopes(
         )
     except UnsupportedProblemError:
         return None
-
-
-def _priced(seen: Survey, x: FloatArray, sloped: bool) -> Survey:
-    """Return a survey with linear constraints in the objective, for a search.
-
-    Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
-    choice of the slopes, can say much.
-    """
-    if sloped:
-        return with_multipliers(seen, x, STIFF, own=True, sloped=True)
-    other = own_slopes(seen, x) if compilable() else None
-    if other is None:
-        return with_multipliers(seen, x, STIFF, own=True)
-    form = seen.form
-    count = sum(term.design.shape[0] for term in form.terms)
-    curved = other.below.box is not None or count >= form.sparsity.size
-    return other if curved else with_multipliers(seen, x, STIFF)
 
 
 def _repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:

@@ -163,8 +163,8 @@ def constraints_of(form: SparseRegression) -> Rows | None:
     """
     p, none, norms = form.sparsity.size, np.zeros(0), norms_of(form)
     rows = rows_of(form) or Rows(np.zeros((0, p)), none, none)
-    size = (rows.lower.size + sum(norm.shift.size for norm in norms or ())) * p
-    return None if norms is None or not 0 < size <= _ENTRIES else replace(rows, norms=norms)
+    size = (rows.lower.size + sum(norm.shift.size for norm in norms)) * p
+    return replace(rows, norms=norms) if 0 < size <= _ENTRIES else None
 
 
 def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]]) -> dict[str, Any]:
