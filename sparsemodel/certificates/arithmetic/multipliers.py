@@ -33,6 +33,7 @@ from sparsemodel.certificates.statements.numbers import (
     norms_of,
     rows_of,
 )
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
@@ -54,6 +55,9 @@ _ACTIVE = 1e-7
 
 _MUCH = 1e3
 """By how much points on an infeasible support are out of reach, in sizes of objectives."""
+
+_SLIGHT = 1e-8
+"""Share of the objective at zero that a norm may cost for dual points to have room."""
 
 _KINKS = 4
 """Entries of a sum of sizes at zero whose slopes are sought."""
@@ -80,7 +84,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
         raise CertificateError("line 'witness.multipliers' is there without linear constraints.")
     stiff, equal = held.stiffness, rows.lower == rows.upper
     mu = np.zeros(len(norms)) if held.norms is None else held.norms
-    rows = replace(rows, norms=norms if held.norms is None else ())
+    rows = replace(rows, norms=norms if held.slopes.size > rows.lower.size else ())
     fits = stiff.shape == equal.shape and mu.shape == (len(norms),)
     try:
         slopes = RowPrices(rows).term(held.slopes)
@@ -157,9 +161,31 @@ def multipliers_at(
         np.divide(
             stiffness * float(sizes.mean()), entries, out=stiff, where=equal & (entries > 0.0)
         )
+    elif np.any(form.ridge == 0.0):
+        slight, stiff = _slight(form, rows, norms, x)
+        mu = slight if whole else mu
+    if whole and not np.any(form.ridge == 0.0):
+        mu = 0.0 * mu
     if not np.all(np.isfinite(np.concatenate([y, stiff, mu]))):
         return None
-    return Multipliers(y, stiff, norms=mu if norms and whole is None else None)
+    return Multipliers(y, stiff, norms=mu if norms else None)
+
+
+def _slight(
+    form: SparseRegression, rows: Rows, norms: tuple[NormLimit, ...], x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return multipliers of norms that cost next to nothing, and a stiffness of equations.
+
+    With them dual points have room to move where those of the losses are at the ends of their
+    domains, so that slopes which have to vanish do.
+    """
+    size = abs(primal(form, np.zeros(form.shape)).value - form.constant)
+    radius = np.array([norm.radius**norm.order for norm in norms])
+    mu = np.divide(_SLIGHT * size, radius, out=np.zeros(len(norms)), where=radius > 0.0)
+    reach = np.square(np.abs(rows.matrix) @ np.abs(x) + np.abs(rows.upper))
+    stiff = np.zeros(reach.size)
+    np.divide(size, reach, out=stiff, where=(rows.lower == rows.upper) & (reach > 0.0))
+    return mu, stiff
 
 
 def slopes_at(
@@ -256,6 +282,7 @@ def refutation(rows: Rows, box: Box | None, on: IntArray, scale: float) -> Float
 
     None where the rows can be satisfied there. ``scale`` is a size of objectives.
     """
+    rows = rows.outer
     r = violation(rows, box, on)
     ends = np.abs(np.concatenate([rows.lower, rows.upper]))
     reach = float(np.max(ends, initial=0.0, where=np.isfinite(ends)))

@@ -47,6 +47,11 @@ def row_term(form: SparseRegression) -> int | None:
     return next(found, None)
 
 
+def norm_slopes(form: SparseRegression) -> bool:
+    """Return whether parts choose slopes of limits on norms as well."""
+    return any(isinstance(t.loss, RowPrices) and t.loss.rows.norms for t in form.terms)
+
+
 def with_slopes(form: SparseRegression, y: FloatArray | None) -> SparseRegression:
     """Return the form with other slopes of its linear constraints, where they may be chosen.
 

@@ -72,8 +72,9 @@ def exact_neighbour(
     largest = max((float(s.max(initial=0.0)) for s in slacks), default=0.0)
     if not largest > 0.0:
         return "every dual variable is at the end of its domain"
-    for share in _SHARES:
-        limit = share * largest if math.isfinite(largest) else math.inf
+    finite = max(float(s.max(initial=0.0, where=np.isfinite(s))) for s in slacks)
+    limits = [math.inf] if math.isinf(largest) else []
+    for limit in [*limits, *(share * finite for share in _SHARES if finite > 0.0)]:
         moving = [slack >= limit for slack in slacks]
         stretch = _stretch(form, scaled, moving, residual)
         if stretch is None:

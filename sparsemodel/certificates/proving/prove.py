@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.row_prices import norm_slopes
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
     assemble,
@@ -178,7 +179,7 @@ def prove(
         max_nodes,
         bounds,
         boxable and bounds is None and resume is None and not seen.condensed,
-        seen.multipliers is None or seen.multipliers.norms is None,
+        seen.multipliers is None or seen.multipliers.norms is None or norm_slopes(form),
     )
     found, again = attempted(task, quick), None
     if found.search.gives_up and not found.interrupted:

@@ -82,6 +82,16 @@ class Rows:
             np.concatenate([self.matrix, *(norm.design.to_array() for norm in self.norms)])
         )
 
+    @property
+    def outer(self) -> Rows:
+        """Return linear rows alone, where norms leave each of their entries its interval."""
+        ends = [(-n.radius - n.shift, n.radius - n.shift) for n in self.norms]
+        lower, upper = (
+            np.concatenate([own, *(end[side] for end in ends)])
+            for side, own in enumerate((self.lower, self.upper))
+        )
+        return Rows(self.design.to_array(), lower, upper)
+
     def on(self, coordinates: IntArray) -> Rows:
         """Return the same on some of the coordinates."""
         norms = tuple(

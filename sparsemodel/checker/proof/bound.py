@@ -204,9 +204,9 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     if np.all(high(abs(sums)) == 0):
         return duals
     rooms = [_room(t, a) for t, a in zip(terms, duals, strict=True)]
-    most = min(max((float(r.max(initial=0.0)) for r in rooms), default=0.0), 1e300)
-    for share in (0.1, 1e-3, 1e-6, 1e-9):
-        moving = [r >= share * most if most > 0.0 else r > 0.0 for r in rooms]
+    most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
+    for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9))):
+        moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
         roots = [(on * np.sqrt(middle(t.c)))[:, None] for t, on in zip(terms, moving, strict=True)]
         weighed = [root * t.matrix[:, zero] for t, root in zip(terms, roots, strict=True)]
         R: Any = np.linalg.qr(np.concatenate(weighed), mode="r")

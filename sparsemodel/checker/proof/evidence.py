@@ -99,7 +99,7 @@ def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
         raise Refuted("multipliers without linear constraints.")
     matrix, low, high = problem.rows or (np.zeros((0, problem.shape[0])), np.zeros(0), np.zeros(0))
     stiff, mu, own = array(held["stiffness"]), array(held.get("norms")), held.get("own", False)
-    sloped = problem.norms if mu is None else ()
+    sloped = problem.norms if y.size > low.size else ()
     mu = np.zeros(len(problem.norms)) if mu is None else mu
     sizes = [low.size, *(norm.shift.size for norm in sloped)]
     if (y.shape, stiff.shape, mu.shape) != ((sum(sizes),), low.shape, (len(problem.norms),)):
