@@ -93,14 +93,15 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     -----
     For a quadratic objective of stored columns all insertions are priced in closed form,
     :math:`g_i^2 / (2 d_i)` with :math:`d_i` the square norm of what the support leaves of column
-    ``i``: a swap costs one pass over the data. For other losses, groups, bounds and matrix-free
-    designs, insertions are ranked by their one-coordinate Newton decrease, the first of them
-    again by the second-order model on the support, and the best ``candidates`` are minimised:
-    then the best insertion may be missed. Room for 60 units and more is filled a thirtieth at a
-    time, by rank alone, supports of more than 32 units with fewer ``candidates``; before the
-    search ends the three smallest (or cheapest) coordinates are dropped in turn. A step costs
-    half a pass and ``candidates`` warm-started minimisations; curvatures are measured when ``f``
-    has halved. More patience than usual tries all removals, unless sizes are taken as they are.
+    ``i``: a swap costs one pass over the data, less where few columns may gain. For other losses,
+    groups, bounds and matrix-free designs, insertions are ranked by their one-coordinate Newton
+    decrease, the first of them again by the second-order model on the support, and the best
+    ``candidates`` are minimised: then the best insertion may be missed. Room for 60 units and more
+    is filled a thirtieth at a time, by rank alone, supports of more than 32 units with fewer
+    ``candidates``; before the search ends the three smallest (or cheapest) coordinates are dropped
+    in turn. A step costs half a pass and ``candidates`` warm-started minimisations; curvatures are
+    measured when ``f`` has halved. More patience than usual tries all removals, unless sizes are
+    taken as they are.
 
     Literal mode compares :math:`|x_j|`; the paper's :math:`S^0` is the support of ``start``. It is
     Algorithm 4 where insertions have a closed form, and with ``candidates`` the number of

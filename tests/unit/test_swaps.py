@@ -156,8 +156,10 @@ def test_the_price_of_a_swap_is_what_it_changes(seed: int, outputs: int) -> None
             removed = minimise_on_support(objective, kept, objective.origin())
             assert removed.value - before == pytest.approx(costs[position], rel=1e-6)
         swap = engine.best_swap(positions, costs, inverse)
-        assert swap is not None
         best = best_neighbour(objective, engine.point())
+        if swap is None:
+            assert best >= before * (1.0 - 1e-12)
+            break
         assert before - swap.decrease == pytest.approx(best, rel=1e-8)
         assert engine.exchange(swap)
         assert swap.into in engine.support
@@ -168,6 +170,50 @@ def test_the_price_of_a_swap_is_what_it_changes(seed: int, outputs: int) -> None
     before = engine.point().value
     assert engine.insert(addition[0])
     assert before - engine.point().value == pytest.approx(addition[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("outputs", [0, 2])
+def test_columns_that_are_left_out_would_have_gained_nothing(
+    scale: float, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, pruned = np.random.default_rng(0), 0
+    for number in range(8):
+        array = rng.standard_normal((80, 150))
+        array[:, 100:] = array[:, :50] + 0.1 * rng.standard_normal((80, 50))  # stand in for others
+        array[:, ::3] *= scale
+        truth = rng.standard_normal((6, outputs) if outputs else 6)
+        target = array[:, 10:16] / np.linalg.norm(array[:, 10:16], axis=0) @ truth
+        target += 0.05 * rng.standard_normal(target.shape)
+        data = Data(array, SquaredLoss(), target, np.full(80, 1 / 80))
+        limit, shape = Cardinality(150, 6), {"outputs": max(outputs, 1), "matrix": outputs > 0}
+        objective = Instance("wide", (data,), np.zeros(150), limit, **shape).objective()
+        support = np.append(np.arange(10, 15), 15 if number % 4 == 0 else 115)
+        start = minimise_on_support(objective, support, objective.origin())
+        engine = QuadraticSwaps.start(objective, start)
+        assert engine is not None
+        found = engine.best_swap(*engine.removals())
+        positions, costs, inverse = engine.removals()
+        candidates = {j: engine._candidates(costs[j]) for j in positions}
+        monkeypatch.setattr("sparsemodel.numerics.exchange.quadratic_swaps._FEW", 0.0)
+        best = engine.best_swap(positions, costs, inverse)
+        for j, able in candidates.items():
+            if able is not None:
+                gains = engine._priced(np.array([j]), costs, inverse)[-1][:, 0]
+                assert np.isin(np.flatnonzero(gains > 0.0), able).all()
+                pruned += 1
+        monkeypatch.undo()
+        assert best is not None
+        if best.decrease > 0.0:
+            assert found is not None
+            assert (found.out, found.into) == (best.out, best.into)
+            assert found.decrease == pytest.approx(best.decrease, rel=1e-9)
+            assert engine.exchange(found)
+            after = minimise_on_support(objective, engine.support, objective.origin())
+            assert engine.point().value == pytest.approx(after.value, rel=1e-6)
+        else:
+            assert found is None or found.decrease <= 0.0
+    assert pruned > 2
 
 
 # ---- the local search ------------------------------------------------------------------------

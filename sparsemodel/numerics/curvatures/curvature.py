@@ -31,11 +31,16 @@ def cheap_columns(objective: Objective) -> bool:
 
 
 def hessian_columns(
-    objective: Objective, at: Point, support: IntArray, directions: FloatArray
+    objective: Objective,
+    at: Point,
+    support: IntArray,
+    directions: FloatArray,
+    rows: IntArray | None = None,
 ) -> FloatArray:
     """Return ``H @ V`` for ``V`` that is ``directions`` (one a column) on ``support``.
 
-    Shape ``(p, q)`` for ``directions`` of shape ``(len(support), q)``. For a regression this is
+    Shape ``(p, q)`` for ``directions`` of shape ``(len(support), q)``; of a regression also only
+    some ``rows`` of it. For a regression this is
     one product of matrices, which costs a fraction of ``q`` products with vectors. The Hessian
     of a matrix variable must be the same for all of its columns (squared losses): then this is
     that common ``p x p`` matrix applied to the directions, and never formed.
@@ -45,10 +50,11 @@ def hessian_columns(
         out = np.empty((objective.shape[0], q))
         for j in range(q):
             out[:, j] = objective.full_hessian_product(at, support, directions[:, j])
-        return out
+        return out if rows is None else out[rows]
     form = objective.form
     out = np.zeros((objective.shape[0], q))
     out[support] = form.ridge[support, None] * directions
+    out = out if rows is None else out[rows]
     for term, z, design in zip(form.terms, at.state, objective.columns(support), strict=True):
         products = design.matvec(directions)
         if z.ndim == 1:
@@ -58,13 +64,10 @@ def hessian_columns(
             curved = cast("Curved", term.loss)
             h = term.weights * curved.second_derivative(margins(term, z), term.target)
             products *= h[:, None]
+        columns = term.design if rows is None else term.design.restrict(rows)
         # A product of matrices with a single column is slower than one with a vector.
-        out += (
-            term.design.rmatvec(products[:, 0])[:, None]
-            if q == 1
-            else term.design.rmatvec(products)
-        )
-    objective.work.passes += 0.5 * q
+        out += columns.rmatvec(products[:, 0])[:, None] if q == 1 else columns.rmatvec(products)
+    objective.work.passes += 0.5 * q * len(out) / objective.shape[0]
     return out
 
 

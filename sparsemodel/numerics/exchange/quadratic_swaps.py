@@ -1,4 +1,4 @@
-r"""Exact exchange of coordinates for quadratic objectives, at two products with the data a swap.
+r"""Exact exchange of coordinates for quadratic objectives, at two or three products a swap.
 
 Let ``S`` be a support, ``x`` the minimiser over it, ``g`` the gradient there and
 :math:`d_i = H_{ii} - H_{iS} H_{SS}^{-1} H_{Si}` the square norm of what the columns of ``S``
@@ -9,6 +9,13 @@ leave of column ``i``. With :math:`v_j = H_{SS}^{-1} e_j / (H_{SS}^{-1})_{jj}` a
 
 after which adding ``i`` gains :math:`g_i'^2 / (2 d_i')`. So one product :math:`H v_j` prices all
 swaps with ``j``, and a block of products those of several ``j`` at the speed of a matrix product.
+
+Most columns need no price. With :math:`e_i = H_{ii} - d_i` what ``S`` explains of column ``i``,
+:math:`c_{ji}^2 \le e_i / (H_{SS}^{-1})_{jj}`, so that no swap gains anything where
+
+.. math:: |g_i| + \sqrt{2 t\, e_i} \le \sqrt{2 t\, d_i}
+
+with ``t`` the least that a removal costs. Of 50,000 words fewer than a hundred are left.
 """
 
 from __future__ import annotations
@@ -34,6 +41,10 @@ _BLOCK_ENTRIES = 2**21
 """Entries of a block of prices (16 MB)."""
 _REFRESH = 50
 """Updates of ``g`` and ``d`` after which they are computed anew."""
+_ROUNDING = 1e-10
+"""Share of its curvature by which what is known of a column may be wrong."""
+_FEW = 0.25
+"""Share of the coordinates up to which only those are priced that may gain."""
 
 
 @final
@@ -46,8 +57,8 @@ class Swap:
     decrease: float
     removal: FloatArray
     """``v_j`` on the sorted support."""
-    column: FloatArray
-    """``c_j = H v_j``."""
+    column: FloatArray | None
+    """``c_j = H v_j``, if all of it was priced."""
 
 
 @final
@@ -130,20 +141,23 @@ class QuadraticSwaps:
     def best_swap(self, positions: IntArray, costs: FloatArray, inverse: FloatArray) -> Swap | None:
         """Return the swap that lowers the objective most among those that drop ``positions``.
 
-        Its ``decrease`` may be negative. ``costs`` and ``inverse`` are those of
-        :meth:`removals`. Costs half a pass per position, in one product of matrices.
+        None where no swap with them gains anything; its ``decrease`` may be negative. ``costs`` and
+        ``inverse`` are those of :meth:`removals`. Costs half a pass per position, in one product of
+        matrices, of the columns that may gain.
         """
-        directions, columns, gains = self._priced(positions, costs, inverse)
+        rows, directions, columns, gains = self._priced(positions, costs, inverse)
+        if not gains.size:
+            return None
         into, which = np.unravel_index(int(np.argmax(gains)), gains.shape)
         decrease = float(gains[into, which])
         if not np.isfinite(decrease):
             return None
         return Swap(
             out=int(self._support[positions[which]]),
-            into=int(into),
+            into=int(into if rows is None else rows[into]),
             decrease=decrease,
             removal=directions[:, which].copy(),
-            column=columns[:, which].copy(),
+            column=columns[:, which].copy() if rows is None else None,
         )
 
     def best_insertions(
@@ -151,39 +165,64 @@ class QuadraticSwaps:
     ) -> tuple[IntArray, FloatArray]:
         """Return, for each removal, the best coordinate to insert and what the swap gains.
 
-        The gains may be negative, or ``-inf`` where nothing can be inserted. Costs half a pass
-        per position, in one product of matrices.
+        Exact where that is positive; ``-inf`` where nothing is of use. Costs half a pass per
+        position, in one product of matrices, of the columns that may gain.
         """
-        gains = self._priced(positions, costs, inverse)[2]
+        rows, _, _, gains = self._priced(positions, costs, inverse)
+        if not gains.size:
+            return np.zeros(positions.size, dtype=np.intp), np.full(positions.size, -np.inf)
         into = np.argmax(gains, axis=0)
-        return into, gains[into, np.arange(positions.size)]
+        best = gains[into, np.arange(positions.size)]
+        return into if rows is None else rows[into], best
 
     def _priced(
         self, positions: IntArray, costs: FloatArray, inverse: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return removal directions, their Hessian columns, and the gains of all swaps."""
+    ) -> tuple[IntArray | None, FloatArray, FloatArray, FloatArray]:
+        """Return the coordinates that may gain, None for all, and removal directions.
+
+        And, for these coordinates, Hessian columns of the directions and the gains of all swaps.
+        """
+        rows = self._candidates(float(costs[positions].min()))
+        some = slice(None) if rows is None else rows
+        g, d, diagonal = self._g[some], self._d[some], self._diagonal[some]
         directions = self._factor.removal_directions(positions, inverse)
-        columns = hessian_columns(self._objective, self._at, self._support, directions)
+        columns = hessian_columns(self._objective, self._at, self._support, directions, rows)
         dropped = self._x[positions]
         if dropped.ndim == 1:
-            gains = np.square(self._g[:, None] - columns * dropped)
+            gains = np.square(g[:, None] - columns * dropped)
         else:  # ||g_i - c_ij x_j||^2, without the (p, q, m) array
-            gains = coordinate_scores(self._g)[:, None] - 2.0 * columns * (self._g @ dropped.T)
+            gains = coordinate_scores(g)[:, None] - 2.0 * columns * (g @ dropped.T)
             gains += np.square(columns) * coordinate_scores(dropped)
         left = np.square(columns)
         left *= inverse[positions]
-        left += self._d[:, None]
+        left += d[:, None]
         gains *= 0.5
         with np.errstate(divide="ignore", invalid="ignore"):  # ten times as fast as where=
             gains /= left
-        gains[left <= _INDEPENDENT * self._diagonal[:, None]] = -np.inf
-        gains[self._support] = -np.inf
+        gains[left <= _INDEPENDENT * diagonal[:, None]] = -np.inf
+        if rows is None:
+            gains[self._support] = -np.inf
         gains -= costs[positions]
-        return directions, columns, gains
+        return rows, directions, columns, gains
+
+    def _candidates(self, cheapest: float) -> IntArray | None:
+        """Return what may enter at a gain where removals cost so much or more; None for most."""
+        slack = _ROUNDING * self._diagonal
+        explained = np.maximum(self._diagonal - self._d, 0.0) + slack
+        room = np.sqrt(self._d) - np.sqrt(explained)
+        sizes = np.sqrt(coordinate_scores(self._g))
+        able = sizes + np.sqrt(slack * cheapest) > np.sqrt(2.0 * cheapest) * room
+        able[self._support] = False
+        rows = np.flatnonzero(able)
+        return rows if rows.size < _FEW * able.size else None
 
     def exchange(self, swap: Swap) -> bool:
-        """Carry out a swap; half a pass. False when rounding has spoilt the state."""
-        self._leave(swap.out, swap.removal, swap.column)
+        """Carry out a swap; half a pass or one. False when rounding has spoilt the state."""
+        column = swap.column
+        if column is None:
+            removal = swap.removal[:, None]
+            column = hessian_columns(self._objective, self._at, self._support, removal)[:, 0]
+        self._leave(swap.out, swap.removal, column)
         return self.insert(swap.into)
 
     def unprofitable(self, least: float) -> int | None:
