@@ -19,6 +19,7 @@ from sparsemodel.compiler.canonical.declaration import (
     VariableSpec,
 )
 from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.compiler.canonical.mirrored import mirrored
 from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
 from sparsemodel.compiler.choice.effort import Effort, checked_effort
 from sparsemodel.compiler.facts.analysis import Facts
@@ -56,5 +57,6 @@ __all__ = [
     "changed",
     "checked_effort",
     "make_plan",
+    "mirrored",
     "reduce_form",
 ]

@@ -198,24 +198,6 @@ def test_attributes_of_cvxpy(name: str, loss: str) -> None:
     assert check(X)
 
 
-def test_what_to_write_for_a_symmetric_matrix_is_right() -> None:
-    W = sm.Variable((P, P), symmetric=True, name="W")
-    with pytest.raises(sm.ModelError, match=r"np\.kron\(A, np\.eye\(p\)\) @ E @ u"):
-        sm.Problem(sm.minimize(sm.squared_loss(A @ W, B)), sm.card(sm.offdiag(W)) <= 2)
-    upper = [(i, j) for i in range(P) for j in range(i, P)]
-    E = np.zeros((P * P, len(upper)))
-    for column, (i, j) in enumerate(upper):
-        E[i * P + j, column] = E[j * P + i, column] = 1.0
-    off = [column for column, (i, j) in enumerate(upper) if i != j]
-    u = sm.Variable(len(upper))
-    loss = sm.squared_loss(np.kron(A, np.eye(P)) @ E @ u, B.ravel(), reduction="sum")
-    found = sm.Problem(sm.minimize(loss), sm.card(u[off]) <= 2).solve()
-    X = (E @ u.value).reshape(P, P)
-    assert np.array_equal(X, X.T)
-    assert pairs(X) == 4
-    assert found.value == pytest.approx(0.5 * np.sum((A @ X - B) ** 2))
-
-
 def test_entries_of_a_matrix_are_counted_and_rows_where_it_is_said() -> None:
     m = 2
     for W in (sm.Variable((P, m), name="W"), cp.Variable((P, m), name="W")):

@@ -26,6 +26,23 @@ class VariableSpec:
     shape: tuple[int, ...]
     names: tuple[str, ...] | None = None
     """Names of its rows (features)."""
+    symmetric: bool = False
+    """Whether its coordinates are the entries of its upper triangle, row by row."""
+
+    @property
+    def height(self) -> int:
+        """Return how many numbers make it up."""
+        p = self.shape[0] if self.shape else 1
+        return p * (p + 1) // 2 if self.symmetric else int(np.prod(self.shape))
+
+    @property
+    def places(self) -> IntArray:
+        """Return which of the numbers each entry of a symmetric matrix is, row by row."""
+        p = self.shape[0]
+        i, j = np.divmod(np.arange(p * p), p)
+        low = np.minimum(i, j)
+        places: IntArray = low * p - low * (low + 1) // 2 + np.maximum(i, j)
+        return places
 
 
 @final

@@ -63,7 +63,7 @@ class Layout:
         shape = self.variables[variable].shape
         if self.is_row(variable) or not shape:
             return 1
-        return shape[0] * shape[1] if self.entries and len(shape) == 2 else shape[0]
+        return self.variables[variable].height if self.entries else shape[0]
 
     def is_row(self, variable: int) -> bool:
         """Return whether a vector variable is one row (an intercept) of a matrix problem."""
@@ -78,6 +78,8 @@ class Layout:
 
     def _value(self, variable: int, z: FloatArray) -> FloatArray:
         change = self.changes.get(variable)
+        if self.variables[variable].symmetric:
+            return z[self.variables[variable].places]
         return z if change is None else change.value(z)
 
     def join(self, values: tuple[FloatArray | float | None, ...]) -> FloatArray:
@@ -87,7 +89,10 @@ class Layout:
         for i, value in enumerate(values):
             if value is not None:
                 rows = self.rows(i)
-                array = np.asarray(value, dtype=np.float64).reshape(x[rows].shape)
+                array = np.asarray(value, dtype=np.float64)
+                if self.variables[i].symmetric:
+                    array = (0.5 * (array + array.T))[np.triu_indices(array.shape[0])]
+                array = array.reshape(x[rows].shape)
                 change = self.changes.get(i)
                 x[rows] = array if change is None else change.coordinates(array)
             elif i in self.changes:
@@ -101,6 +106,8 @@ class Layout:
         if i in self.changes:
             return _changed_name(self.changes[i], row)
         if self.entries and len(spec.shape) == 2:
+            if spec.symmetric:
+                row = int(np.flatnonzero(spec.places == row)[0])
             i, j = divmod(row, spec.shape[1])
             return f"{spec.names[i]}[{j}]" if spec.names else f"{spec.label}[{i}, {j}]"
         if spec.names is not None:
@@ -135,7 +142,7 @@ def _changed_name(change: Change, row: int) -> str:
 def lay_out(declaration: Declaration) -> Layout:
     """Assign coordinates to the variables, in the order of their appearance."""
     if declaration.entries:
-        sizes = [int(np.prod(spec.shape)) for spec in declaration.variables]
+        sizes = [spec.height for spec in declaration.variables]
         ends = np.cumsum(sizes).tolist()
         begins = tuple(end - size for end, size in zip(ends, sizes, strict=True))
         return Layout(declaration.variables, begins, ends[-1], 1, False, True, declaration.changes)

@@ -31,7 +31,7 @@ class Variable(AffineLike):
     names
         Names of its entries (of its rows, for a matrix), ``df.columns`` for instance.
     symmetric
-        True for the unknown of a precision-matrix problem.
+        True for a symmetric matrix: its upper triangle is what is solved for.
     nonneg
         True for ``w >= 0`` in every problem.
 
@@ -163,7 +163,7 @@ class Variable(AffineLike):
     def __getitem__(self, key: Any) -> Slice:
         if not self._shape:
             raise ModelError(f"{self.label} is a single number and has no entries.")
-        row = isinstance(key, (int, np.integer)) and not self._symmetric
+        row = isinstance(key, (int, np.integer))
         if len(self._shape) == 2 and (isinstance(key, tuple) or row):
             return Slice(self.entries, self._places((key, slice(None)) if row else key))
         names = names_in(key)
@@ -193,11 +193,6 @@ class Variable(AffineLike):
 
     def _places(self, key: tuple[Any, ...]) -> IntArray:
         """Return the places of some entries of a matrix among all of them, row by row."""
-        if self._symmetric:
-            raise ModelError(
-                f"The entries of the symmetric variable {self.label} are not addressed one by one; "
-                "write sm.forbidden_edges or sm.required_edges for what is zero or may not be."
-            )
         if len(key) != 2:
             raise ModelError(f"{self.label}[...] takes one index or two, not {len(key)}.")
         rows, columns = (

@@ -157,11 +157,6 @@ def _by_derivatives(expression: Any) -> Affine:
     total = Affine((), constant if constant.any() else None)
     for variable in variables:
         entries = proxy_of(variable)
-        if entries.symmetric:
-            raise ModelError(
-                f"Entries of the symmetric variable {entries.label} cannot stand in "
-                f"{shown(expression)}; write sm.forbidden_edges or sm.required_edges."
-            )
         order = np.arange(variable.size).reshape(variable.shape, order="F").ravel()
         matrix = derivatives[variable].T.tocsc()[:, order]
         total = total.plus(SparseDesign(matrix) @ entries.entries)

@@ -276,7 +276,7 @@ def _limits(
             raise ModelError(
                 f"The constraint {constraint!r} is not one of a precision-matrix problem: "
                 "card(offdiag(Omega)) <= 2 * k, Omega >> alpha, Omega << beta, "
-                "required_edges, forbidden_edges."
+                "required_edges, forbidden_edges (for `Omega[i, j] == 0`)."
             )
     return min(limits, default=None), alpha, beta
 

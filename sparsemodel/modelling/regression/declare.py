@@ -13,6 +13,7 @@ from sparsemodel.compiler import (
     RidgeSpec,
     VariableSpec,
     changed,
+    mirrored,
 )
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
@@ -38,6 +39,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
     counted_in,
 )
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
+from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.loss_terms.terms import (
     checked_target,
@@ -45,10 +47,13 @@ from sparsemodel.modelling.loss_terms.terms import (
     ridge_weight,
     scale_of,
 )
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from sparsemodel.modelling.regression.declare_constraints import (
     bound_spec,
     budget_spec,
     card_spec,
+    edge_spec,
+    forbidden_spec,
     image_spec,
     least_specs,
     linear_spec,
@@ -63,7 +68,7 @@ def declare(
     objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
 ) -> Declaration:
     """Return the declaration for the compiler, with the parameters' present values."""
-    _refuse_symmetric(variables, constraints)
+    _refuse_eigenvalues(variables, constraints)
     if not any(isinstance(term, LossTerm) for term in objective.terms):
         raise ModelError(
             "The objective has no loss. Write, for example, "
@@ -72,7 +77,8 @@ def declare(
             "sm.squared_loss(A @ w, b) <= 0.1)`."
         )
     expressions = list(expressions_of(objective, constraints))
-    places = Places(variables, entries=about_entries(expressions, constraints))
+    symmetric = any(v.symmetric for v in variables)
+    places = Places(variables, entries=symmetric or about_entries(expressions, constraints))
     losses, ridges, prices = [], [], []
     for term in (*objective.terms, *_linked(objective, constraints)):
         if isinstance(term, LossTerm):
@@ -96,13 +102,14 @@ def declare(
         *(card for card, _, _ in gaps),
         *(card_spec(c, places) for c in by_kind[CardinalityConstraint]),
         *(budget_spec(c, places) for c in by_kind[Budget]),
+        *(edge_spec(c, by_kind[EdgePattern], places) for c in by_kind[EdgeCount]),
     )
     cards, orders = with_orders(cards, by_kind[Requirement], places)
     counted = [part for c in constraints for part in counted_in(c)]
     counted += [term.counted for term in objective.terms if isinstance(term, Price)]
     declaration = Declaration(
         variables=tuple(
-            VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names)
+            VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names, v.symmetric)
             for i, v in enumerate(variables)
         ),
         losses=tuple(losses),
@@ -111,6 +118,7 @@ def declare(
         bounds=(
             *(bound_spec(c, places) for c in by_kind[Bound]),
             *(bound for _, bound, _ in gaps),
+            *(forbidden_spec(c, places) for c in by_kind[EdgePattern] if not c.required),
         ),
         leasts=tuple(least for _, _, least in gaps),
         orders=orders,
@@ -121,7 +129,7 @@ def declare(
         changes=places.changes(counted),
         entries=places.entries,
     )
-    return changed(declaration)
+    return changed(mirrored(declaration))
 
 
 def _linked(objective: Objective, constraints: tuple[Constraint, ...]) -> list[LossTerm]:
@@ -145,6 +153,8 @@ def _linked(objective: Objective, constraints: tuple[Constraint, ...]) -> list[L
 
 _UNDERSTOOD = (
     CardinalityConstraint,
+    EdgeCount,
+    EdgePattern,
     Budget,
     Semicontinuous,
     Requirement,
@@ -155,21 +165,20 @@ _UNDERSTOOD = (
 """What a problem with losses of predictions can be constrained by: all of it is declared."""
 
 
-def _refuse_symmetric(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> None:
-    """Refuse what only precision-matrix problems know: symmetry, edges, eigenvalues."""
-    about = next((v for v in variables if v.symmetric), None)
-    if about is None:
-        return
-    found = [repr(c) for c in constraints if type(c) not in _UNDERSTOOD]
-    also = f" Nor is {', '.join(found)}." if found else ""
-    raise ModelError(
-        f"{about.label} is declared symmetric, which is understood for gaussian_nll (-log_det + "
-        f"trace) alone, not for losses of predictions.{also} Declare it without symmetric=True if "
-        "any matrix will do. Otherwise take the entries of its upper triangle for the unknown: a "
-        "vector u of p * (p + 1) / 2, with `sm.squared_loss(np.kron(A, np.eye(p)) @ E @ u, "
-        "B.ravel())`, where E[i * p + j] and E[j * p + i] are 1 in the column of the entry (i, j); "
-        "then sm.card(u[off]) <= k counts pairs off the diagonal."
-    )
+def _refuse_eigenvalues(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> None:
+    """Refuse what only precision-matrix problems know of symmetric matrices."""
+    definite = [v for v in variables if v.proxied is not None and v.proxied.attributes["PSD"]]
+    found = [c for c in constraints if isinstance(c, EigenvalueBound)]
+    if definite or found:
+        what = f"{definite[0].label} is declared PSD" if definite else repr(found[0])
+        raise ModelError(
+            f"{what}: bounds on eigenvalues are kept beside gaussian_nll (-log_det + trace) alone. "
+            "Solve without, and look at np.linalg.eigvalsh(W.value): a solution that keeps the "
+            "bound loses nothing. Otherwise fit the support that was found with the bound, in "
+            "CVXPY; what prove() says of the problem without it is a lower bound on that one, too."
+        )
 
 
 def _made_name(variable: Variable, index: int, variables: tuple[Variable, ...]) -> str:

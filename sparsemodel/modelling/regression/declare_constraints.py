@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price, checked_prices
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
+from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.values import cardinality_bound
+from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from sparsemodel.modelling.regression.places import Places
 
 
@@ -37,6 +40,25 @@ def card_spec(constraint: CardinalityConstraint, places: Places) -> CardSpec:
     """Return ``card(...) <= k``."""
     k = cardinality_bound(resolve(constraint.k, "The k of card(...) <= k"))
     return CardSpec(tuple(_counted(part, places) for part in constraint.counted), k)
+
+
+def edge_spec(constraint: EdgeCount, patterns: Sequence[EdgePattern], places: Places) -> CardSpec:
+    """Return ``card(offdiag(W)) <= k``, which does not count what is required."""
+    piece = constraint.expression.pieces[0]
+    off = ~np.eye(piece.shape[0], dtype=bool)
+    for pattern in patterns:
+        if pattern.required and pattern.expression.pieces[0].variable is piece.variable:
+            rows, columns = np.transpose(pattern.pairs)
+            off[rows, columns] = off[columns, rows] = False
+    k = cardinality_bound(resolve(constraint.limit, "The k of card(...) <= k"))
+    return CardSpec((CountedSpec(places.of(piece)[0], np.flatnonzero(off)),), k)
+
+
+def forbidden_spec(pattern: EdgePattern, places: Places) -> BoundSpec:
+    """Return bounds of zero for entries above the diagonal."""
+    piece = pattern.expression.pieces[0]
+    rows, columns = np.transpose(pattern.pairs)
+    return BoundSpec(places.of(piece)[0], rows * piece.shape[1] + columns, 0.0, 0.0)
 
 
 def price_spec(term: Price, places: Places) -> CardSpec:

@@ -50,6 +50,12 @@ class Places:
                 "a variable d: `A @ u + A @ d` in the place of `A @ v`, and sm.card(d) <= k."
             )
         (number,) = variables
+        if self._variables[number].symmetric:
+            raise ModelError(
+                f"card({expression}) of a symmetric variable is not understood: its entries are "
+                "counted, sm.card(W), or its pairs, sm.card(sm.offdiag(W)). Take the difference "
+                "for the unknown: `A @ D + A @ W0` in the place of `A @ W`, and sm.card(D) <= k."
+            )
         known = self._changes.get(number)
         if known is not None:
             if not _same(known[0], expression):

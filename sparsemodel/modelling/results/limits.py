@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.declared import Reading, quantities
-from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
 
@@ -51,7 +51,9 @@ def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]
         )
     prices = any(isinstance(term, Price) for term in reading.goal.objective.terms)
     known = sum(_limit(c) is not None for c in reading.constraints)
-    return float(numbers.max()), known > 1 or prices
+    twice = any(isinstance(c, CardinalityConstraint) for c in limits)
+    uneven = twice and any(v.symmetric for v in reading.variables)  # pairs are two of k
+    return float(numbers.max()), known > 1 or prices or uneven
 
 
 def _depends(parameter: Parameter, k: Parameter) -> bool:

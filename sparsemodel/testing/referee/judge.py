@@ -228,9 +228,9 @@ def _by_label(problem: Problem, values: Any) -> Values:
 def _parts(problem: Problem, x: Any) -> Values:
     """Return the variables at a point of the canonical form."""
     whole = x.ndim == 1 and x.size == sum(v.size for v in problem.variables)
-    if whole and getattr(problem.layout, "changes", None):  # other coordinates: the layout's own
-        parts = problem.layout.split(x)
-        return {id(v): np.asarray(p) for v, p in zip(problem.variables, parts, strict=True)}
+    folded = any(v.symmetric for v in problem.variables)
+    if folded or (whole and getattr(problem.layout, "changes", None)):  # the layout's coordinates
+        return {id(v): p for v, p in zip(problem.variables, problem.layout.split(x), strict=True)}
     outputs = x.shape[1:]
     values, start = {}, 0
     for v in problem.variables:

@@ -1,0 +1,34 @@
+"""Springs found from forces
+=========================
+
+The stiffness matrix of bodies between springs is symmetric, and a pair of bodies is linked where
+its entry is not zero. Forces were measured at random displacements: which springs are there?
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import sparsemodel as sm
+
+rng = np.random.default_rng(4)
+bodies, springs = 12, [(0, 1), (1, 2), (2, 5), (3, 7), (4, 5), (5, 9), (6, 8), (8, 11), (9, 10)]
+stiffness = np.diag(rng.uniform(1.0, 2.0, bodies))
+for i, j in springs:
+    k = rng.uniform(0.3, 1.0)
+    stiffness[[i, j], [j, i]] -= k
+    stiffness[[i, j], [i, j]] += k
+moved = rng.standard_normal((40, bodies))
+forces = moved @ stiffness + 0.5 * rng.standard_normal((40, bodies))
+
+K = sm.Variable((bodies, bodies), symmetric=True, name="K")
+goal = sm.minimize(sm.squared_loss(moved @ K, forces))
+problem = sm.Problem(goal, sm.card(sm.offdiag(K)) <= 2 * len(springs), K @ np.ones(bodies) >= 0)
+problem.solve()
+found = {(int(i), int(j)) for i, j in np.argwhere(np.triu(K.value, 1))}
+print(f"{len(found & set(springs))} of {len(springs)} springs found")
+print(problem.prove(time_limit=10).headline())
+
+limit = np.abs(stiffness).max()
+for axis, matrix in zip(plt.subplots(1, 2, figsize=(8, 4))[1], (stiffness, K.value), strict=True):
+    axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
+plt.show()
