@@ -248,8 +248,9 @@ def _the_variable(variables: tuple[Variable, ...]) -> Variable:
         raise ModelError(
             "A precision-matrix problem has one symmetric variable, and this one has "
             f"{len(variables)} variables. Several matrices with one pattern cannot be declared: "
-            "solve for each by itself, or for one from the pooled covariance, and fix its pattern "
-            "for the others with sm.forbidden_edges."
+            "take the pairs with the largest sums, over the matrices, of squared partial "
+            "correlations, `np.square(P) / np.outer(d, d)` with P = np.linalg.inv(S) and "
+            "d = np.diag(P), and solve for each with the others in sm.forbidden_edges."
         )
     return variables[0]
 
