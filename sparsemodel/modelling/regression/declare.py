@@ -68,14 +68,7 @@ def declare(
     objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
 ) -> Declaration:
     """Return the declaration for the compiler, with the parameters' present values."""
-    _refuse_eigenvalues(variables, constraints)
-    if not any(isinstance(term, LossTerm) for term in objective.terms):
-        raise ModelError(
-            "The objective has no loss. Write, for example, "
-            "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
-            "with a given fit bound the loss: `sm.Problem(sm.minimize(sm.card(w)), "
-            "sm.squared_loss(A @ w, b) <= 0.1)`."
-        )
+    _refuse(objective, constraints, variables)
     expressions = list(expressions_of(objective, constraints))
     symmetric = any(v.symmetric for v in variables)
     places = Places(variables, entries=symmetric or about_entries(expressions, constraints))
@@ -165,10 +158,17 @@ _UNDERSTOOD = (
 """What a problem with losses of predictions can be constrained by: all of it is declared."""
 
 
-def _refuse_eigenvalues(
-    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+def _refuse(
+    objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
 ) -> None:
-    """Refuse what only precision-matrix problems know of symmetric matrices."""
+    """Refuse objectives without a loss, and what only precision-matrix problems know."""
+    if not any(isinstance(term, LossTerm) for term in objective.terms):
+        raise ModelError(
+            "The objective has no loss. Write, for example, "
+            "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
+            "with a given fit bound the loss: `sm.Problem(sm.minimize(sm.card(w)), "
+            "sm.squared_loss(A @ w, b) <= 0.1)`."
+        )
     definite = [v for v in variables if v.proxied is not None and v.proxied.attributes["PSD"]]
     found = [c for c in constraints if isinstance(c, EigenvalueBound)]
     if definite or found:
