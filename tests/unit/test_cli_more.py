@@ -92,7 +92,6 @@ def test_path_by_cross_validation(X: np.ndarray, capsys: pytest.CaptureFixture) 
         ("path data.csv --target y --ks 3:1", Exit.USAGE, "not a range"),
         ("path data.csv --target y --ks 1:9:0", Exit.USAGE, "not a range"),
         ("path data.csv --target y --ks one", Exit.USAGE, "not a range"),
-        ("path data.csv --target y --ks 1:9", Exit.USAGE, "k <= 6"),
         ("path data.csv --target y --ks 1:3 --table data.csv", Exit.OUTPUT, "exists"),
         ("path data.csv --target y --ks 1:3 --table t.txt", Exit.USAGE, ".csv"),
         ("precision chain.csv", Exit.USAGE, "--edges"),

@@ -58,7 +58,7 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: np.diff(w), r"sm\.diff\(w\)"),
         (lambda w: np.count_nonzero(w), r"sm\.card"),
         (lambda w: pd.DataFrame(A) @ w, r"sm\.as_design\(df\) @ w"),
-        (lambda w: sm.squared_loss("y ~ x", B), "model_matrix"),
+        (lambda w: sm.squared_loss("y ~ x", B), "formula="),
         (lambda w: sm.card(cp.norm(cp.Variable((4, 2)), 2, axis=1)) <= 2, "axis=1"),
         (lambda w: sm.poisson_loss(A @ w, B, offset=B), "A @ w \\+ offset"),
         (lambda w: sm.logistic_loss(A @ w, B, link="probit"), "sm.custom_loss"),

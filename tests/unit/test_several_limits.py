@@ -246,7 +246,6 @@ def test_another_limit_is_another_problem():
     [
         (lambda w: [sm.card(w[:5]) <= 2, sm.card(w[3:]) <= 2], "overlap"),
         (lambda w: [sm.card(w) <= 2, sm.card(w, groups=np.arange(P) // 2) <= 1], "different ways"),
-        (lambda w: [sm.card(w[:3]) <= 4], "only 3"),
     ],
 )
 def test_what_cannot_be_declared_is_refused_with_a_reason(limits, words):

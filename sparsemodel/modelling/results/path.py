@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
-from sparsemodel.interfaces.numeric import whole_number
+from sparsemodel.interfaces.numeric import shown, whole_number
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import real_array
@@ -390,7 +390,8 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     every = {whole_number(k, where="Every k of a path", hint=hint) for k in given}
     ks = sorted({min(k, most) for k in every})
     if ks[0] < 0:
-        raise ModelError(f"Every k of a path must be at least 0, and the smallest is {ks[0]}.")
+        least = shown(ks[0])
+        raise ModelError(f"Every k of a path must be at least 0, and the smallest is {least}.")
     if ks[0] < forced:
         raise InfeasibleError(
             f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
