@@ -139,14 +139,23 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         rows = labels_of(X)
         check_rows(rows, labels_of(y), "y")
         check_rows(rows, labels_of(sample_weight), "sample_weight")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            multi_output=self._matrix_target,
-        )
+        try:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse=("csr", "csc"),
+                dtype=(np.float64, np.float32),
+                multi_output=self._matrix_target,
+            )
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"X or y holds text ({error}). Put a OneHotEncoder(drop='first') before the "
+                "estimator, in a ColumnTransformer for the columns of text, or write `A, features "
+                "= sm.encode(df)`, fit A.array and pass groups=features."
+            ) from error
         target, outputs = self._encode(y)
         c = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return Data(X, y, target, outputs, c, sample_weight is not None)

@@ -330,9 +330,8 @@ def _problem(goal, *constraints):
         lambda w: (_problem(cp.sum_squares(A @ w - B), cp.norm1(w) <= 1.0), []),
         lambda w: (
             cp.Minimize(cp.sum_squares(A @ w - B)),
-            [cp.max(w) <= 0.5, cp.min(w) >= -0.1],
+            [cp.max(w) <= 0.5, cp.min(w) >= -0.1, cp.minimum(w[0], w[1]) >= -0.05],
         ),
-        lambda w: (cp.Minimize(cp.sum_squares(A @ w - B)), [cp.minimum(w[0], w[1]) >= -0.1]),
     ],
 )
 def test_constraints_and_problems_of_cvxpy(write) -> None:
@@ -375,6 +374,8 @@ def test_estimators_answer_names_of_others() -> None:
     with pytest.raises(AttributeError, match=r"write get_support\(\)"):
         _ = model.support_
     assert not hasattr(model, "certificate_")
+    with pytest.raises(ValueError, match="OneHotEncoder"):
+        model.fit(frame.assign(city="Rome").rename(columns=str), target)
     for y, weights in ((target[::-1], None), (target, target.abs()[::-1])):
         with pytest.raises(sm.DataError, match="another order"):
             model.fit(frame, y, sample_weight=weights)
@@ -398,3 +399,16 @@ def test_more_than_there_are_means_all() -> None:
     k.value = 2
     assert problem.solve().value > everything
     assert problem.path(k, range(3, 20)).k.tolist() == [3, 4, 5]
+
+
+def test_changes_from_period_to_period() -> None:
+    W, changes = sm.Variable((3, P)), [sm.Variable(P) for _ in range(3)]
+    held = [np.eye(P)[0], np.eye(P)[0] + np.eye(P)[3], np.eye(P)[0] + np.eye(P)[3] - np.eye(P)[1]]
+    targets = [A @ w for w in held]
+    loss = sm.minimize(sum(sm.squared_loss(A @ W[t], targets[t]) for t in range(3)))
+    with pytest.raises(sm.ModelError, match=r"a variable D\[t\] for each"):
+        sm.Problem(loss, [sm.card(W[t] - W[t - 1]) <= 1 for t in (1, 2)])
+    sums = [sum(changes[1 : t + 1], changes[0]) for t in range(3)]
+    loss = sm.minimize(sum(sm.squared_loss(A @ sums[t], targets[t]) for t in range(3)))
+    assert sm.Problem(loss, [sm.card(d) <= 1 for d in changes[1:]]).solve().value < 1e-12
+    assert [np.flatnonzero(d.value).tolist() for d in changes[1:]] == [[3], [1]]

@@ -61,7 +61,9 @@ class Places:
             if not _same(known[0], expression):
                 raise ModelError(
                     f"card({known[0]}) and card({expression}) are about one variable in two ways. "
-                    "One expression of a variable can be counted, several limits on it cannot."
+                    "One expression of a variable can be counted, several limits on it cannot. Of "
+                    "changes from one period to the next take the changes for unknowns, a variable "
+                    "D[t] for each: `A[t] @ (D[0] + ... + D[t])`, and sm.card(D[t]) <= k."
                 )
             return number, known[1]
         shape = expression.value_shape()
