@@ -108,6 +108,12 @@ def test_columns_in_another_order_are_refused() -> None:
     w = _named()
     with pytest.raises(sm.DataError, match="another order"):
         sm.Problem(sm.minimize(sm.squared_loss(DF[NAMES[::-1]], Y)), sm.card(w) <= 1)
+    data = sm.Parameter((30, 4), value=DF)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(data @ w, Y)), sm.card(w) <= 1)
+    problem.solve()
+    data.value = DF[NAMES[::-1]]
+    with pytest.raises(sm.DataError, match="another order"):
+        problem.solve()
     some = ["age", "dose"]
     part = sm.minimize(sm.squared_loss(sm.as_design(DF[some]) @ w[some], Y))
     assert sm.Problem(part, sm.card(w[some]) <= 1).solve().support == ["age"]
@@ -128,3 +134,22 @@ def test_entries_named_in_another_order_meet_no_array_by_position() -> None:
         sm.as_design(DF[turned]) @ w[turned]
     limits = [sm.card(w[turned]) <= 1, w[turned] <= 1.0]
     assert len(limits) == 2
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda w: w.age, "write w['age']"),
+        (lambda w: w["age":"dose"], "list(df.loc[:, 'age':'dose'])"),
+        (lambda w: sm.card(w, groups={"age": 0}), "[labels[name] for name in w.names]"),
+        (lambda w: pd.Series(np.ones(4)) @ w, "s.to_numpy() @ w"),
+        (lambda w: pd.Series(np.ones(4)) @ sm.chosen(w), "s.to_numpy() @ chosen(w)"),
+        (lambda w: DF @ w, "sm.as_design(df) @ w"),
+        (lambda w: sm.card(w[:2]) == 1, "sm.card(w[part]) >= k"),
+    ],
+)
+def test_habits_of_pandas_are_answered(write: Callable[[Any], Any], words: str) -> None:
+    w = _named()
+    with pytest.raises((sm.SparseModelError, AttributeError)) as error:
+        write(w)
+    assert words in str(error.value)

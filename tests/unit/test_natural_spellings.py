@@ -300,25 +300,6 @@ def test_one_of_two_by_a_sum_of_choices() -> None:
     assert problem.solve().value == pytest.approx(best / (2 * N))
 
 
-@pytest.mark.parametrize(
-    ("write", "words"),
-    [
-        (lambda w: w.age, "write w['age']"),
-        (lambda w: w["age":"c"], "list(df.loc[:, 'age':'c'])"),
-        (lambda w: sm.card(w, groups={"age": 0}), "[labels[name] for name in w.names]"),
-        (lambda w: pd.Series(np.ones(P)) @ w, "s.to_numpy() @ w"),
-        (lambda w: pd.Series(np.ones(P)) @ sm.chosen(w), "s.to_numpy() @ chosen(w)"),
-        (lambda w: pd.DataFrame(A) @ w, "sm.as_design(df) @ w"),
-        (lambda w: sm.card(w[:2]) == 1, "sm.card(w[part]) >= k"),
-    ],
-)
-def test_habits_of_pandas_are_answered(write, words) -> None:
-    w = sm.Variable(P, name="w", names=["age", *"bcde"])
-    with pytest.raises((sm.SparseModelError, AttributeError)) as error:
-        write(w)
-    assert words in str(error.value)
-
-
 def _problem(goal, *constraints):
     return cp.Problem(cp.Minimize(goal), list(constraints))
 

@@ -114,6 +114,8 @@ class Places:
 
     def _design(self, piece: Piece, shape: tuple[int, ...]) -> Design | None:
         design, right = _present(piece.design), piece.right
+        if isinstance(piece.design, Parameter) and design is not None:
+            piece.variable.adopt_names(design.names, piece.rows)  # those of the present value
         if self._apart(piece.variable):
             if right is None:
                 return design if design is None else KroneckerDesign(design, piece.shape[1])
