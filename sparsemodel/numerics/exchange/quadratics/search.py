@@ -371,6 +371,11 @@ class Rounds:
         """Take note of where the first descent has ended."""
         self._seen.add(end)
 
+    @property
+    def ends(self) -> int:
+        """Return how many different ends searches had."""
+        return len(self._seen)
+
     def known(self, end: bytes) -> bool:
         """Return whether a search has ended there."""
         return end in self._seen
