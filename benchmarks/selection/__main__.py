@@ -46,6 +46,7 @@ def main() -> None:
         (Case(*size, 0.0, 0.0), seed)
         for seed, size in product(range(NOISE * arguments.repeats), SIZES)
     ]
+    tasks.sort(key=lambda task: task[1] // (1 if task[0].snr else NOISE))
     known = every(tasks, compared, arguments.results, arguments.jobs)
     results: Results = {}
     for case, seed in tasks:

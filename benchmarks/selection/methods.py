@@ -22,10 +22,10 @@ Method = Callable[[FloatArray, FloatArray], FloatArray]
 class _Remembering(SparseLinearRegressionCV):
     """Keeps what candidates score in the folds for another choice among them on the same data."""
 
-    def _scores(self, data: Any, scoring: Any, ks: Any) -> Any:
+    def _scores(self, data: Any, scoring: Any, ks: Any, **beside: Any) -> Any:
         key = tuple(a.tobytes() for a in (data.X, data.y, ks, self.ridges_))
         if key not in _KNOWN:
-            _KNOWN[key] = super()._scores(data, scoring, ks)
+            _KNOWN[key] = super()._scores(data, scoring, ks, **beside)
         return _KNOWN[key]
 
 

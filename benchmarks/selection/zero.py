@@ -19,7 +19,6 @@ from benchmarks.selection.draws import Case, Draw, draw
 from benchmarks.selection.kept import Task, every
 from benchmarks.selection.methods import lasso
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.selection import further
 from sparsemodel.sklearn import SparseLinearRegressionCV
 from sparsemodel.sklearn._chosen import between, ridges_of, usual_ks
 
@@ -55,9 +54,6 @@ def statistics(case: Case, seed: int) -> dict[str, float]:
 
 def _fitted(data: Draw) -> tuple[list[IntArray], FloatArray, FloatArray]:
     """Return the folds, held-out predictions of all candidates, and risks of fits to all."""
-    vars(further)["LITTLE"] = (
-        0  # paths are grown alone: a third of the work, and the same order of rules
-    )
     model = SparseLinearRegressionCV()
     model.ridges_ = ridges_of(None)
     whole = model._read(data.X, data.y, None)

@@ -88,7 +88,7 @@ def grown_path(
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
     restricted = restricted_of(free)
-    search = _beamed if together else _grown
+    search = partial(_beamed, ks=ks) if together else _grown
     near = [replace(point, x=reduced.carry(point.x)) for point in how.near]
     points, stop = search(free, objective, restricted, replace(how, near=near))
     if len(points) <= most - small.sparsity.forced_units and stop.requested:
@@ -109,9 +109,18 @@ def grown_path(
 
 
 def _beamed(
-    form: SparseRegression, objective: Objective, restricted: RestrictedSolver, how: Search
+    form: SparseRegression,
+    objective: Objective,
+    restricted: RestrictedSolver,
+    how: Search,
+    *,
+    ks: Sequence[int],
 ) -> tuple[list[Point], Stop]:
-    """Return the points of a path whose sizes are searched together, and what ended it."""
+    """Return the points of a path whose sizes are searched together, and what ended it.
+
+    Those of sizes that are not in ``ks`` have fewer units.
+    """
+    wanted = {k - form.sparsity.forced_units for k in ks}
     most, late = min(form.sparsity.budget, form.sparsity.units), budget()
     rows, linear = quadratic_of(objective)
     brief, free = how.effort == "low", form.sparsity.free
@@ -121,6 +130,7 @@ def _beamed(
     try:
         beam.search(
             how.sweeps,
+            wanted,
             [np.setdiff1d(objective.point_from(point.x).support, free) for point in how.near],
             perturbed=not brief,
             told=lambda size: report(lambda: f"{size} of {most} nonzeros"),
@@ -132,8 +142,11 @@ def _beamed(
     with in_any_case():
         points = [restricted(objective, objective.origin().support, objective.origin())]
         for size in range(1, beam.reached + 1):
-            support = np.union1d(beam.best(size), free)
-            points.append(restricted(objective, support, points[-1]))
+            point = points[-1]
+            if size in wanted or size == beam.reached:
+                support = np.union1d(beam.best(size), free)
+                point = restricted(objective, support, point)
+            points.append(point)
     return points, Stop.TIME_LIMIT if late.over() and stop is Stop.CONVERGED else stop
 
 

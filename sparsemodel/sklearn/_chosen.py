@@ -36,6 +36,8 @@ _MOST = 89
 _NEARBY = 4
 """How many k between the best and its neighbours are tried afterwards."""
 
+_NONE: IntArray = np.empty(0, dtype=np.intp)
+
 
 @dataclass(eq=False, repr=False)
 class ChosenK(Options):
@@ -91,7 +93,7 @@ class ChosenK(Options):
             best = chosen_cell(-scores, one_standard_error=self.one_standard_error, shares=shares)
             more = between(ks, best[0])
             if more.size:
-                found = self._scores(data, scoring, more)[0]
+                found = self._scores(data, scoring, more, beside=ks[ks < more[-1]])[0]
                 order = np.argsort(np.concatenate([ks, more]))
                 ks = np.concatenate([ks, more])[order]
                 scores = np.concatenate([scores, found], axis=1)[:, order]
@@ -117,14 +119,17 @@ class ChosenK(Options):
         return min(float(each.sum()), sum(float(each[test].sum()) for _, test in scoring.folds))
 
     def _scores(
-        self, data: Data, scoring: _Scoring, ks: IntArray
+        self, data: Data, scoring: _Scoring, ks: IntArray, *, beside: IntArray = _NONE
     ) -> tuple[FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]]]:
         """Return scores of shape (folds, ks, ridges), the share of each fold, and how losses fall.
 
         The last from the first ``k``, with weights, for each fold: nothing where that is not known.
+        The paths go through the ``k`` of ``beside``, too.
         """
+        along = np.union1d(ks, beside)
         work = (
-            delayed(_fold)(self, data, scoring, ks, train, test) for train, test in scoring.folds
+            delayed(_fold)(self, data, scoring, ks, along, train, test)
+            for train, test in scoring.folds
         )
         scores, shares, falls = zip(*Parallel(n_jobs=self.n_jobs)(work), strict=True)
         known = [fall for fall in falls if fall is not None]
@@ -188,6 +193,7 @@ def _fold(
     data: Data,
     scoring: _Scoring,
     ks: IntArray,
+    along: IntArray,
     train: Any,
     test: Any,
 ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray] | None]:
@@ -207,7 +213,7 @@ def _fold(
     scores = np.empty((ks.size, model.ridges_.size))
     loss, falls = model._loss(), np.zeros(c.size)
     known = scoring.scorer is None and scoring.apart and isinstance(loss, Loss)
-    path = declared.path(ks, model.ridges_)
+    path = declared.path(along, model.ridges_)
     for column, ridge in enumerate(model.ridges_):
         reached = []
         for row, k in enumerate(ks):

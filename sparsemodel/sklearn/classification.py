@@ -50,7 +50,8 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
         count = self.classes_.size
         if count < 2:
             raise ValueError(
-                f"y holds one class only, {self.classes_[0]!r}; {type(self).__name__} needs two."
+                f"y holds one class only, {self.classes_.tolist()[0]!r}; "
+                f"{type(self).__name__} needs two."
             )
         return codes.astype(np.float64), 1 if count == 2 else count
 
@@ -62,8 +63,8 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
         counted = np.unique(y[c > 0.0])
         if counted.size < 2:
             raise ValueError(
-                f"All samples with a positive sample_weight are of one class, {counted[0]!r}; "
-                f"{type(self).__name__} needs two."
+                "All samples with a positive sample_weight are of one class, "
+                f"{counted.tolist()[0]!r}; {type(self).__name__} needs two."
             )
         if self.class_weight is None:
             return c

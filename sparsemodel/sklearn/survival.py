@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.interfaces import DataFit, FloatArray
 from sparsemodel.losses import CoxLoss
-from sparsemodel.sklearn._base import GivenK, SparseLinearModel
+from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
     PARAMETERS_COX,
@@ -29,8 +29,11 @@ class _Cox(SparseLinearModel):
     def _loss(self) -> DataFit:
         return CoxLoss(ties=self.ties)
 
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Data:
+        return super()._read(X, _in_columns(y), sample_weight)
+
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
-        return CoxLoss().check_target(np.asarray(y, dtype=np.float64), "y"), 1
+        return CoxLoss().check_target(np.asarray(_in_columns(y), dtype=np.float64), "y"), 1
 
     def predict(self, X: Any) -> FloatArray:
         """Return the logarithms of the hazards beside that of a sample of zeros.
@@ -58,7 +61,7 @@ class _Cox(SparseLinearModel):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The features.
         y : array-like of shape (n_samples, 2) or (n_samples, 3)
-            Times, events and perhaps strata; pairs are of one stratum.
+            Times, events and perhaps strata, as in ``fit``; pairs are of one stratum.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples; a pair has the product of theirs.
 
@@ -69,6 +72,21 @@ class _Cox(SparseLinearModel):
         """
         target, _ = self._encode(y)
         return concordance(self.predict(X), target, sample_weight)
+
+
+def _in_columns(y: Any) -> Any:
+    """Return times and events of a structured array in two columns; what has columns as it is."""
+    fields = getattr(getattr(y, "dtype", None), "fields", None)
+    if not fields:
+        return y
+    events = [name for name, (kind, *_) in fields.items() if kind == np.bool_]
+    if len(fields) != 2 or len(events) != 1:
+        raise ValueError(
+            "y, a structured array, must have two fields, truth values for the events and numbers "
+            f"for the times, not {', '.join(fields)}; or give two columns, time and event."
+        )
+    (time,) = (name for name in fields if name != events[0])
+    return np.column_stack([y[time], y[events[0]]])
 
 
 def concordance(risk: FloatArray, y: FloatArray, weights: Any = None) -> float:
@@ -101,7 +119,8 @@ class SparseCoxRegression(_Cox, GivenK):
 
     Minimises minus the mean logarithm of the partial likelihood of times and events ``y`` (two
     columns: the time, and 1 for an event or 0 for the end of observation; a third numbers strata,
-    which have baseline hazards of their own),
+    which have baseline hazards of their own; or a structured array of an event and a time, as
+    scikit-survival has them),
 
     .. math:: F(X w;\, y, c) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.

@@ -136,9 +136,9 @@ def test_a_narrow_search_of_all_sizes_goes_on_from_what_is_known() -> None:
     problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 6)
     rows, linear = quadratic_of(RegressionObjective(problem.form))
     wide, alone, near = (SupportBeam(rows, linear, 6, lambda: False, width=n) for n in (64, 1, 1))
-    wide.search(1)
-    alone.search(0, perturbed=False)
-    near.search(0, [wide.best(6)], perturbed=False)
+    wide.search(1, [6])
+    alone.search(0, [6], perturbed=False)
+    near.search(0, [6], [wide.best(6)], perturbed=False)
     assert list(near.best(6)) == list(wide.best(6)) != list(alone.best(6))
 
 

@@ -100,6 +100,11 @@ def test_times_and_events() -> None:
     assert model.objective_ == pytest.approx(value, rel=1e-9)
     chosen = SparseCoxRegressionCV([0, 1, 2], ridges=1e-2, cv=3).fit(X, y)
     assert chosen.k_ == 2
+    fields = np.array(list(zip(y[:, 1] == 1.0, y[:, 0], strict=True)), "?,f8")
+    np.testing.assert_array_equal(clone(model).fit(X, fields).coef_, model.coef_)
+    assert model.score(X, fields) == model.score(X, y)
+    with pytest.raises(ValueError, match="two fields, truth values for the events"):
+        model.fit(X, np.array([(1.0, 2.0)] * N, "f8,f8"))
     with pytest.raises(sm.DataError, match="two columns"):
         model.fit(X, time)
 

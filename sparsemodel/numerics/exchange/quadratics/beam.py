@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias, final
 
 import numpy as np
@@ -73,6 +73,7 @@ class SupportBeam:
     def search(
         self,
         sweeps: int,
+        wanted: Collection[int],
         near: Iterable[IntArray] = (),
         *,
         perturbed: bool = True,
@@ -84,6 +85,8 @@ class SupportBeam:
         ----------
         sweeps
             How often to go down and up again.
+        wanted
+            Sizes whose best supports are looked at once more in the end.
         near
             Supports to start from, too.
         told
@@ -109,7 +112,8 @@ class SupportBeam:
                 if perturbed:
                     self.perturb(size)
         for size in range(1, top + 1):
-            if not self._over():  # once more, with prices computed anew and close columns
+            if (size in wanted or size == top) and not self._over():
+                # Prices computed anew, and close columns.
                 self.descend(self.best(size))
 
     def grow(self, size: int) -> None:
