@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +27,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "selection.md"
 def main() -> None:
     """Draw, fit and write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.selection", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=6, help="draws of each case, 2 at least")
+    parser.add_argument("--repeats", type=int, default=3, help="draws of each case, 2 at least")
     parser.add_argument("--jobs", type=int, default=2, help="draws at the same time")
     parser.add_argument(
         "--results",
@@ -52,7 +53,10 @@ def main() -> None:
     for case, seed in tasks:
         runs = {name: Run(*run) for name, run in known[case, seed].items()}
         results.setdefault(case, []).append(runs)
-    text = page(results, machine.describe(), METHODS)
+    here = machine.describe()
+    if "abess" in METHODS:
+        here["versions"]["abess"] = metadata.version("abess")
+    text = page(results, here, METHODS)
     arguments.out.write_text(text, encoding="utf-8")
 
 

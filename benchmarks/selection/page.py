@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from benchmarks.selection.draws import NONZEROS, Case
 
@@ -26,8 +27,8 @@ Results = dict[Case, list[dict[str, Run]]]
 DEFAULT, ALONE, SIMPLEST = "subset + ridge", "subset", "one standard error"
 """What is chosen without arguments, without a ridge to choose, and by the rule that is off."""
 
-_CLEAR = 2.0
-"""Standard errors from which on a difference is one."""
+_LEVEL = 0.05
+"""Of the two-sided t test by which a difference is one."""
 
 _HEAD = r"""# Choosing a model: risk, size, recovery
 
@@ -45,8 +46,9 @@ perfect, 1 is what no coefficients have.
 _PAIRED = """## Differences of risk
 
 Risk less that of {default} on the same draws, with the standard error of the mean; draws that
-share random numbers count as one. In bold what is more than two standard errors from zero: above it
-{default} is better.
+share random numbers count as one. In bold what a t test at 5 % finds apart from zero: above it
+{default} is better. With {repeats} draws for each of {shapes} shapes it finds large differences
+only.
 """
 _SIZES = """## Size and exact recovery
 
@@ -91,10 +93,11 @@ def page(results: Results, machine: dict[str, Any], methods: Iterable[str]) -> s
     return "\n".join(
         [
             head,
-            *_tables(signal, names, lambda part, name: f"{_risk(part, name):.3f}"),
-            _PAIRED.format(default=DEFAULT),
-            *_tables(
-                signal, [n for n in names if n != DEFAULT], lambda part, n: _shown(part, n, DEFAULT)
+            _by_kind(signal, names, lambda part, name: f"{_risk(part, name):.3f}"),
+            _by_case(signal, names, lambda part, name: f"{_risk(part, name):.3f}"),
+            _PAIRED.format(default=DEFAULT, repeats=repeats, shapes=len({c[:2] for c in signal})),
+            _by_kind(
+                signal, [n for n in names if n != DEFAULT], lambda p, n: _shown(p, n, DEFAULT)
             ),
             _SIZES.format(nonzeros=NONZEROS, repeats=repeats),
             _by_case(signal, names, lambda p, n: chosen.format(_size(p, n), _exact(p, n))),
@@ -148,7 +151,14 @@ def _none(results: Results, name: str) -> int:
 def _shown(results: Results, name: str, other: str) -> str:
     mean, error = difference(results, name, other)
     text = f"{mean:+.3f} ± {error:.3f}"
-    return f"**{text}**" if abs(mean) > _CLEAR * error else text
+    return f"**{text}**" if _apart(results, mean, error) else text
+
+
+def _apart(results: Results, mean: float, error: float) -> bool:
+    """Return whether the t test finds a mean apart from zero."""
+    draws = len(next(iter(results.values())))
+    degrees = (draws - 1) * len({(case.n, case.p) for case in results})
+    return abs(mean) > float(stdtrit(degrees, 1.0 - _LEVEL / 2.0)) * error
 
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -175,8 +185,8 @@ def _by_case(results: Results, names: list[str], cell: Cell) -> str:
     return _table(["n x p", "ρ", "SNR", *names], rows)
 
 
-def _tables(results: Results, names: list[str], cell: Cell) -> list[str]:
-    """Return a table of all cases, and one by ratio, correlation and shape."""
+def _by_kind(results: Results, names: list[str], cell: Cell) -> str:
+    """Return a table by ratio, correlation and shape."""
     kinds: list[tuple[str, Callable[[Case], str]]] = [
         ("SNR", lambda case: f"{case.snr:g}"),
         ("ρ", lambda case: f"{case.correlation:g}"),
@@ -188,7 +198,7 @@ def _tables(results: Results, names: list[str], cell: Cell) -> list[str]:
         for value in dict.fromkeys(of(case) for case in results):
             part = {case: draws for case, draws in results.items() if of(case) == value}
             rows.append([f"{kind} {value}".strip(), *(cell(part, name) for name in names)])
-    return [_table(["means", *names], rows), _by_case(results, names, cell)]
+    return _table(["means", *names], rows)
 
 
 # ---- sentences -----------------------------------------------------------------------------------
@@ -224,7 +234,7 @@ def _advice(results: Results, names: list[str]) -> str:
         supports = _listed([name for name in names if found[name] == most])
         lines.append(
             f"- SNR {snr:g}: the smallest risk has {order[0]} ({_risk(part, order[0]):.3f}); "
-            + (f"within two standard errors of it {_are(level)}; " if level else "")
+            + (f"not found to be worse {_are(level)}; " if level else "")
             + (
                 f"most supports are found by {supports} ({most} of {len(_all(part, names[0]))})."
                 if most
@@ -235,8 +245,7 @@ def _advice(results: Results, names: list[str]) -> str:
 
 
 def _worse(results: Results, name: str, best: str) -> bool:
-    mean, error = difference(results, name, best)
-    return mean > _CLEAR * error
+    return _apart(results, *difference(results, name, best))
 
 
 def _are(names: list[str]) -> str:

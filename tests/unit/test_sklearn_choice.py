@@ -51,8 +51,8 @@ def test_groups_are_what_is_counted_up_to() -> None:
 
 def test_refined_candidates_are_searched_as_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    Z = rng.standard_normal((80, 38))
-    y = Z[:, :30].sum(axis=1) + 0.1 * rng.standard_normal(80)
+    Z = rng.standard_normal((64, 26))
+    y = Z[:, :24].sum(axis=1) + 0.1 * rng.standard_normal(64)
     ways, grown = [], further.grown_path
 
     def noting(*given: Any, together: bool) -> Any:
