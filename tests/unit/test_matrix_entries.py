@@ -211,3 +211,20 @@ def test_the_kronecker_design_is_its_matrix(right):
     assert np.allclose(np.concatenate([b for _, b in design.row_blocks(4)]), matrix)
     assert np.allclose(design.column_square_norms(h), h @ matrix**2)
     assert np.allclose(design.sampled_square_norms(N), np.mean(matrix**2, axis=0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_whose_entries_have_bounds_are_certified(seed: int) -> None:
+    """Curvature of the data was taken out with one limit for all entries of a row."""
+    rng = np.random.default_rng(seed)
+    A, Y, W = rng.standard_normal((11, 3)), rng.standard_normal((11, 3)), sm.Variable((3, 3))
+    Y += A[:, [0]] + A[:, [1]]
+    goal = sm.squared_loss(A @ W, Y) + sm.ridge(W, 1.0)
+    problem = sm.Problem(sm.minimize(goal), sm.card(W, axis=1) <= 1, W <= 0.5, W >= -0.3)
+    best = np.inf
+    for a in A.T:
+        x = np.clip(a @ Y / 11 / (a @ a / 11 + 1.0), -0.3, 0.5)
+        best = min(best, 0.5 * np.sum((Y - np.outer(a, x)) ** 2) / 11 + 0.5 * x @ x)
+    for certificate in (problem.certify(), problem.prove()):
+        assert certificate.value == pytest.approx(best, rel=1e-9)
+        assert best * (1 - 1e-4) <= certificate.bound <= best * (1 + 1e-12)

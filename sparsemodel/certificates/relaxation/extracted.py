@@ -23,7 +23,7 @@ from sparsemodel.certificates.dual_bounds.curvature import Curvature, safe
 from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.relaxation.accelerated import minimise
 from sparsemodel.certificates.relaxation.engine import TOLERANCE, Relaxed, Report
-from sparsemodel.certificates.relaxation.regulariser import Regulariser
+from sparsemodel.certificates.relaxation.regulariser import Regulariser, entrywise
 from sparsemodel.certificates.relaxation.smooth import QuadraticSmooth, schur
 from sparsemodel.certificates.relaxation.squares import Squares
 from sparsemodel.certificates.relaxation.state import State
@@ -106,12 +106,16 @@ class ExtractedRelaxation:
 
 
 def applies_to(form: SparseRegression) -> bool:
-    """Return whether the engine can take curvature out here: ungrouped, free ones unbounded."""
+    """Return whether the engine can take curvature out here: ungrouped, free ones unbounded.
+
+    Entries of a matrix whose rows are counted may have no bounds of their own.
+    """
+    if form.sparsity.groups is not None or entrywise(form):
+        return False
     if form.box is None:
-        return form.sparsity.groups is None
+        return True
     free = form.sparsity.free
-    loose = np.isinf(form.box.lower[free]) & np.isinf(form.box.upper[free])
-    return form.sparsity.groups is None and bool(np.all(loose))
+    return bool(np.all(np.isinf(form.box.lower[free]) & np.isinf(form.box.upper[free])))
 
 
 def relax_extracted(
