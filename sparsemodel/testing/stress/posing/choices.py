@@ -1,10 +1,11 @@
 """Random problems about what is nonzero together, and with losses that know a domain or an order.
 
-Both ask for proofs, whose answers are compared with all supports.
+All ask for proofs, whose answers are compared with all supports.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,75 @@ def choices(court: Court) -> None:
     if rng.random() < 0.3:
         constraints.append(pick(court, (w >= 0.0, w <= 0.5, w[[int(parents[0])]] == 0.0)))
     problem = posed(court, lambda: sm.minimize(objective), constraints)
+    if problem is not None:
+        answers(court, problem, prove=rng.random() < 0.6)
+
+
+def mixtures(court: Court) -> None:
+    """Pose limits, costs, prices, hierarchies, bounds and equations together, in several units."""
+    rng = court.rng
+    n, p = int(rng.integers(5, 40)), int(rng.integers(4, 8))
+    a, y = data(court, n, p)
+    if rng.random() < 0.2:
+        a[:, 1] = a[:, 0]
+    loss = pick(court, (sm.squared_loss, sm.squared_loss, *NUMERICAL[1:], sm.logistic_loss))
+    if loss is sm.logistic_loss:
+        y = np.where(y > np.median(y), 1.0, -1.0)
+    a *= pick(court, (1.0, 1.0, 1e-4, 1e-2, 1e3))
+    w, c = sm.Variable(p, name="w"), sm.Variable(name="c")
+    u = a @ w + c if rng.random() < 0.4 else a @ w
+    objective: Any = loss(u, y)
+    lam = pick(court, (0.0, 1e-2, 1.0))
+    if lam:
+        objective = objective + sm.ridge(w, lam)
+    z, (kid, parent) = sm.chosen(w), rng.choice(p, 2, replace=False)
+    possible: list[tuple[float, Callable[[], list[Any]]]] = [
+        (0.8, lambda: [sm.card(w) <= int(rng.integers(1, p))]),
+        (0.4, lambda: [sm.card(w[: p // 2]) <= int(rng.integers(0, p // 2 + 1))]),
+        (0.4, lambda: [rng.integers(1, 6, p).astype(float) @ z <= float(rng.integers(2, 12))]),
+        (0.3, lambda: [z[[kid]] <= z[[parent]]]),
+        (0.3, lambda: [w >= -pick(court, (0.1, 0.5, 3.0)), w <= pick(court, (0.2, 0.5, 3.0))]),
+        (0.2, lambda: [w >= 0.0]),
+        (0.25, lambda: [w.sum() == pick(court, (1.0, 0.3))]),
+        (0.1, lambda: [sm.norm(w) <= pick(court, (0.5, 2.0))]),
+    ]
+    constraints = [one for chance, made in possible if rng.random() < chance for one in made()]
+    if rng.random() < 0.3:
+        objective = objective + rng.uniform(0.0, 0.1, p) @ z
+    problem = posed(court, lambda: sm.minimize(objective), constraints)
+    if problem is not None:
+        answers(court, problem, prove=rng.random() < 0.6)
+
+
+def outputs(court: Court) -> None:
+    """Pose several outputs: rows, entries or columns are counted, entries have bounds."""
+    rng = court.rng
+    n, p, m = int(rng.integers(6, 40)), int(rng.integers(3, 6)), int(rng.integers(2, 4))
+    a, _ = data(court, n, p)
+    y = a[:, :1] + a[:, 1:2] + rng.standard_normal((n, m))
+    W, c = sm.Variable((p, m), name="W"), sm.Variable(m, name="c")
+    u = a @ W + c if rng.random() < 0.4 else a @ W
+    weights = rng.uniform(0.2, 2.0, n) if rng.random() < 0.3 else None
+    counted = pick(court, ("rows", "rows", "entries", "columns"))
+    kind, k = rng.random(), int(rng.integers(1, p))
+    objective: Any = sm.ridge(W, pick(court, (1e-4, 0.1, 1.0)))
+    if kind < 0.6:
+        objective = objective + sm.squared_loss(u, y, weights=weights)
+    elif kind < 0.8:
+        counted = "rows"
+        objective = objective + sm.multinomial_loss(u, np.argmax(y, axis=1), weights=weights)
+    else:
+        loss = pick(court, NUMERICAL[1:])
+        for j in range(m):
+            objective = objective + loss(a @ W[:, j], y[:, j], weights=weights)
+    limits: dict[str, Any] = {
+        "rows": lambda: [sm.card(W, axis=1) <= k],
+        "entries": lambda: [sm.card(W) <= k],
+        "columns": lambda: [sm.card(W[:, j]) <= 1 for j in range(m)],
+    }
+    constraints: list[Any] = limits[counted]()
+    bounds: Any = pick(court, ((), (), (W >= 0.0,), (W <= 0.5, W >= -0.3), (W <= 2.0,)))
+    problem = posed(court, lambda: sm.minimize(objective), [*constraints, *bounds])
     if problem is not None:
         answers(court, problem, prove=rng.random() < 0.6)
 

@@ -15,7 +15,12 @@ import numpy as np
 from sparsemodel.testing.stress.courts.court import Court
 from sparsemodel.testing.stress.courts.proofs import proofs
 from sparsemodel.testing.stress.posing.changes import cvxpy_parameters, parameters
-from sparsemodel.testing.stress.posing.choices import choices, links
+from sparsemodel.testing.stress.posing.choices import (
+    choices,
+    links,
+    mixtures,
+    outputs,
+)
 from sparsemodel.testing.stress.posing.kinks import kinks
 from sparsemodel.testing.stress.posing.operators import faulty_operators
 from sparsemodel.testing.stress.posing.recipe import SEEDS
@@ -47,6 +52,8 @@ DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
         "costs": costs,
         "choices": choices,
         "links": links,
+        "mixtures": mixtures,
+        "outputs": outputs,
     }
 )
 """The kinds, by name."""
