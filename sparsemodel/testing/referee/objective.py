@@ -205,7 +205,7 @@ def parts_of(term: Any) -> tuple[Counted, ...]:
     if isinstance(term, Semicontinuous):
         return (Counted(term.expression),)
     if isinstance(term, Requirement):
-        return (term.child.counted,)
+        return (term.child.counted, *(part.counted for part in term.parents))
     if isinstance(term, Budget):
         return tuple(part.counted for part in term.terms)
     return term.counted if isinstance(term.counted, tuple) else (term.counted,)

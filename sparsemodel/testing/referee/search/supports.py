@@ -45,7 +45,8 @@ def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
     terms = [t for t in problem.goal.objective.terms if isinstance(t, Price)]
     kinds = (CardinalityConstraint, Budget, Semicontinuous, Requirement)
     limits = [c for c in problem.constraints if isinstance(c, kinds)]
-    if any(isinstance(c, Requirement) and c.child.places is not None for c in limits):
+    hierarchies = [c for c in limits if isinstance(c, Requirement)]
+    if any(part.places is not None for c in hierarchies for part in (c.child, *c.parents)):
         return None
     if not all(part.plain for term in [*terms, *limits] for part in parts_of(term)):
         return None
