@@ -161,11 +161,10 @@ def multipliers_at(
         np.divide(
             stiffness * float(sizes.mean()), entries, out=stiff, where=equal & (entries > 0.0)
         )
-    elif np.any(form.ridge == 0.0):
+    mu = 0.0 * mu if whole else mu
+    if not form.traits.gram and np.any(form.ridge == 0.0):
         slight, stiff = _slight(form, rows, norms, x)
         mu = slight if whole else mu
-    if whole and not np.any(form.ridge == 0.0):
-        mu = 0.0 * mu
     if not np.all(np.isfinite(np.concatenate([y, stiff, mu]))):
         return None
     return Multipliers(y, stiff, norms=mu if norms else None)

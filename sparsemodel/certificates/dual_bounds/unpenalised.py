@@ -67,7 +67,8 @@ def exact_neighbour(
     if not residual.any():
         return already
     slacks = [
-        _rowwise_min(domain_slack(term, a)) for term, a in zip(form.terms, duals, strict=True)
+        np.where(np.any(c, axis=1), _rowwise_min(domain_slack(term, a)), 0.0)
+        for term, a, c in zip(form.terms, duals, scaled, strict=True)
     ]
     largest = max((float(s.max(initial=0.0)) for s in slacks), default=0.0)
     if not largest > 0.0:

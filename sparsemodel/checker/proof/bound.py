@@ -203,7 +203,8 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     sums = _sum(t.A[:, zero].T @ weighted(t, a) for t, a in zip(terms, duals, strict=True))
     if np.all(high(abs(sums)) == 0):
         return duals
-    rooms = [_room(t, a) for t, a in zip(terms, duals, strict=True)]
+    seen = [np.any(t.matrix[:, zero], axis=1) for t in terms]  # others have nothing to move
+    rooms = [np.where(s, _room(t, a), 0.0) for s, t, a in zip(seen, terms, duals, strict=True)]
     most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
     for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9))):
         moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
