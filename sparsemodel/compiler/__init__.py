@@ -22,6 +22,7 @@ from sparsemodel.compiler.canonical.layout import Layout
 from sparsemodel.compiler.canonical.mirrored import mirrored
 from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
 from sparsemodel.compiler.choice.effort import Effort, checked_effort
+from sparsemodel.compiler.choice.openings import sample_size
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.plan import Plan
@@ -59,4 +60,5 @@ __all__ = [
     "make_plan",
     "mirrored",
     "reduce_form",
+    "sample_size",
 ]

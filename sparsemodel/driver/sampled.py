@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemodel.compiler import Facts, Reduced, make_plan, reduce_form
+from sparsemodel.compiler import Facts, Reduced, make_plan, reduce_form, sample_size
 from sparsemodel.interfaces import FloatArray, Form, IntArray, SparseRegression, Term
 
 if TYPE_CHECKING:
@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 
     from sparsemodel.compiler import Plan
     from sparsemodel.driver.outcome import Outcome
-
-_PER_COORDINATE = 50
-"""Rows of a sample for each coordinate, at least."""
-
-_SHARE = 20
-"""Rows that one of the sample stands for, at most."""
-
-_BYTES = 2**26
-"""Of a sample at most (64 MB)."""
-
-_WORTH = 4
-"""Rows that one of the sample has to stand for, at least."""
 
 _PIECES = 64
 """Runs of consecutive rows that a sample is made of."""
@@ -42,13 +30,12 @@ def sampled_start(
     over observations. The point is one of the reduced form's coordinates.
     """
     form = reduced.form
-    if not isinstance(form, SparseRegression) or not form.traits.by_observation:
+    if not isinstance(form, SparseRegression):
         return None
-    n, p = sum(term.design.shape[0] for term in form.terms), form.sparsity.size
-    size = min(max(_PER_COORDINATE * p, n // _SHARE), _BYTES // (8 * p))
-    few = _WORTH * size > n or size < 2 * p
-    if few or not all(term.design.streamed for term in form.terms):
+    size = sample_size(form)
+    if not size:
         return None
+    n = sum(term.design.shape[0] for term in form.terms)
     sample = replace(form, terms=tuple(_sampled(term, size / n) for term in form.terms))
     facts = Facts(sample)
     smaller = reduce_form(sample, facts)

@@ -36,6 +36,8 @@ class Memo:
     """What has been computed at a point so far."""
 
     gradient: FloatArray | None = None
+    hessian: FloatArray | None = None
+    """On the support of the point."""
 
 
 @final

@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.compiler.choice import openings
 from sparsemodel.designs import ChunkedDesign, DenseDesign, TransformedDesign, as_design
 from sparsemodel.interfaces import Access, DataTypeError
 from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.testing.designs import EXACT, run_design_suite
 from sparsemodel.testing.laws.design_laws import Tolerance
 
@@ -241,10 +244,61 @@ def test_newton_steps_read_a_file_once_where_columns_do_not_fit(tmp_path, rng, i
     design = ChunkedDesign(file, block_bytes=2**16, column_bytes=2**14)  # not one column
     solution, expected = posed(design).solve(), posed(A).solve()
     assert solution.value == pytest.approx(expected.value, rel=1e-12)
-    assert solution.readings <= 50
+    assert solution.readings <= 20
     narrow, h = design.restrict(np.array([1, 4, 7])), rng.random(3000)
     some, read = A[:, [1, 4, 7]], design.bytes_read
     moved = TransformedDesign(narrow, means=np.ones(3), scale=np.full(3, 2.0))
     for held, right in ((narrow, some), (moved, 2.0 * (some - 1.0))):
         np.testing.assert_allclose(held.gram(h), (right.T * h) @ right, rtol=1e-10, atol=1e-9)
     assert design.bytes_read == read + 2 * A.nbytes
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_one_reading_brings_a_point_with_its_derivatives(tmp_path, rng, ridge):
+    A, x = rng.standard_normal((700, 9)) + 0.5, np.zeros(9)
+    np.save(tmp_path / "A.npy", A)
+    support = np.array([1, 4, 8])
+    x[support] = rng.standard_normal(3)
+    design = ChunkedDesign(np.load(tmp_path / "A.npy", mmap_mode="r"), column_bytes=64)
+
+    def posed(data):
+        w, offset = sm.Variable(9), np.linspace(-1.0, 1.0, 700)
+        loss = sm.poisson_loss(
+            data @ w + offset, np.arange(700) % 4, weights=offset + 2.0, reduction="sum"
+        )
+        problem = sm.Problem(sm.minimize(loss + sm.ridge(w, ridge)), sm.card(w) <= 3)
+        return RegressionObjective(problem.form)
+
+    there, here = posed(design), posed(A)
+    read = design.bytes_read
+    at, expected = there.point_from(x), here.point_from(x)
+    gradient, hessian = there.gradient(at), there.hessian(at, support)
+    assert there.point(support, x[support]) is at
+    assert design.bytes_read == read + A.nbytes
+    assert there.work.passes == 0.5
+    assert at.value == pytest.approx(expected.value, rel=1e-13)
+    np.testing.assert_allclose(gradient, here.gradient(expected), rtol=1e-10)
+    np.testing.assert_allclose(hessian, here.hessian(expected, support), rtol=1e-10)
+    other = np.array([0, 4])  # of another support it is another reading
+    np.testing.assert_allclose(there.hessian(at, other), here.hessian(expected, other), rtol=1e-10)
+    if ridge:
+        assert there.bounds.value == pytest.approx(here.bounds.value, rel=1e-9)
+
+    some = HessianRows(there, at, places=-5)  # not the whole matrix
+    whole = HessianRows(here, expected)
+    np.testing.assert_allclose(some.scale, whole.scale, rtol=1e-10)
+    np.testing.assert_allclose(some.rows(np.arange(9)), whole.rows(np.arange(9)), atol=1e-10)
+
+
+def test_files_are_searched_from_a_sample_without_perturbations(tmp_path, rng, monkeypatch):
+    A = rng.standard_normal((6400, 32))
+    np.save(tmp_path / "A.npy", A)
+    file = np.load(tmp_path / "A.npy", mmap_mode="r")
+    b = np.where(A[:, 2] - A[:, 5] + rng.standard_normal(6400) > 0.0, 1.0, -1.0)
+    w = sm.Variable(32)
+    goal = sm.minimize(sm.logistic_loss(sm.as_design(file) @ w, b) + sm.ridge(w, 0.01))
+    monkeypatch.setattr(openings, "TOO_LONG", 1e-6)
+    problem = sm.Problem(goal, sm.card(w) <= 2)
+    assert problem.plan().outline == "nhtp > exchange:rounds=0"
+    assert problem.solve().support.tolist() == [2, 5]
+    assert problem.solution.readings <= 9

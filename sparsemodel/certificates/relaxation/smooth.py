@@ -143,6 +143,14 @@ class _Products(Model):
         return np.ascontiguousarray(total - cross.T @ (self._own @ cross))
 
 
+def _norm_of(matrix: FloatArray) -> float:
+    """Return about the norm of a positive semidefinite matrix, by a few products."""
+    v: FloatArray = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    for _ in range(6):
+        v = matrix @ (v / max(float(np.linalg.norm(v)), 1e-300))
+    return float(np.linalg.norm(v))
+
+
 def _in_one_reading(
     designs: tuple[Design, ...], weights: tuple[FloatArray, ...], free: tuple[FloatArray, ...]
 ) -> FloatArray:
@@ -273,6 +281,13 @@ class LossSmooth(Smooth):
         return _Products(self._designs, weights, self._free)
 
     def curvature_guess(self) -> float:
+        if self.stored:  # one reading, where every product is another
+            steepest = tuple(
+                t.weights * (t.traits.upper if np.isfinite(t.traits.upper) else 1.0)
+                for t in self._form.terms
+            )
+            matrix = _in_one_reading(self._designs, steepest, self._free)
+            return 0.5 * _norm_of(matrix)
         total = 0.0
         for i, (term, design) in enumerate(zip(self._form.terms, self._designs, strict=True)):
             bends = term.weights * _typical_curvature(term)

@@ -50,6 +50,11 @@ to 1500 x 6000 to 15000 they ended up to 25 % lower than swaps of the smallest c
 there and afresh, and in most of them sooner."""
 
 _ALONE = "it starts as well by itself as from where another ends"
+_PER_COORDINATE, _SHARE = 50, 20
+"""Rows of a sample for each coordinate, at least, and rows that one of it stands for, at most."""
+_SAMPLE_BYTES, _WORTH = 2**26, 4
+"""Of a sample at most (64 MB), and rows that one of it has to stand for, at least."""
+
 _ONCE = "once, without perturbations, which take nine times as long where the loss has kinks"
 
 _AMBIGUOUS = (
@@ -105,7 +110,9 @@ def _(
     if finish is None:
         return candidates.fallback()
     seconds = _forecast(form)
-    if seconds > TOO_LONG and not candidates.patient:
+    long = seconds > TOO_LONG and not candidates.patient
+    sampled = long and sample_size(form) > 0
+    if long and not sampled:
         brief = _brief(form, candidates, finish, seconds)
         if brief is not None:
             return brief
@@ -114,6 +121,8 @@ def _(
             (candidates.stage(finish, f"{candidates.purpose(finish)}; {_ONCE}", share=0.0),)
         )
     share = 1.0 if candidates.patient else min(1.0, TOO_LONG / _perturbing(form))
+    if sampled:
+        share = 0.0  # from the solution on a sample: perturbations read the files again and again
     role, why, clear = _opening(form, facts, gradient)
     name = None if role is None else candidates.best(role)
     if name is None:
@@ -186,6 +195,18 @@ def _at_the_limit(form: SparseRegression) -> bool:
     k = min(form.sparsity.budget, p)
     near = n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK
     return near and _recoverable(form) and not _ambiguous(form)
+
+
+def sample_size(form: SparseRegression) -> int:
+    """Return how many rows of files a first point is found on; 0 where all rows are at hand.
+
+    Losses must be sums over observations, and a row must stand for several.
+    """
+    n, p = _observations(form), form.sparsity.size
+    if not (form.traits.by_observation and all(term.design.streamed for term in form.terms)):
+        return 0
+    size = min(max(_PER_COORDINATE * p, n // _SHARE), _SAMPLE_BYTES // (8 * p))
+    return 0 if _WORTH * size > n or size < 2 * p else size
 
 
 def _observations(form: SparseRegression) -> int:

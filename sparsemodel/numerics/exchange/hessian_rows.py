@@ -44,6 +44,8 @@ _AHEAD = 2**24
 """Numbers of rows that are read before they are needed, at most (128 MB)."""
 _GROWTH = 32
 """Rows by which the store grows, or by half of those that it has."""
+_TOGETHER = 32
+"""Rows beside those of the support that are computed in the first reading of a file."""
 _RARELY, _AT_ONCE = 8, 3000
 """Where one in so many rows was asked for, with more coordinates than observations, all others are
 formed as one product of matrices, up to so many (72 MB)."""
@@ -106,6 +108,11 @@ class HessianRows:
             whole = self._raw(everything)
             self._eliminate(np.diag(whole).copy(), whole[self._free])
             self._keep(everything, self._reduced(everything, whole))
+        elif self._streamed() and self._affordable():
+            likely = self._promising()
+            raw, diagonal = self._in_one_reading(likely)
+            self._eliminate(diagonal, raw[np.searchsorted(likely, self._free)])
+            self._keep(likely, self._reduced(likely, raw))
         else:
             self._eliminate(self._whole_diagonal(), None)
 
@@ -272,6 +279,8 @@ class HessianRows:
     def _raw(self, coordinates: IntArray) -> FloatArray:
         """Return rows of the Hessian itself; half a pass each, as a product of matrices."""
         objective = self._objective
+        if coordinates.size < self.size and self._streamed():
+            return self._in_one_reading(coordinates)[0]
         objective.work.passes += 0.5 * coordinates.size
         out = np.zeros((coordinates.size, self.size))
         if self._curvatures is None:
@@ -301,6 +310,34 @@ class HessianRows:
                 out += term.design.rmatvec(columns).T
         out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
         return out
+
+    def _streamed(self) -> bool:
+        """Return whether rows are read from files, and all observations have curvatures."""
+        known = self._curvatures is not None and all(h is not None for h in self._curvatures)
+        terms = cast("RegressionObjective", self._objective).form.terms if known else ()
+        return known and all(term.design.streamed for term in terms)
+
+    def _promising(self) -> IntArray:
+        """Return the coordinates that a search is likely to look at first."""
+        slopes = np.abs(self._objective.gradient(self._at))
+        slopes = slopes if slopes.ndim == 1 else slopes.max(axis=1)
+        first = np.argsort(-slopes, kind="stable")[:_TOGETHER]
+        return np.unique(np.concatenate([self._free, self._at.support, first]))
+
+    def _in_one_reading(self, coordinates: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows of the Hessian itself and its diagonal, from one reading of files."""
+        form = cast("RegressionObjective", self._objective).form
+        self._objective.work.passes += 0.5
+        out, diagonal = np.zeros((coordinates.size, self.size)), form.ridge.copy()
+        for term, h in zip(
+            form.terms, cast("tuple[FloatArray, ...]", self._curvatures), strict=True
+        ):
+            for rows, block in term.design.row_blocks(max(1, _BLOCK // self.size)):
+                chosen = h[rows, None] * block[:, coordinates]
+                out += cross_product(chosen, block)
+                diagonal += h[rows] @ np.square(block)
+        out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
+        return out, diagonal
 
     def _whole_diagonal(self) -> FloatArray:
         """Return the diagonal of the Hessian itself, exact where that is cheap, else estimated."""

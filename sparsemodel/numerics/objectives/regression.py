@@ -34,6 +34,10 @@ _BALANCED = 1e-6
 _FAINT = 1e-10
 """Share of the largest pull of an observation below which it does not count for a ranking."""
 
+_READ, _SQUARES = 2**21, 16
+"""Entries of a file that are looked at together, and numbers of a Hessian for each of a gradient up
+to which both come from one reading."""
+
 _ROOT = 2**24
 """Entries up to which columns are written out with their weights (128 MB)."""
 
@@ -102,6 +106,7 @@ class RegressionObjective(OfRegression):
         free = form.sparsity.free
         self._unpenalised = free[form.ridge[free] <= 0.0]
         self.bounds = BestBound()
+        self._last_read: list[Point] = []
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -113,9 +118,45 @@ class RegressionObjective(OfRegression):
             )
             return Point(x, support, self._value(values, support, predictions), predictions)
         x[support] = values
+        if not self._cheap and self._read_at_once(support):
+            return self._point_in_one_reading(x, support, values)
         predictions = tuple(design.matvec(values) for design in self.columns(support))
         self._count_restricted()
         return Point(x, support, self._value(values, support, predictions), predictions)
+
+    def _read_at_once(self, support: IntArray) -> bool:
+        """Return whether a reading that predicts had better bring all else that is asked for."""
+        if self._traits.quadratic or not self._in_one_reading:
+            return False
+        self.columns(support)
+        return not self._columns.at_hand
+
+    def _point_in_one_reading(self, x: FloatArray, support: IntArray, values: FloatArray) -> Point:
+        """Return a point with its gradient, and its Hessian where that is cheap beside it."""
+        for known in self._last_read:
+            if np.array_equal(known.support, support) and np.array_equal(known.x, x):
+                return known
+        terms, few = self._form.terms, support.size**2 <= _SQUARES * self.shape[0]
+        found = tuple(np.empty(term.design.shape[0]) for term in terms)
+        gradient = self._ridge * x
+        hessian = np.diag(self._ridge[support])
+        for term, z in zip(terms, found, strict=True):
+            for rows, entries in term.design.row_blocks(max(1, _READ // self.shape[0])):
+                chosen = np.ascontiguousarray(entries[:, support])
+                z[rows] = chosen @ values
+                u = z[rows] if term.offset is None else z[rows] + term.offset[rows]
+                target, weights = term.target[rows], term.weights[rows]
+                gradient += entries.T @ term.loss.gradient(u, target, weights)
+                if few:
+                    h = weights * cast("Curved", term.loss).second_derivative(u, target)
+                    hessian += chosen.T @ (h[:, None] * chosen)
+        self.work.passes += 0.5
+        at = Point(x, support, self._value(values, support, found), found)
+        at.memo.gradient, at.memo.hessian = gradient, hessian if few else None
+        if self._has_bound:
+            self._keep_bound(at, gradient, self.prediction_gradients(at))
+        self._last_read[:] = [at]
+        return at
 
     def _value(
         self, values: FloatArray, support: IntArray, predictions: tuple[FloatArray, ...]
@@ -262,6 +303,8 @@ class RegressionObjective(OfRegression):
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
         if len(self.shape) > 1 or not self._traits.curved:
             return self._hessian_of_outputs(at, support)
+        if at.memo.hessian is not None and np.array_equal(support, at.support):
+            return at.memo.hessian
         weights = tuple(
             curvatures_of(term, z) for term, z in zip(self._form.terms, at.state, strict=True)
         )
