@@ -11,18 +11,20 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TextIO, final
+from typing import TextIO, TypeVar, final
 
 from sparsemodel.threads import config
 
 INTERVAL = 0.2
 """Seconds between two changes of the line."""
 
-DELAY = 1.0
+DELAY = 2.0
 """Seconds a call may take without anything being shown."""
+
+T = TypeVar("T")
 
 
 @final
@@ -42,6 +44,12 @@ class Line:
     def note(self, step: Callable[[], str], part: str) -> None:
         """Keep what says how far a part is; it is called when the line is written next."""
         self._steps[part] = step
+
+    def forget(self, part: str) -> None:
+        """Say no more of a part, which has ended, and of what was a part of it."""
+        parts = list(self._steps)
+        for ended in parts[parts.index(part) :] if part in parts else ():
+            self._steps.pop(ended, None)
 
     def allow(self, seconds: float) -> None:
         """Take note of the time limit of the call."""
@@ -143,3 +151,32 @@ def clear() -> None:
     line = _LINE.get()
     if line is not None:
         line.clear()
+
+
+def counted(items: Collection[T], what: str) -> Iterator[T]:
+    """Yield the items, and report which one of how many is looked at: "fold 2 of 5"."""
+    line = _LINE.get()
+    if line is None:
+        yield from items
+        return
+    number = 0
+    line.note(lambda: f"{what} {number} of {len(items)}", what)
+    try:
+        for item in items:
+            number += 1
+            yield item
+    finally:
+        line.forget(what)
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Report what is being done, until it is done: one step that takes long by itself."""
+    line = _LINE.get()
+    if line is not None:
+        line.note(lambda: what, "doing")
+    try:
+        yield
+    finally:
+        if line is not None:
+            line.forget("doing")

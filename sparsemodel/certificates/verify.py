@@ -48,6 +48,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 
 _RELATIVE = 1e-9
@@ -59,6 +60,7 @@ _NAMED = 3
 
 
 @small_work()
+@showing("Verifying")
 @np.errstate(all="ignore")
 def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],

@@ -15,6 +15,7 @@ from sparsemodel.designs.elsewhere.columns import ReadColumns
 from sparsemodel.designs.tables.parquet import ParquetRows
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.progress import counted
 from sparsemodel.threads import cross_product, product
 
 BLOCK_BYTES = 2**26
@@ -234,7 +235,7 @@ class ChunkedDesign(Design):
         length, width = self._a.shape[axis], self._a.shape[1 - axis]
         step = max(1, self._block_bytes // max(1, width * self._a.itemsize))
         parts = [slice(s, min(s + step, length)) for s in range(0, length, step)]
-        for part, following in zip(parts, [*parts[1:], None], strict=True):
+        for part, following in zip(counted(parts, "block"), [*parts[1:], None], strict=True):
             if following is not None and self._pages.used:
                 self._pages.fetch(self._view(following))
             view = self._view(part)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.numeric import random_numbers
+from sparsemodel.progress import counted
 from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.selection.folds import Observed, fold_labels
 from sparsemodel.selection.path import Search
@@ -72,10 +73,10 @@ def cross_validate(
     numbers = np.unique(np.concatenate(labels))
     losses = np.empty((numbers.size, len(ks), len(observed)))
     falls: list[tuple[FloatArray, FloatArray]] = []
-    for row, number in enumerate(numbers):
+    for row, number in enumerate(counted(numbers.tolist(), "fold")):
         kept = [part != number for part in labels]
         here, fall = how, None
-        for column, one in enumerate(observed):
+        for column, one in enumerate(counted(observed, "ridge") if observed[1:] else observed):
             points = one.solutions(kept, ks, here)
             losses[row, :, column] = one.held_out_losses(kept, points)
             if np.ndim(folds) == 0 and (more := one.held_out_falls(kept, points)) is not None:

@@ -133,7 +133,6 @@ def _beamed(
             wanted,
             [np.setdiff1d(objective.point_from(point.x).support, free) for point in how.near],
             perturbed=not brief,
-            told=lambda size: report(lambda: f"{size} of {most} nonzeros"),
         )
     except KeyboardInterrupt:
         if not beam.reached:
@@ -159,7 +158,7 @@ def _grown(
     def keep(found: list[Point]) -> bool:
         nonlocal points
         late, most = budget().over(), _largest_size(form)
-        report(lambda: f"{len(found) - 1} of {most} nonzeros")
+        report(lambda: f"size {len(found) - 1} of {most}")
         points = found[:-1] if late else found  # the last minimisation was broken off
         return late
 

@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
+from sparsemodel.progress import counted
 from sparsemodel.selection.path import Followed, PathPoint, Search
 
 F = TypeVar("F", bound=Form)
@@ -102,7 +103,7 @@ def searched_path(
 def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint]) -> list[PathPoint]:
     """Return what is found for each ``k`` from nothing, from fewer units and from ``near``."""
     points: list[PathPoint] = []
-    for place, k in enumerate(ks):
+    for place, k in enumerate(counted(ks, "size")):
         if points and search.ended:
             break
         tried = [search.found(k, None)]
@@ -206,7 +207,7 @@ class _Searches(Generic[F]):
         Where searches take little, each ``k`` is also searched alone, as a solve does it.
         """
         out: list[PathPoint] = []
-        for point in points:
+        for point in counted(points, "size"):
             best = point
             if out and out[-1].value < point.value:
                 best = replace(out[-1], k=point.k)
@@ -232,7 +233,7 @@ class _Searches(Generic[F]):
     def downwards(self, points: list[PathPoint]) -> bool:
         """Search from the solutions for more units; return whether that helped anywhere."""
         better = False
-        for place in range(len(points) - 2, -1, -1):
+        for place in counted(range(len(points) - 2, -1, -1), "going back, size"):
             if self.ended:
                 break
             above, here = points[place + 1], points[place]
@@ -243,7 +244,7 @@ class _Searches(Generic[F]):
     def upwards(self, points: list[PathPoint]) -> bool:
         """Search from the solutions for fewer units; return whether that helped anywhere."""
         better = False
-        for place in range(1, len(points)):
+        for place in counted(range(1, len(points)), "again, size"):
             if self.ended:
                 break
             better |= self._retried(points, place, points[place - 1].x)

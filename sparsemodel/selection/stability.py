@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.numeric import random_numbers, whole_number
+from sparsemodel.progress import counted
 from sparsemodel.selection.folds import Observed, halves
 from sparsemodel.selection.path import Search
 
@@ -22,7 +23,8 @@ def selection_frequencies(
     """
     resamples = whole_number(resamples, where="resamples", minimum=2)
     chosen: FloatArray = np.zeros(())
-    for kept in halves(observed, resamples, random_numbers(seed)):
+    drawn = halves(observed, resamples, random_numbers(seed))
+    for kept, _ in zip(drawn, counted(range(resamples), "half"), strict=True):
         nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks, how)])
         chosen = chosen + (nonzero if nonzero.ndim == 2 else nonzero.any(axis=2))
     return chosen / resamples

@@ -22,6 +22,7 @@ from sklearn.utils.metadata_routing import (
 
 from sparsemodel.interfaces import FloatArray, IntArray, Loss
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
+from sparsemodel.progress import counted, showing
 from sparsemodel.selection import Held, at_the_end, chosen_cell, fall_towards, mean_over_folds
 from sparsemodel.selection.criteria import copies
 from sparsemodel.sklearn._base import Data, Options
@@ -78,8 +79,9 @@ class ChosenK(Options):
         scorer = None if self.scoring is None else get_scorer(self.scoring)
         to_split, to_score = self._routed(scorer, sample_weight, params)
         folds = list(self._splitter().split(data.X, data.y, **to_split))
-        self._choose(data, _Scoring(scorer, to_score, folds, apart=not to_split))
-        return self._fitted(data)
+        with showing("Fitting"):
+            self._choose(data, _Scoring(scorer, to_score, folds, apart=not to_split))
+            return self._fitted(data)
 
     # ---- choosing ----------------------------------------------------------------------------
 
@@ -126,11 +128,8 @@ class ChosenK(Options):
         The last from the first ``k``, with weights, for each fold: nothing where that is not known.
         The paths go through the ``k`` of ``beside``, too.
         """
-        along = np.union1d(ks, beside)
-        work = (
-            delayed(_fold)(self, data, scoring, ks, along, train, test)
-            for train, test in scoring.folds
-        )
+        along, folds = np.union1d(ks, beside), counted(scoring.folds, "fold")
+        work = (delayed(_fold)(self, data, scoring, ks, along, *parts) for parts in folds)
         scores, shares, falls = zip(*Parallel(n_jobs=self.n_jobs)(work), strict=True)
         known = [fall for fall in falls if fall is not None]
         return np.array(scores), np.array(shares) / sum(shares), known

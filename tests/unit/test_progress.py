@@ -11,7 +11,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel import progress
-from sparsemodel.progress import Line, is_watched, report, showing, shown
+from sparsemodel.certificates import verify
+from sparsemodel.progress import Line, counted, doing, is_watched, report, showing, shown
 
 
 class Terminal(io.StringIO):
@@ -70,6 +71,22 @@ def test_the_line_rewrites_itself_and_goes_away(monkeypatch: pytest.MonkeyPatch)
     assert not line._thread.is_alive()
 
 
+def test_what_has_ended_is_said_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at(monkeypatch)
+    assert list(counted([3, 4], "fold")) == [3, 4], "without a line it yields the items"
+    with showing("Solving"):
+        line = progress._LINE.get()
+        assert line is not None
+        for fold in counted("ab", "fold"):
+            with doing("eigenvalues"):
+                text = line.text()
+            report(lambda: "size 3 of 3")
+            if fold == "b":
+                break
+        assert text == "Solving  fold 2 of 2  size 3 of 3  eigenvalues  0 s"
+        assert line.text() == "Solving  0 s", "what was a part of it has ended with it"
+
+
 def test_it_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at(monkeypatch)
     monkeypatch.setenv("COLUMNS", "30")
@@ -121,6 +138,10 @@ def problem() -> sm.Problem:
         (lambda p: p.certify(), "Certifying  "),
         (lambda p: p.path(range(1, 6)), "Following the path  "),
         (lambda p: p.prove(), "Proving  "),
+        (lambda p: p.path(range(3)).cross_validate(folds=2), "Cross-validating  fold 2 of 2"),
+        (lambda p: p.path(range(3)).stability(resamples=2), "Drawing halves  half 2 of 2"),
+        (lambda p: p.path(range(3), ridges=[0.1, 1.0]), "Following the path  ridge 2 of 2"),
+        (lambda p: verify(p.prove(), p.form), "Verifying  1 of "),
     ],
 )
 def test_every_call_says_how_far_it_is(

@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, certainly_psd
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.progress import counted, doing
 
 _SHRINK = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 
@@ -57,17 +58,20 @@ def simple_diagonals(c: Curvature) -> list[FloatArray]:
     entries = np.diag(c.schur)
     if np.any(entries <= 0.0):
         return []
-    lowest = float(np.linalg.eigvalsh(c.schur)[0])
+    with doing("eigenvalues 1 of 2"):
+        lowest = float(np.linalg.eigvalsh(c.schur)[0])
     if lowest <= 1e-13 * float(entries.max()) * size:
         return []
     out = [np.full(size, lowest)]
     try:
-        inverse = cho_solve(cho_factor(c.schur, lower=True), np.eye(size))
+        with doing("inverse"):
+            inverse = cho_solve(cho_factor(c.schur, lower=True), np.eye(size))
     except np.linalg.LinAlgError:
         return out
     own = 1.0 / np.diag(inverse)
     root = np.sqrt(own)
-    largest = float(np.linalg.eigvalsh(c.schur / np.outer(root, root))[0])
+    with doing("eigenvalues 2 of 2"):
+        largest = float(np.linalg.eigvalsh(c.schur / np.outer(root, root))[0])
     if largest > 0.0:
         out.append(largest * own)
     return out
@@ -76,7 +80,7 @@ def simple_diagonals(c: Curvature) -> list[FloatArray]:
 def safe(c: Curvature, diagonal: FloatArray) -> Extraction | None:
     """Return the extraction of ``diagonal``, shrunk until it is proved; None when it never is."""
     full = np.zeros(c.hessian.shape[0])
-    for shrink in _SHRINK:
+    for shrink in counted(_SHRINK, "factorisation"):
         full[c.counted] = np.maximum(diagonal, 0.0) * (1.0 - shrink)
         if certainly_psd(c.hessian.copy(), full, c.rows):
             return Extraction(full)

@@ -24,6 +24,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     SquaredDistance,
 )
+from sparsemodel.progress import doing
 
 LIMIT = 4000
 """Coefficients up to which the p x p matrix is formed (128 MB)."""
@@ -85,9 +86,10 @@ def hessian(form: SparseRegression) -> FloatArray:
     form = form if near is None else near.apply(form)
     p = form.sparsity.size
     total = np.zeros((p, p))
-    for term in form.terms:
-        if term.traits.square:
-            total += weighted_gram(term.design, term.squares()[1])
+    with doing("sums of products"):
+        for term in form.terms:
+            if term.traits.square:
+                total += weighted_gram(term.design, term.squares()[1])
     return total
 
 

@@ -9,6 +9,8 @@ from functools import WRAPPER_ASSIGNMENTS, wraps
 from importlib.util import find_spec
 from typing import Any
 
+from sparsemodel.progress import doing
+
 LOADING = 0.8
 """Seconds that it takes, once in a process, to load Numba and what was compiled before. Nothing
 stops it, so it is not begun where less time is left."""
@@ -62,7 +64,8 @@ def warmed(call: Callable[[], object]) -> float:
     """
     global _loaded
     began = time.perf_counter()
-    call()
+    with doing("preparing compiled code"):
+        call()
     _loaded = True
     seconds = max(time.perf_counter() - began - LOADING, 0.0)
     if seconds > _LONG:

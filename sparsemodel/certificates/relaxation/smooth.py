@@ -145,9 +145,9 @@ class _Products(Model):
 
 def _norm_of(matrix: FloatArray) -> float:
     """Return about the norm of a positive semidefinite matrix, by a few products."""
-    v: FloatArray = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    v = np.asarray(np.random.default_rng(0).standard_normal(matrix.shape[0]))
     for _ in range(6):
-        v = matrix @ (v / max(float(np.linalg.norm(v)), 1e-300))
+        v = np.asarray(matrix @ (v / max(float(np.linalg.norm(v)), 1e-300)))
     return float(np.linalg.norm(v))
 
 

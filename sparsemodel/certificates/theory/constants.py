@@ -22,6 +22,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.self_description import Constants
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, eigenvalue_cost
+from sparsemodel.progress import counted
 
 _EIGENVALUES = 1500
 """Coefficients up to which all eigenvalues are computed."""
@@ -64,7 +65,7 @@ def enclose(c: Curvatures, levels: Sequence[int]) -> dict[int, Constants]:
     out: dict[int, Constants] = {}
     extremes = _extremes(c)
     above, below = 0.0, math.inf
-    for level in sorted({max(1, s) for s in levels}):
+    for level in counted(sorted({max(1, s) for s in levels}), "size"):
         high = _attained(c, level, largest=True)
         low = _attained(c, level, largest=False)
         above, below = max(above, high), min(below, low)  # a support of few is one of many

@@ -24,10 +24,12 @@ from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import real_array
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.shown import path_document
 from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.numerics.budget import budget, ending_by
+from sparsemodel.progress import counted
 from sparsemodel.selection import (
     CrossValidation,
     Followed,
@@ -37,7 +39,6 @@ from sparsemodel.selection import (
     cross_validate,
     selection_frequencies,
 )
-from sparsemodel.threads import small_work
 
 
 @final
@@ -173,7 +174,7 @@ class Path:
         scores = self.objective if self.ridges is None else self.objective[:, [column]]
         return self._chosen((int(rows[0]), column), "hand", scores)
 
-    @small_work()
+    @asked("Choosing")
     def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
         r"""Return the solution that minimises an information criterion.
 
@@ -219,7 +220,7 @@ class Path:
         self._warn_at_the_end(place[0], criterion, most)
         return self._chosen(place, criterion, self._shaped(scores))
 
-    @small_work()
+    @asked("Cross-validating")
     def cross_validate(
         self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
     ) -> PathSolution:
@@ -250,6 +251,7 @@ class Path:
         self._warn_at_the_end(found.place[0], "cross-validation", None)
         return self._chosen(found.place, rule, found.mean)
 
+    @asked("Cross-validating")
     def cross_validation(
         self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
     ) -> CrossValidation:
@@ -275,7 +277,7 @@ class Path:
         )
         return replace(found, losses=self._shaped(found.losses))
 
-    @small_work()
+    @asked("Drawing halves")
     def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
         """Return how often each coordinate is chosen for each k on random halves of the data.
 
@@ -304,7 +306,7 @@ class Path:
         units = sparsity.units + sparsity.forced_units
         said = at_the_end(self.k.tolist(), place, by=by, units=units, most=most)
         if said is not None and not self.stop.requested:
-            warnings.warn(said, stacklevel=3)
+            warnings.warn(said, stacklevel=5)  # past what `asked` puts around methods
 
     def _chosen(self, place: tuple[int, int], rule: str, scores: FloatArray) -> PathSolution:
         row, column = place
@@ -354,7 +356,7 @@ def followed(
         return Path(reading, [compiled], [compiled.path(ks, how)], how, None, parameter)
     problems = [compiled.with_ridge(float(factor)) for factor in ridges]
     found: list[Followed] = []
-    for place, problem in enumerate(problems):
+    for place, problem in enumerate(counted(problems, "ridge")):
         limit = budget().limit
         share = None if limit is None else limit / (len(problems) - place)
         with ending_by(None if share is None else time.perf_counter() + share):

@@ -30,6 +30,7 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
+from sparsemodel.progress import report
 
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError)
 """What reading a tree raises that is not made as it should."""
@@ -185,6 +186,7 @@ class Replay:
             if type(number) is not int or number < 0 or number in seen:
                 raise ValueError(f"record {number} appears twice")
             seen.add(number)
+            report(lambda: f"{len(seen)} of {len(self._nodes)} parts", "parts")
             record = self._nodes[number]
             if not record.keys() - LINES <= {"enumerated"}:
                 raise ValueError(f"record {number} has lines that are not known")

@@ -12,6 +12,7 @@ from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
+from sparsemodel.progress import counted
 
 _WIDTH, _MOST, _ENTRIES = 48, 1000, 2**19
 """Supports that are kept of a size: more where they are short, up to so many numbers. Of the 80
@@ -77,7 +78,6 @@ class SupportBeam:
         near: Iterable[IntArray] = (),
         *,
         perturbed: bool = True,
-        told: Callable[[int], None] | None = None,
     ) -> None:
         """Search all sizes: each from the one before and from perturbations, then down and up.
 
@@ -89,11 +89,9 @@ class SupportBeam:
             Sizes whose best supports are looked at once more in the end.
         near
             Supports to start from, too.
-        told
-            Called with each size that is reached first.
         """
         starts = {support.size: support for support in near}
-        for size in range(1, len(self._kept)):
+        for size in counted(range(1, len(self._kept)), "size"):
             self.grow(size)
             if size in starts:
                 self.descend(starts[size])
@@ -101,17 +99,15 @@ class SupportBeam:
                 self.perturb(size)
             if self.reached < size:
                 break
-            if told is not None:
-                told(size)
         top = self.reached
         for _ in range(sweeps):
-            for size in range(top - 1, 0, -1):
+            for size in counted(range(top - 1, 0, -1), "going back, size"):
                 self.thin(size)
-            for size in range(2, top + 1):
+            for size in counted(range(2, top + 1), "again, size"):
                 self.grow(size)
                 if perturbed:
                     self.perturb(size)
-        for size in range(1, top + 1):
+        for size in counted(range(1, top + 1), "confirming, size"):
             if (size in wanted or size == top) and not self._over():
                 # Prices computed anew, and close columns.
                 self.descend(self.best(size))
