@@ -202,9 +202,9 @@ def sample_size(form: SparseRegression) -> int:
 
     Losses must be sums over observations, and a row must stand for several.
     """
-    n, p = _observations(form), form.sparsity.size
     if not (form.traits.by_observation and all(term.design.streamed for term in form.terms)):
         return 0
+    n, p = _observations(form), form.sparsity.size
     size = min(max(_PER_COORDINATE * p, n // _SHARE), _SAMPLE_BYTES // (8 * p))
     return 0 if _WORTH * size > n or size < 2 * p else size
 

@@ -19,14 +19,13 @@ from sparsemodel.interfaces import (
     IntArray,
     Objective,
     Point,
-    Term,
     TwiceDifferentiable,
 )
 from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
+from sparsemodel.numerics.objectives.one_reading import hessian_rows, weighted_gram
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
-from sparsemodel.threads import cross_product
 
 _VANISHED = 1e-11
 """Share of a column's curvature that the free coordinates must leave of it."""
@@ -296,7 +295,7 @@ class HessianRows:
         everything = coordinates.size == self.size
         for term, h, z in zip(form.terms, self._curvatures, self._at.state, strict=True):
             if everything and h is not None and Access.ROWS in term.design.access:
-                out += _gram(term, h)
+                out += weighted_gram(term.design, h)
                 continue
             columns = term.design.restrict(coordinates).to_array()
             if h is None:
@@ -326,18 +325,10 @@ class HessianRows:
 
     def _in_one_reading(self, coordinates: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return rows of the Hessian itself and its diagonal, from one reading of files."""
-        form = cast("RegressionObjective", self._objective).form
         self._objective.work.passes += 0.5
-        out, diagonal = np.zeros((coordinates.size, self.size)), form.ridge.copy()
-        for term, h in zip(
-            form.terms, cast("tuple[FloatArray, ...]", self._curvatures), strict=True
-        ):
-            for rows, block in term.design.row_blocks(max(1, _BLOCK // self.size)):
-                chosen = h[rows, None] * block[:, coordinates]
-                out += cross_product(chosen, block)
-                diagonal += h[rows] @ np.square(block)
-        out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
-        return out, diagonal
+        weights = cast("tuple[FloatArray, ...]", self._curvatures)
+        form = cast("RegressionObjective", self._objective).form
+        return hessian_rows(form, weights, coordinates)
 
     def _whole_diagonal(self) -> FloatArray:
         """Return the diagonal of the Hessian itself, exact where that is cheap, else estimated."""
@@ -384,19 +375,6 @@ def _curvatures(objective: Objective, at: Point) -> Curvatures | None:
         curvatures_of(term, z) if term.traits.curved else None
         for term, z in zip(objective.form.terms, at.state, strict=True)
     )
-
-
-def _gram(term: Term, h: FloatArray) -> FloatArray:
-    """Return ``A.T @ diag(h) @ A`` in one reading of the rows."""
-    p = term.design.shape[1]
-    out = np.zeros((p, p))
-    uniform = bool(h.size) and bool(np.all(h == h[0]))
-    for rows, block in term.design.row_blocks(max(1, _BLOCK // p)):
-        if uniform:
-            out += cross_product(block)
-        else:
-            out += cross_product(np.sqrt(h[rows])[:, None] * block)
-    return float(h[0]) * out if uniform else out
 
 
 def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> bool:

@@ -7,14 +7,38 @@ from typing import cast
 
 import numpy as np
 
-from sparsemodel.interfaces import Design, FloatArray, Term, TwiceDifferentiable
+from sparsemodel.interfaces import (
+    Design,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+    Term,
+    TwiceDifferentiable,
+)
 
 _AT_ONCE = 2**17
 """Entries of columns with all of their weights up to which one product forms all blocks; above,
 one by one is quicker."""
 
 
-def hessian_of_term(term: Term, u: FloatArray, design: Design, m: int) -> FloatArray:
+def hessian_of_outputs(
+    form: SparseRegression,
+    margins: tuple[FloatArray, ...],
+    columns: tuple[Design, ...],
+    support: IntArray,
+) -> FloatArray:
+    """Return the Hessian over ``x[support].ravel()``, given each term's columns there."""
+    m = form.outputs
+    out = np.zeros((support.size, m, support.size, m))
+    for term, u, design in zip(form.terms, margins, columns, strict=True):
+        out += _hessian_of_term(term, u, design, m)
+    total = out.reshape(support.size * m, -1)
+    total = (total + total.T) / 2.0
+    total[np.diag_indices_from(total)] += np.repeat(form.ridge[support], m)
+    return total
+
+
+def _hessian_of_term(term: Term, u: FloatArray, design: Design, m: int) -> FloatArray:
     """Return the Hessian of a term in ``q`` columns with ``m`` outputs, ``(q, m, q, m)``.
 
     Blocks of losses by observation are weighted Gram matrices, one for each pair of outputs; all

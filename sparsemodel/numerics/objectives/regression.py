@@ -26,7 +26,8 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.objectives.columns import SupportColumns
 from sparsemodel.numerics.objectives.lower_bounds import BestBound, strong_convexity_bound
-from sparsemodel.numerics.objectives.outputs import hessian_of_term
+from sparsemodel.numerics.objectives.one_reading import derivatives
+from sparsemodel.numerics.objectives.outputs import hessian_of_outputs
 
 _BALANCED = 1e-6
 """Share of the pull on an unpenalised coordinate that may be left where a bound is looked for."""
@@ -34,9 +35,8 @@ _BALANCED = 1e-6
 _FAINT = 1e-10
 """Share of the largest pull of an observation below which it does not count for a ranking."""
 
-_READ, _SQUARES = 2**21, 16
-"""Entries of a file that are looked at together, and numbers of a Hessian for each of a gradient up
-to which both come from one reading."""
+_SQUARES = 16
+"""Numbers of a Hessian for each of a gradient, up to which both come from one reading."""
 
 _ROOT = 2**24
 """Entries up to which columns are written out with their weights (128 MB)."""
@@ -136,23 +136,11 @@ class RegressionObjective(OfRegression):
         for known in self._last_read:
             if np.array_equal(known.support, support) and np.array_equal(known.x, x):
                 return known
-        terms, few = self._form.terms, support.size**2 <= _SQUARES * self.shape[0]
-        found = tuple(np.empty(term.design.shape[0]) for term in terms)
-        gradient = self._ridge * x
-        hessian = np.diag(self._ridge[support])
-        for term, z in zip(terms, found, strict=True):
-            for rows, entries in term.design.row_blocks(max(1, _READ // self.shape[0])):
-                chosen = np.ascontiguousarray(entries[:, support])
-                z[rows] = chosen @ values
-                u = z[rows] if term.offset is None else z[rows] + term.offset[rows]
-                target, weights = term.target[rows], term.weights[rows]
-                gradient += entries.T @ term.loss.gradient(u, target, weights)
-                if few:
-                    h = weights * cast("Curved", term.loss).second_derivative(u, target)
-                    hessian += chosen.T @ (h[:, None] * chosen)
+        few = support.size**2 <= _SQUARES * self.shape[0]
+        found, gradient, hessian = derivatives(self._form, support, values, hessian=few)
         self.work.passes += 0.5
         at = Point(x, support, self._value(values, support, found), found)
-        at.memo.gradient, at.memo.hessian = gradient, hessian if few else None
+        at.memo.gradient, at.memo.hessian = gradient, hessian
         if self._has_bound:
             self._keep_bound(at, gradient, self.prediction_gradients(at))
         self._last_read[:] = [at]
@@ -302,7 +290,9 @@ class RegressionObjective(OfRegression):
 
     def hessian(self, at: Point, support: IntArray) -> FloatArray:
         if len(self.shape) > 1 or not self._traits.curved:
-            return self._hessian_of_outputs(at, support)
+            u = tuple(map(margins, self._form.terms, at.state))
+            self._count_restricted(support.size * math.prod(self.shape[1:]))
+            return hessian_of_outputs(self._form, u, self.columns(support), support)
         if at.memo.hessian is not None and np.array_equal(support, at.support):
             return at.memo.hessian
         weights = tuple(
@@ -329,18 +319,6 @@ class RegressionObjective(OfRegression):
             h = np.maximum(curvatures_of(term, z), 0.0)
             parts.append(np.sqrt(h)[:, None] * design.to_array())
         return np.concatenate(parts)
-
-    def _hessian_of_outputs(self, at: Point, support: IntArray) -> FloatArray:
-        """Return the Hessian where observations are coupled or predictions have columns."""
-        m = int(np.prod(self.shape[1:]))
-        out = np.zeros((support.size, m, support.size, m))
-        for term, z, design in zip(self._form.terms, at.state, self.columns(support), strict=True):
-            out += hessian_of_term(term, margins(term, z), design, m)
-        self._count_restricted(support.size * m)
-        total = out.reshape(support.size * m, -1)
-        total = (total + total.T) / 2.0
-        total[np.diag_indices_from(total)] += np.repeat(self._ridge[support], m)
-        return total
 
     # ---- columns -----------------------------------------------------------------------------
 

@@ -1,0 +1,64 @@
+"""What one reading of files brings: all derivatives at a point, many rows of a Hessian."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from sparsemodel.interfaces import Curved, Design, FloatArray, IntArray, SparseRegression
+from sparsemodel.threads import cross_product
+
+_ENTRIES = 2**21
+"""Entries of a file that are looked at together (16 MB)."""
+
+
+def derivatives(
+    form: SparseRegression, support: IntArray, values: FloatArray, *, hessian: bool
+) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray | None]:
+    """Return predictions, gradient and, if asked for, the Hessian on a support.
+
+    For vectors of coordinates and losses that act on observations one by one.
+    """
+    found = tuple(np.empty(term.design.shape[0]) for term in form.terms)
+    gradient = np.zeros(form.ridge.size)
+    gradient[support] = form.ridge[support] * values
+    own = np.diag(form.ridge[support])
+    for term, z in zip(form.terms, found, strict=True):
+        for rows, entries in term.design.row_blocks(max(1, _ENTRIES // gradient.size)):
+            chosen = np.ascontiguousarray(entries[:, support])
+            z[rows] = chosen @ values
+            u = z[rows] if term.offset is None else z[rows] + term.offset[rows]
+            target, weights = term.target[rows], term.weights[rows]
+            gradient += entries.T @ term.loss.gradient(u, target, weights)
+            if hessian:
+                h = weights * cast("Curved", term.loss).second_derivative(u, target)
+                own += chosen.T @ (h[:, None] * chosen)
+    return found, gradient, own if hessian else None
+
+
+def hessian_rows(
+    form: SparseRegression, curvatures: tuple[FloatArray, ...], coordinates: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return rows of the Hessian with these weights of the observations, and its diagonal."""
+    p = form.ridge.size
+    out, diagonal = np.zeros((coordinates.size, p)), form.ridge.copy()
+    for term, h in zip(form.terms, curvatures, strict=True):
+        for rows, block in term.design.row_blocks(max(1, _ENTRIES // p)):
+            out += cross_product(h[rows, None] * block[:, coordinates], block)
+            diagonal += h[rows] @ np.square(block)
+    out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
+    return out, diagonal
+
+
+def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
+    """Return ``A.T @ diag(h) @ A``, for weights of at least 0."""
+    p = design.shape[1]
+    out = np.zeros((p, p))
+    uniform = bool(h.size) and bool(np.all(h == h[0]))
+    for rows, block in design.row_blocks(max(1, _ENTRIES // p)):
+        if uniform:
+            out += cross_product(block)
+        else:
+            out += cross_product(np.sqrt(h[rows])[:, None] * block)
+    return float(h[0]) * out if uniform else out
