@@ -255,13 +255,19 @@ class NHTP(IterativeBackend[NHTPState]):
         self, objective: Objective, point: Point, support: IntArray, d: FloatArray, slope: float
     ) -> Point | None:
         """Search ``x(alpha) = [x_T + alpha d_T; 0]`` (26) for sufficient decrease (27)."""
-        alpha = 1.0
         rounding = 1e-15 * abs(point.value)  # of values: the last Newton steps gain less than that
-        while alpha > (1e-18 if self.literal else self.beta**11.5):
-            following = objective.point(support, point.x[support] + alpha * d)
+        steps = 60 if self.literal else 12
+        lengths = [a for a in self.beta ** np.arange(steps) if a > 1e-18]
+        values = point.x[support]
+        for place, alpha in enumerate(lengths):
+            following = objective.point(support, values + alpha * d)
             if following.value <= point.value + self.sigma * alpha * slope + rounding:
                 return following
-            alpha *= self.beta
+            if objective.together:
+                left = np.array(lengths[place + 1 :])
+                found = objective.values_along(support, values, d, left)
+                good = np.flatnonzero(found <= point.value + self.sigma * slope * left + rounding)
+                return objective.point(support, values + left[good[0]] * d) if good.size else None
         return None
 
     def _forward(self, state: NHTPState) -> NHTPState:

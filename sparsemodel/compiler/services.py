@@ -51,7 +51,8 @@ def _(
     if distributed(form):
         from sparsemodel.numerics.objectives.distributed import DistributedObjective
 
-        if DistributedObjective.fits(form) and not DistributedObjective.comes_over(form):
+        alike = form.outputs == 1 and DistributedObjective.fits(form)
+        if alike and not DistributedObjective.comes_over(form):
             return DistributedObjective(form, gradient_at_zero=gradient_at_zero, work=work)
     return RegressionObjective(form, gradient_at_zero=gradient_at_zero, work=work)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -106,6 +106,9 @@ class Objective(ABC):
     last_factor: LastFactor
     """For the solvers."""
 
+    together: ClassVar[bool] = False
+    """Whether several rows of a Hessian, or values along a line, cost as little as one."""
+
     def __init__(self, work: Work | None = None) -> None:
         self.work = Work() if work is None else work
         self.last_factor = LastFactor()
@@ -159,6 +162,15 @@ class Objective(ABC):
     def point(self, support: IntArray, values: FloatArray) -> Point:
         """Return the point that is ``values`` on ``support`` (sorted) and zero elsewhere."""
 
+    def values_along(
+        self, support: IntArray, values: FloatArray, step: FloatArray, lengths: FloatArray
+    ) -> FloatArray:
+        """Return the values at ``values + t step`` on ``support`` for some lengths ``t``.
+
+        At once where they cost as little ``together``.
+        """
+        return np.array([self.point(support, values + t * step).value for t in lengths])
+
     def origin(self) -> Point:
         """Return the point zero (on the free coordinates)."""
         free = self.cardinality.free
@@ -207,6 +219,13 @@ class Objective(ABC):
         is asked for where that is large.
         """
         return None
+
+    def hessian_rows(self, at: Point, coordinates: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows of the Hessian at ``at``, and its diagonal; for vectors, where ``together``.
+
+        Elsewhere :meth:`full_hessian_product` gives them, one after the other.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def full_hessian_product(self, at: Point, support: IntArray, v: FloatArray) -> FloatArray:

@@ -89,7 +89,9 @@ def test_methods_that_read_observations(backend):
     assert one.value == pytest.approx(two.value, rel=1e-12)
 
 
-def test_every_answer_of_the_objective_is_that_of_the_data():
+@pytest.mark.parametrize("trip", [0, 2**23])
+def test_every_answer_of_the_objective_is_that_of_the_data(monkeypatch, trip):
+    monkeypatch.setattr(distributed, "_TRIP", trip)
     A, b = data()
     target = np.where(b > 0.0, 1.0, -1.0)
     near, _ = problem(A, target, sm.logistic_loss, intercept=True)
@@ -103,15 +105,55 @@ def test_every_answer_of_the_objective_is_that_of_the_data():
     assert a.value == pytest.approx(c.value, rel=1e-12)
     for name, arguments in (
         ("restricted_gradient", (support,)),
-        ("hessian", (support,)),
-        ("hessian_diagonal", (support,)),
+        ("hessian", (a.support,)),
         ("hessian_product", (support, v)),
+        ("hessian", (support,)),
+        ("hessian", (support[1:3],)),  # a part of the last one
+        ("hessian_diagonal", (support,)),
         ("full_hessian_product", (support, v)),
         ("gradient", ()),
     ):
         expected = getattr(one, name)(a, *arguments)
         np.testing.assert_allclose(getattr(two, name)(c, *arguments), expected, atol=1e-12)
+    lengths = np.array([1.0, 0.25, -2.0])
+    along = (a.support, x[a.support], rng.standard_normal(a.support.size), lengths)
+    np.testing.assert_allclose(two.values_along(*along), one.values_along(*along), rtol=1e-12)
+    rows, diagonal = two.hessian_rows(c, support)
+    whole = one.hessian(a, np.arange(21))
+    np.testing.assert_allclose(rows, whole[support], atol=1e-12)
+    np.testing.assert_allclose(diagonal, np.diag(whole), atol=1e-12)
     assert one.infimum() == two.infimum()
+
+
+def test_several_outputs(monkeypatch):
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
+    A, b = data()
+    values = []
+    for design in (A[:60], da.from_array(A[:60], chunks=(32, 20))):
+        W = sm.Variable((20, 2))
+        targets = np.column_stack([b[:60], -2.0 * b[:60]])
+        goal = sm.minimize(sm.squared_loss(sm.as_design(design) @ W, targets))
+        values.append(sm.Problem(goal, sm.card(W, axis=1) <= 2).solve().value)
+    assert values[1] == pytest.approx(values[0], rel=1e-9)
+
+
+@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
+def test_a_search_asks_for_what_comes_next_in_one_trip(monkeypatch):
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
+    calls = []
+    original = workers._again
+    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
+    A, b = data()
+    near, far = (
+        problem(design, np.where(b > 0.0, 1.0, -1.0), sm.logistic_loss, intercept=False)[0]
+        for design in (A, da.from_array(A, chunks=(64, 20)))
+    )
+    assert far.solve().value == pytest.approx(near.solve().value, rel=1e-9)
+    assert len(calls) <= 45
+    calls.clear()
+    paths = far.path(range(1, 4)).objective, near.path(range(1, 4)).objective
+    np.testing.assert_allclose(*paths, rtol=1e-9)
+    assert len(calls) <= 220
 
 
 def test_no_number_per_observation_travels(monkeypatch):
@@ -122,14 +164,14 @@ def test_no_number_per_observation_travels(monkeypatch):
     objective = objective_of(reduced.form, reduced.gradient)
     assert isinstance(objective, DistributedObjective)
     sizes = []
-    inner = distributed._call
+    inner = distributed.call
 
     def call(part: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         out = inner(part, name, arguments)
         sizes.append((sum(np.size(a) for a in arguments), np.size(out)))
         return out
 
-    monkeypatch.setattr(distributed, "_call", call)
+    monkeypatch.setattr(distributed, "call", call)
     from sparsemodel.interfaces import Context
     from sparsemodel.numerics import minimise_on_support
     from sparsemodel_backends.nhtp import NHTP
@@ -137,7 +179,8 @@ def test_no_number_per_observation_travels(monkeypatch):
     NHTP().solve(objective, Context(minimise_on_support))
     assert sizes
     assert max(sent for sent, _ in sizes) <= 4 * 3  # a few supports and values
-    assert max(back for _, back in sizes) <= 20  # a gradient: p numbers, never n = 200
+    # A value, slopes, a gradient of p numbers and a Hessian of k**2: never n = 200.
+    assert max(back for _, back in sizes) <= 1 + 3 + 20 + 3**2
 
 
 def test_tall_squared_losses_are_compressed_where_the_blocks_are(monkeypatch):

@@ -107,9 +107,9 @@ class HessianRows:
             whole = self._raw(everything)
             self._eliminate(np.diag(whole).copy(), whole[self._free])
             self._keep(everything, self._reduced(everything, whole))
-        elif self._streamed() and self._affordable():
+        elif self._far() and self._affordable():
             likely = self._promising()
-            raw, diagonal = self._in_one_reading(likely)
+            raw, diagonal = self._together(likely)
             self._eliminate(diagonal, raw[np.searchsorted(likely, self._free)])
             self._keep(likely, self._reduced(likely, raw))
         else:
@@ -278,8 +278,8 @@ class HessianRows:
     def _raw(self, coordinates: IntArray) -> FloatArray:
         """Return rows of the Hessian itself; half a pass each, as a product of matrices."""
         objective = self._objective
-        if coordinates.size < self.size and self._streamed():
-            return self._in_one_reading(coordinates)[0]
+        if (self._curvatures is None or coordinates.size < self.size) and self._far():
+            return self._together(coordinates)[0]
         objective.work.passes += 0.5 * coordinates.size
         out = np.zeros((coordinates.size, self.size))
         if self._curvatures is None:
@@ -310,11 +310,13 @@ class HessianRows:
         out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
         return out
 
-    def _streamed(self) -> bool:
-        """Return whether rows are read from files, and all observations have curvatures."""
-        known = self._curvatures is not None and all(h is not None for h in self._curvatures)
-        terms = cast("RegressionObjective", self._objective).form.terms if known else ()
-        return known and all(term.design.streamed for term in terms)
+    def _far(self) -> bool:
+        """Return whether rows come from files or workers, several as quickly as one."""
+        objective, known = self._objective, self._curvatures
+        if known is None:
+            return objective.together and len(objective.shape) == 1
+        terms = cast("RegressionObjective", objective).form.terms
+        return all(t.design.streamed and h is not None for t, h in zip(terms, known, strict=True))
 
     def _promising(self) -> IntArray:
         """Return the coordinates that a search is likely to look at first."""
@@ -323,8 +325,10 @@ class HessianRows:
         first = np.argsort(-slopes, kind="stable")[:_TOGETHER]
         return np.unique(np.concatenate([self._free, self._at.support, first]))
 
-    def _in_one_reading(self, coordinates: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows of the Hessian itself and its diagonal, from one reading of files."""
+    def _together(self, coordinates: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows of the Hessian itself and its diagonal, from one reading or trip."""
+        if self._curvatures is None:
+            return self._objective.hessian_rows(self._at, coordinates)
         self._objective.work.passes += 0.5
         weights = cast("tuple[FloatArray, ...]", self._curvatures)
         form = cast("RegressionObjective", self._objective).form

@@ -193,11 +193,16 @@ def _search(
     values = point.x[support]
     rounding = 1e-15 * abs(point.value)
     t = 1.0
-    for _ in range(60):
+    for place in range(60):
         following = objective.point(support, values + t * step)
         if following.value <= point.value + _ARMIJO * t * slope + rounding:
             return following, t
         t *= 0.5
+        if place == 0 and objective.together:
+            lengths = np.asarray(0.5 ** np.arange(1, 60), dtype=np.float64)
+            found = objective.values_along(support, values, step, lengths)
+            most = point.value + _ARMIJO * slope * lengths + rounding
+            t = float(lengths[int(np.argmax(found <= most))])
     return (following if np.isnan(following.value) else None), 0.0
 
 
