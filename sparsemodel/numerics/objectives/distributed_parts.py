@@ -14,8 +14,7 @@ from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.interfaces import Design, FloatArray, IntArray, Point, SparseRegression, Term
 from sparsemodel.numerics.objectives.one_reading import hessian_rows
-from sparsemodel.numerics.objectives.output_hessian import margins
-from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of
+from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
 
 
 @final
