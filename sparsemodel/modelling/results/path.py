@@ -119,9 +119,8 @@ class Path:
 
     def __repr__(self) -> str:
         early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
-        along = (
-            "" if self.ridges is None else f"ridges {', '.join(f'{r:g}' for r in self.ridges)}, "
-        )
+        ridges = [] if self.ridges is None else [f"{r:g}" for r in self.ridges]
+        along = f"ridges {', '.join(ridges)}, " if ridges else ""
         return (
             f"Path(k = {self.k[0]} .. {self.k[-1]}, {along}objective {self.objective.max():.6g} .. "
             f"{self.objective.min():.6g}{early})"
