@@ -295,10 +295,8 @@ class Path:
             Shares between 0 and 1, shape ``(len(path), p)``, for the problem's coordinates in
             order; with ``ridges`` for the smallest of them.
         """
-        observed = self._compiled.observed()
-        return selection_frequencies(
-            observed, self.k.tolist(), self._how, resamples=resamples, seed=seed
-        )
+        observed, ks, how = self._compiled.observed(), self.k.tolist(), self._how
+        return selection_frequencies(observed, ks, how, resamples=resamples, seed=seed)
 
     def _warn_at_the_end(self, place: int, by: str, most: int | None) -> None:
         sparsity = self._compiled.form.cardinality

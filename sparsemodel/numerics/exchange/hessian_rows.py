@@ -320,8 +320,7 @@ class HessianRows:
 
     def _promising(self) -> IntArray:
         """Return the coordinates that a search is likely to look at first."""
-        slopes = np.abs(self._objective.gradient(self._at))
-        slopes = slopes if slopes.ndim == 1 else slopes.max(axis=1)
+        slopes = np.abs(self._objective.gradient(self._at)).reshape(self.size, -1).max(axis=1)
         first = np.argsort(-slopes, kind="stable")[:_TOGETHER]
         return np.unique(np.concatenate([self._free, self._at.support, first]))
 
@@ -331,8 +330,7 @@ class HessianRows:
             return self._objective.hessian_rows(self._at, coordinates)
         self._objective.work.passes += 0.5
         weights = cast("tuple[FloatArray, ...]", self._curvatures)
-        form = cast("RegressionObjective", self._objective).form
-        return hessian_rows(form, weights, coordinates)
+        return hessian_rows(cast("RegressionObjective", self._objective).form, weights, coordinates)
 
     def _whole_diagonal(self) -> FloatArray:
         """Return the diagonal of the Hessian itself, exact where that is cheap, else estimated."""
