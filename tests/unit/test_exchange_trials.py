@@ -14,6 +14,7 @@ from sparsemodel.numerics import (
     Rounds,
     Threshold,
     armijo_step,
+    minimise_on_support,
     minimise_restricted,
 )
 from sparsemodel.numerics.exchange.greedy import thinned
@@ -159,3 +160,22 @@ def test_rows_for_classes_are_found_in_few_passes() -> None:
     found = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w, axis=1) <= 5).solve()
     assert np.flatnonzero(w.value.any(axis=1)).tolist() == [0, 1, 2, 3, 4]
     assert found.passes < 100
+
+
+def test_groups_of_correlated_columns_end_no_higher_than_a_known_support() -> None:
+    rng, r, better = np.random.default_rng(228), 0.9, [4, 18, 29, 31, 37]
+    A = rng.normal(size=(150, 150))
+    for j in range(1, 150):
+        A[:, j] = r * A[:, j - 1] + np.sqrt(1.0 - r * r) * A[:, j]
+    groups, truth = np.repeat(np.arange(50), 3), np.zeros(150)
+    for group in rng.choice(50, 5, replace=False):
+        truth[groups == group] = 0.5 * rng.normal(size=3)
+    y = A @ truth + (A @ truth).std() * rng.normal(size=150)
+    w = sm.Variable(150)
+    goal = sm.minimize(sm.squared_loss(A @ w - y) + sm.ridge(w, 1e-2))
+    problem = sm.Problem(goal, sm.card(w, groups=groups) <= 5)
+    objective = RegressionObjective(problem.form)
+    known = minimise_on_support(
+        objective, np.flatnonzero(np.isin(groups, better)), objective.origin()
+    )
+    assert problem.solve().value <= known.value * (1.0 + 1e-9)
