@@ -65,8 +65,7 @@ def distributed(form: SparseRegression) -> bool:
 @restricted_of.register
 def _(form: SparseRegression) -> RestrictedSolver:
     region = form.region
-    if region is not None and (region.images or (form.matrix and region.one_norms)):
-        # No kernel knows these.
+    if region is not None and form.matrix and region.one_norms:  # no kernel knows these
         from sparsemodel.cvx import minimise_with_cvxpy
 
         return minimise_with_cvxpy

@@ -11,7 +11,6 @@ import numpy as np
 from sparsemodel.cvx.package import cvxpy_package
 from sparsemodel.interfaces import (
     CvxModelled,
-    ImageBall,
     IntArray,
     Linear,
     Objective,
@@ -49,7 +48,7 @@ def minimise_with_cvxpy(
         return point
     z = cp.Variable(shape, name="x")
     size = _size(form)
-    problem, linear, images = _build(cp, form, support, size * z, size)
+    problem, linear = _build(cp, form, support, size * z, size)
     worth = _power_of_two(abs(objective.origin().value - form.constant))
     # Solvers have tolerances of their own: numbers of about one are asked of them.
     scaled = cp.Problem(cp.Minimize(problem.objective.args[0] / worth), problem.constraints)
@@ -68,7 +67,7 @@ def minimise_with_cvxpy(
         box = form.box.chosen
         values = np.clip(values, box.lower[support], box.upper[support])
     point = objective.point(support, values)
-    return replace(point, normal=_normal(objective, point, support, linear, images, worth / size))
+    return replace(point, normal=_normal(objective, point, support, linear, worth / size))
 
 
 def _size(form: SparseRegression) -> float:
@@ -110,7 +109,7 @@ def labelled_problem(
 
 def _build(
     cp: Any, form: SparseRegression, support: IntArray, x: Any, size: float = 1.0
-) -> tuple[Any, list[tuple[Linear, Any, Any]], list[tuple[ImageBall, Any]]]:
+) -> tuple[Any, list[tuple[Linear, Any, Any]]]:
     total: Any = form.constant
     for term in form.terms:
         if not isinstance(term.loss, CvxModelled):
@@ -136,7 +135,6 @@ def _build(
                 kept = cp.multiply(finite.astype(float) / size, sign * x)
                 constraints.append(kept >= masked / size)
     linear: list[tuple[Linear, Any, Any]] = []
-    images: list[tuple[ImageBall, Any]] = []
     if form.region is not None:
         linear += [
             (rows, *_rows(rows, support, x, constraints, size)) for rows in form.region.linear
@@ -154,8 +152,7 @@ def _build(
         for image in form.region.images:
             u = image.design.restrict(support).to_array() @ x + image.shift
             constraints.append(cp.norm(u / size, image.order) <= image.radius / size)
-            images.append((image, constraints[-1]))
-    return cp.Problem(cp.Minimize(total), constraints), linear, images
+    return cp.Problem(cp.Minimize(total), constraints), linear
 
 
 def _diamond(cp: Any, ball: OneNormBall, support: IntArray, x: Any) -> Any:
@@ -205,7 +202,6 @@ def _normal(
     point: Point,
     support: IntArray,
     linear: list[tuple[Linear, Any, Any]],
-    images: list[tuple[ImageBall, Any]],
     worth: float,
 ) -> Any:
     """Return what the constraints add to the gradient: known on the support, and for rows.
@@ -221,12 +217,5 @@ def _normal(
         if lower is not None and lower.dual_value is not None:
             y[np.isfinite(rows.lower)] -= np.atleast_1d(lower.dual_value)
         out += rows.design.rmatvec(worth * y)
-    for image, constraint in images:
-        u = image.design.matvec(point.x) + image.shift
-        size = float(np.linalg.norm(u))
-        slope = np.sign(u) if image.order == 1 else u / (size if size > 0.0 else 1.0)
-        multiplier = constraint.dual_value
-        if multiplier is not None:
-            out += image.design.rmatvec(worth * float(np.sum(multiplier)) * slope)
     out[support] = -objective.restricted_gradient(point, support)
     return out
