@@ -37,6 +37,21 @@ def viewed(index: IntArray) -> IntArray | slice:
     return index
 
 
+def least_squares(
+    matrix: FloatArray, right: FloatArray, *, rcond: float | None = None
+) -> FloatArray:
+    """Return the shortest ``x`` among those with the least ``|matrix @ x - right|``.
+
+    Raises
+    ------
+    LinAlgError
+        Where the matrix is not finite: LAPACK would write about it to standard error, too.
+    """
+    if not np.isfinite(matrix).all():
+        raise np.linalg.LinAlgError("least squares of infs or NaNs")
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=rcond)[0])
+
+
 def real_number(
     value: Any,
     *,

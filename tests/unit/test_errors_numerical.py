@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.interfaces.numeric import least_squares
 from sparsemodel.modelling.results.failures import answering
 
 RNG = np.random.default_rng(0)
@@ -121,3 +122,14 @@ def test_nullable_columns_are_taken_and_missing_values_named() -> None:
         _problem(X, pd.Series([1, 2, None, 4] * 5, dtype="Int64"))
     with pytest.raises(sm.DataTypeError, match="not numeric: 'd'"):
         _problem(frame.assign(d="text"), y)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_least_squares_of_infinities_end_without_a_word_of_lapack(capfd, value):
+    matrix = np.random.default_rng(0).standard_normal((30, 12))
+    expected = np.linalg.lstsq(matrix, matrix[:, 0] - matrix[:, 3], rcond=None)[0]
+    np.testing.assert_array_equal(least_squares(matrix, matrix[:, 0] - matrix[:, 3]), expected)
+    matrix[3, 4] = value
+    with pytest.raises(np.linalg.LinAlgError, match="infs or NaNs"):
+        least_squares(matrix, matrix[:, 0])
+    assert capfd.readouterr().err == ""

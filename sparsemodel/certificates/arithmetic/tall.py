@@ -25,6 +25,7 @@ from sparsemodel.certificates.statements.objective_interval import Primal, TermV
 from sparsemodel.compiler.reductions.compress import LARGEST, TALL, small_design
 from sparsemodel.designs import OnesDesign, StackedDesign
 from sparsemodel.interfaces import Design, FloatArray, IntArray, SparseRegression, Term
+from sparsemodel.interfaces.numeric import least_squares
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.budget import budget, cholesky_cost, gram_cost
 from sparsemodel.numerics.moments import Moments
@@ -117,7 +118,7 @@ class Survey:
             sizes = np.sqrt(np.square(entries).sum(axis=0))
             sizes[sizes == 0.0] = 1.0
             right = dual + term.target
-            at = np.asarray(np.linalg.lstsq(entries / sizes, right, rcond=None)[0] / sizes)
+            at = np.asarray(least_squares(entries / sizes, right) / sizes)
         return replace(witness, duals=(None,) * len(self.form.terms), at=at)
 
 

@@ -26,6 +26,7 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
+from sparsemodel.interfaces.numeric import least_squares
 
 _SHARES = (0.1, 1e-3, 1e-6, 1e-9)
 _NEWTON_STEPS = 60
@@ -243,7 +244,7 @@ def _balance_newton(
         inside = (t > lower) & (t < upper)
         hessian = columns[inside].T @ (c[inside][:, None] * columns[inside])
         hessian += 1e-12 * np.eye(theta.size) * (1.0 if inside.any() else 1e12)
-        step = -np.linalg.lstsq(hessian, residual, rcond=None)[0]
+        step = -least_squares(hessian, residual)
         slope, length = float(residual @ step), 1.0
         for _ in range(50):
             ahead = t + length * (columns @ step)
@@ -281,7 +282,7 @@ def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> Float
             direction = columns @ unit.reshape(b.shape)
             hessian[:, j] = (columns.T @ loss.hessian_product(z, y, c, direction)).ravel()
             unit[j] = 0.0
-        step = -np.linalg.lstsq(hessian, residual.ravel(), rcond=1e-13)[0].reshape(b.shape)
+        step = -least_squares(hessian, residual.ravel(), rcond=1e-13).reshape(b.shape)
         slope, length = float(np.vdot(residual, step)), 1.0
         for _ in range(50):
             ahead = z + length * (columns @ step)

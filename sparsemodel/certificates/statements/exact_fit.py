@@ -20,6 +20,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.interfaces import FloatArray, SparseRegression, Term
+from sparsemodel.interfaces.numeric import least_squares
 
 UNITS = 1024.0
 """Residuals of an exact fit, in units of rounding: solvers leave up to about a hundred."""
@@ -104,7 +105,7 @@ def _unexplained(
     left, sizes, kept = aim, np.abs(aim), weights > 0.0
     for _ in range(_FITS):
         scaled = roots[kept] * left[kept].T  # an observation a column, for several outputs as well
-        found = np.linalg.lstsq(roots[kept, None] * basis[kept], scaled.T, rcond=None)[0]
+        found = least_squares(roots[kept, None] * basis[kept], scaled.T)
         left = left - basis @ found
         sizes = np.minimum(sizes, np.abs(left))
         rows = np.abs(left) if left.ndim == 1 else np.abs(left).max(axis=1)

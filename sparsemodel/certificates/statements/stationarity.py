@@ -33,6 +33,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
+from sparsemodel.interfaces.numeric import least_squares
 
 TOLERANCE = 1e-6
 """Relative gradient on the support below which a point is stationary, see ``Stationarity``."""
@@ -225,7 +226,7 @@ class _FreeColumns:
             ]
         )
         for _ in range(2):  # what rounding left the first time
-            scaled = scaled - rooted @ np.linalg.lstsq(rooted, scaled, rcond=1e-13)[0]
+            scaled = scaled - rooted @ least_squares(rooted, scaled, rcond=1e-13)
         parts = np.split(scaled, np.cumsum([r.shape[0] for r in slopes])[:-1])
         return [shaped(root, part) * part for root, part in zip(self._roots, parts, strict=True)]
 

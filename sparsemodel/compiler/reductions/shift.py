@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemodel.compiler.reductions.base import Reduction
 from sparsemodel.interfaces import FloatArray, SparseRegression, Term
+from sparsemodel.interfaces.numeric import least_squares
 
 _LARGE = 20.0
 """Offsets from which exponentials at zero coefficients are no guide: exp(20) is 5e8."""
@@ -110,4 +111,4 @@ def _fitted(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
     """
     if matrix.shape[1] == 1 and wanted.ndim == 1 and np.all(matrix == 1.0):
         return np.array([np.median(wanted)])
-    return np.asarray(np.linalg.lstsq(matrix, wanted, rcond=None)[0])
+    return np.asarray(least_squares(matrix, wanted))

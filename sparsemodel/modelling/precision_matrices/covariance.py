@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
+from sparsemodel.interfaces.numeric import least_squares
 from sparsemodel.modelling.expressions.values import real_array
 
 _SYMMETRY = 1e-8
@@ -97,7 +98,7 @@ def dependent_columns(X: FloatArray) -> tuple[int, ...]:
     if left.min() ** 2 > _DEPENDENT:
         return ()
     last = int(np.argmax(left**2 <= _DEPENDENT))
-    weights = np.linalg.lstsq(unit[:, :last], unit[:, last], rcond=None)[0]
+    weights = least_squares(unit[:, :last], unit[:, last])
     return (*(int(j) for j in np.flatnonzero(np.abs(weights) > 1e-6)), last)
 
 

@@ -167,7 +167,7 @@ class _Steps:
         scale = 1.0 / np.sqrt(diagonal)
         scaled = matrix * scale
         sizes = np.linalg.norm(scaled, axis=1)
-        if not np.all(sizes > 0.0):
+        if not np.all(sizes > 0.0) or not np.all(np.isfinite(scaled)):
             return None
         u, s, vt = np.linalg.svd(scaled / sizes[:, None])
         hessian = hessian * np.multiply.outer(scale, scale)

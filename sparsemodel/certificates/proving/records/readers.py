@@ -30,6 +30,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     SparseRegression,
 )
+from sparsemodel.interfaces.numeric import least_squares
 
 
 class Reader(ABC):
@@ -108,7 +109,7 @@ class GramReader(Reader):
         if self._q.near is not None:  # as good anywhere, and the file's has other columns
             h, loose = self._q.hessian, self._balanced
             right = self._q.linear[loose] - h[np.ix_(loose, live)] @ x[live]
-            x[loose] = np.linalg.lstsq(h[np.ix_(loose, loose)], right, rcond=None)[0]
+            x[loose] = least_squares(h[np.ix_(loose, loose)], right)
         point = x[np.concatenate([live, self._balanced])]
         if not np.all(np.isfinite(point)):
             raise ValueError("a point is not finite")

@@ -20,6 +20,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import BoolArray, FloatArray
+from sparsemodel.interfaces.numeric import least_squares
 from sparsemodel.numerics.budget import budget
 
 _STEPS = 60
@@ -228,7 +229,7 @@ def _polished(f: Pieces, state: _State) -> tuple[FloatArray, FloatArray]:
     pull = f.A[~inner].T @ outer[~inner] + f.slope + f.ridge * at
     try:
         goal = -np.concatenate([pull[free], f.residual(at)[inner]])
-        found = np.linalg.lstsq(system, goal, rcond=1e-13)[0]
+        found = least_squares(system, goal, rcond=1e-13)
     except np.linalg.LinAlgError:
         return state.e, state.b
     at[free] += found[:n]
