@@ -93,7 +93,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     -----
     For a quadratic objective of stored columns all insertions are priced in closed form,
     :math:`g_i^2 / (2 d_i)` with :math:`d_i` the square norm of what the support leaves of column
-    ``i``: a swap costs one pass over the data, less where few columns may gain. For other losses,
+    ``i``: a swap costs about one pass over the data, less where few may gain. For other losses,
     groups, bounds and matrix-free designs, insertions are ranked by their one-coordinate Newton
     decrease, the first of them again by the second-order model on the support, and the best
     ``candidates`` are minimised: then the best insertion may be missed. Room for 60 units and more

@@ -204,7 +204,8 @@ def test_a_swap_of_the_local_search_takes_one_pass():
         state = backend.step(objective, state, context)
         if not state.done:
             swaps += 1
-            assert objective.work.passes - before == 1.0
+            # An eighth more where a quarter of the columns is priced before one enters.
+            assert 1.0 <= objective.work.passes - before <= 1.125
             assert np.setdiff1d(state.point.support, support).size == 1
     assert swaps >= 5
     np.testing.assert_array_equal(state.point.support, np.arange(20))
