@@ -290,7 +290,7 @@ class RestrictedDesign(Design):
             return np.zeros((self.shape[0], *x.shape[1:]))
         full = np.zeros((self._design.shape[1], *x.shape[1:]))
         full[self._support] = x
-        return self._design.matvec(full)
+        return self._design.matvec_in_double(full)  # as columns that are kept are in double
 
     def matvec_in_double(self, x: FloatArray) -> FloatArray:
         full = np.zeros((self._design.shape[1], *x.shape[1:]))

@@ -302,3 +302,13 @@ def test_files_are_searched_from_a_sample_without_perturbations(tmp_path, rng, m
     assert problem.plan().outline == "nhtp > exchange:rounds=0"
     assert problem.solve().support.tolist() == [2, 5]
     assert problem.solution.readings <= 9
+
+
+def test_columns_that_do_not_fit_give_the_value_of_the_data_in_single_precision(tmp_path, rng):
+    A = rng.standard_normal((400, 12)).astype(np.float32)
+    np.save(tmp_path / "A.npy", A)
+    design = ChunkedDesign(np.load(tmp_path / "A.npy", mmap_mode="r"), column_bytes=64)
+    some, x = np.array([2, 5, 9]), rng.standard_normal(3)
+    exact = A[:, some].astype(np.float64) @ x
+    np.testing.assert_allclose(design.restrict(some).matvec(x), exact, rtol=0.0, atol=1e-14)
+    assert np.abs(A[:, some] @ x.astype(np.float32) - exact).max() > 1e-8, "else it shows nothing"
