@@ -360,9 +360,6 @@ def test_estimators_answer_names_of_others() -> None:
     for y, weights in ((target[::-1], None), (target, target.abs()[::-1])):
         with pytest.raises(sm.DataError, match="another order"):
             model.fit(frame, y, sample_weight=weights)
-    records = np.zeros(N, dtype=[("event", bool), ("time", float)])
-    with pytest.raises(TypeError, match=r"y\['event'\], y\['time'\]"):
-        sklearn.SparseCoxRegression(k=2).fit(frame, records)
     with pytest.raises(TypeError, match="`backend=`"):
         sm.Problem(sm.minimize(sm.squared_loss(frame, B)), sm.card(sm.Variable(P)) <= 1).solve(
             solver="SCIP"

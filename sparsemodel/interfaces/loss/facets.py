@@ -29,8 +29,11 @@ class TwiceDifferentiable(ABC):
     def hessian_blocks(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray:
         """Return the Hessian of each observation, shape ``(n, m, m)``, for ``u`` of ``(n, m)``.
 
-        Only of losses that do not couple observations. Unless a loss knows better, ``m`` products.
+        Or ``(n, 1, 1)`` for ``(n,)``. Only of losses that do not couple observations. Unless a loss
+        knows better, ``m`` products.
         """
+        if u.ndim == 1:
+            return self.hessian_product(u, y, c, np.ones_like(u))[:, None, None]
         units = np.broadcast_to(np.eye(u.shape[1])[:, None], (u.shape[1], *u.shape))
         return np.stack([self.hessian_product(u, y, c, unit) for unit in units], axis=2)
 

@@ -43,7 +43,7 @@ _REFRESH = 50
 """Updates of ``g`` and ``d`` after which they are computed anew."""
 _ROUNDING = 1e-10
 """Share of its curvature by which what is known of a column may be wrong."""
-_FEW = 0.25
+_FEW = 0.05
 """Share of the coordinates up to which only those are priced that may gain."""
 
 

@@ -51,7 +51,7 @@ def _hessian_of_term(term: Term, u: FloatArray, design: Design, m: int) -> Float
         out[:, 0, :, 0] = design.rmatvec(product(design.to_array()))
         return out
     if term.traits.by_observation and u.size * q * m <= _AT_ONCE:
-        blocks = loss.hessian_blocks(u.reshape(-1, m), term.target, term.weights)
+        blocks = loss.hessian_blocks(u, term.target, term.weights)
         columns = design.to_array()[:, :, None] * blocks.reshape(len(u), 1, -1)
         grams = design.rmatvec(columns.reshape(len(u), -1))
         return grams.reshape(q, q, m, m).transpose(0, 2, 1, 3)
