@@ -108,10 +108,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     Perturbations read next to no data, and some are searched side by side. Before a search of 16
     units or more ends, 2, 4, 8, ... are taken out one after the other and replaced; before one of
     six or fewer, or of more where perturbations have ended at eight supports, the best supports of
-    all sizes up to one more are searched side by side. With many
-    columns those that promise most are priced, and all of them before the search ends: the first
-    perturbations, and all as long as they end at one support, draw from even fewer, whose rows are
-    read together.
+    all sizes up to one more are searched side by side. With many columns those that promise most
+    are priced, and all of them before the search ends: the first perturbations, and all as long as
+    they end at one support, draw from even fewer, whose rows are read together.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best

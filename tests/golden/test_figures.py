@@ -10,8 +10,8 @@ from benchmarks.algorithms.figures import FIGURES
 
 def test_a_figure_is_printed_as_a_table():
     lines = FIGURES["swaps"](True)
-    # Half a pass to carry it out, and at most half of one for prices, with what is left out first.
-    assert all(0.5 < line["counted passes a swap"] <= 1.125 for line in lines)
+    # Half a pass for prices (of few columns less) and half to carry it out (or one, after those).
+    assert all(0.5 < line["counted passes a swap"] <= 1.025 for line in lines)
     text = table(lines).splitlines()
     assert len(text) == 2 + len(lines)
     assert text[0].startswith("| k | swaps |")
