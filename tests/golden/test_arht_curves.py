@@ -78,7 +78,9 @@ def losses(make, k, arht):
     return [first.value, *(run(b, make(k), start=first.x).point.value for b in others)]
 
 
-@pytest.mark.parametrize(("make", "k"), [(house_sales, 16), (letters, 5)])
+@pytest.mark.parametrize(
+    ("make", "k"), [(house_sales, 16), pytest.param(letters, 5, marks=pytest.mark.slow)]
+)
 def test_losses_are_ordered_as_in_the_figures(make, k):
     """Figures 1 to 4: exhaustive search <= OMPR <= OMP and ARHT <= OMPR at equal sparsity."""
     omp, ompr, arht, searched = losses(make, k, ARHT(repeats=3, patience=2, tol=0.1))

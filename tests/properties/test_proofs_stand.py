@@ -200,7 +200,14 @@ def proved_upper(loss):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("loss", [sm.logistic_loss, sm.huber_loss, sm.squared_hinge_loss])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        sm.logistic_loss,
+        sm.huber_loss,
+        pytest.param(sm.squared_hinge_loss, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupted_proof_returns_what_is_proved(loss, count, monkeypatch):
     upper, again = proved_upper(loss), wide(loss)
     method = interrupted_after(count, search.Search._look)

@@ -255,7 +255,13 @@ def test_a_claim_by_the_old_rule_that_does_not_hold_is_said_to_be_one():
         verify(FIRST / "unsupported.json", problem.form)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("stationary", "proof_logistic")))
+        for name in PROBLEMS
+    ],
+)
 def test_lines_of_the_first_version_that_are_changed_are_refused(name):
     problem = PROBLEMS[name]()
     body = json.loads((FIRST / f"{name}.json").read_text())

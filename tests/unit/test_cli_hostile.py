@@ -107,7 +107,10 @@ def test_errors_name_columns_safely(
     assert not _hidden(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("streams", ["<&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "streams",
+    [*(pytest.param(one, marks=pytest.mark.slow) for one in ("<&-", ">&-")), "<&- >&- 2>&-"],
+)
 def test_closed_streams_are_no_internal_error(table: Path, streams: str) -> None:
     ended = shell(f"solve data.csv --target y --k 2 --certificate c.json {streams}", table.parent)
     assert ended.returncode == 0, ended.stderr
@@ -118,7 +121,7 @@ def test_closed_streams_are_no_internal_error(table: Path, streams: str) -> None
     assert "internal error" not in refused.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("utf-8", marks=pytest.mark.slow)])
 def test_names_beyond_the_encoding_of_the_output_are_escaped(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "größe.csv"
     rows = "\n".join(f"{i},{i % 3},{2 * i}" for i in range(12))

@@ -53,7 +53,12 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "m", "k", "seed"), [("grasp", 52, 13, 1), ("iiht", 77, 13, 0), ("iiht", 52, 10, 9)]
+    ("method", "m", "k", "seed"),
+    [
+        ("grasp", 52, 13, 1),
+        pytest.param("iiht", 77, 13, 0, marks=pytest.mark.slow),
+        ("iiht", 52, 10, 9),
+    ],
 )
 def test_the_default_is_no_worse_than_its_starts_where_classes_are_separable(
     method: str, m: int, k: int, seed: int

@@ -76,7 +76,9 @@ def test_values_and_bounds_are_those_of_columns_near_zero(kind, ridge, loss, som
         assert main([str(tmp_path / "c.json"), str(tmp_path / "data.npz")]) == 0
 
 
-@pytest.mark.parametrize("loss", [sm.squared_loss, sm.huber_loss])
+@pytest.mark.parametrize(
+    "loss", [sm.squared_loss, pytest.param(sm.huber_loss, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", ["equation", "losses", "losses and rows"])
 def test_constraints_and_further_losses_change_nothing_of_it(kind, loss, tmp_path):
     rng, far, near = _columns(2, 1e7, [0, 1, 4])

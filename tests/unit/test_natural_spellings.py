@@ -176,7 +176,9 @@ def test_minima_insensitive_residuals_and_logarithms(goal) -> None:
     assert problem.certify().bound <= value + 1e-6 * abs(value)
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e6, 1e-6])
+@pytest.mark.parametrize(
+    "unit", [1e6, *(pytest.param(one, marks=pytest.mark.slow) for one in (1.0, 1e-6))]
+)
 def test_the_growth_of_a_portfolio_is_proved(unit) -> None:
     gains = unit * np.exp(1.5 * RNG.standard_normal((N, P)))
 
