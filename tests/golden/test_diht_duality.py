@@ -86,7 +86,7 @@ def test_the_gap_is_zero_exactly_where_the_saddle_condition_holds():
     assert seen == {True, False}
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.2, pytest.param(0.5, marks=pytest.mark.slow), 1.0])
 def test_the_gap_falls_with_the_ridge_and_vanishes(share):
     """Figure 1 (a): d = 30, k = 5, N / d in {0.2, 0.5, 1}, lambda N from 0.01 to 20 and beyond.
 

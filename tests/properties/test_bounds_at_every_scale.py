@@ -76,7 +76,9 @@ def problem(seed):
     return SparseRegression((Term(DenseDesign(a), SquaredLoss(), y, c),), ridge, sparsity)
 
 
-@pytest.mark.parametrize("seed", range(60))  # each way to draw with each other, once
+@pytest.mark.parametrize(  # each way to draw with each other, half of them in the slow suite
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed % 2)) for seed in range(60)]
+)
 def test_certified_bounds_hold_in_exact_arithmetic(seed):
     form = problem(seed)
     rng = np.random.default_rng(seed)

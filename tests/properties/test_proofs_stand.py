@@ -95,7 +95,9 @@ def least(form):
     return best
 
 
-@pytest.mark.parametrize("seed", range(22))  # each loss twice
+@pytest.mark.parametrize(  # each loss, and in the slow suite once more
+    "seed", [*range(11), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(11, 22))]
+)
 def test_bounds_hold_and_certificates_verify(seed, tmp_path):
     declared = problem(seed)
     with np.errstate(all="ignore"):

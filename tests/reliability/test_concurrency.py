@@ -159,7 +159,9 @@ def test_a_path_is_pickled_with_its_choice(kind: str):
     assert told(pickle.loads(pickle.dumps(path))) == told(path)
 
 
-@pytest.mark.parametrize("number", [0, 3])  # squares, and a loss with kinks
+@pytest.mark.parametrize(  # squares, and a loss with kinks
+    "number", [0, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_solved_problem_is_pickled_with_its_state(number: int):
     problem = problem_of(number)
     solution, certificate = problem.solve(), problem.certify()

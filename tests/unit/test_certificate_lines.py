@@ -54,7 +54,13 @@ PROBLEMS: dict[str, Callable[[], sm.Problem]] = {
 }
 
 
-@pytest.fixture(scope="module", params=PROBLEMS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "proof_logistic"))
+        for name in PROBLEMS
+    ],
+)
 def saved(request) -> tuple[sm.Problem, dict[str, Any]]:
     problem = PROBLEMS[request.param]()
     problem.solve()

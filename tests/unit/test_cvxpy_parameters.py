@@ -98,7 +98,7 @@ def test_in_an_objective(place: str) -> None:
     [
         (0.1, lambda w, u: w <= u),
         (0.1, lambda w, u: cp.sum(w) == 2.0 * u),
-        (0.1, lambda w, u: cp.norm(w) <= u),
+        pytest.param(0.1, lambda w, u: cp.norm(w) <= u, marks=pytest.mark.slow),
         (0.1, lambda w, u: cp.abs(w) <= u),
         (0.1, lambda w, u: cp.sum_squares(w) <= u),
         (1.0, lambda w, k: sm.card(w) <= k),

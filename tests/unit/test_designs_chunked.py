@@ -38,7 +38,7 @@ def maker(folder: Path, order: str, dtype: Any, **sizes: int) -> Callable[[np.nd
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("block", [64, 2**20])
+@pytest.mark.parametrize("block", [64, pytest.param(2**20, marks=pytest.mark.slow)])
 def test_laws(tmp_path, order, block):
     make = maker(tmp_path, order, np.float64, block_bytes=block)
     run_design_suite(f"mapped {order} {block}", make, tolerance=EXACT).raise_if_failed()

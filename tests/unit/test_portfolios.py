@@ -88,7 +88,7 @@ def _least(kind: str, support: tuple[int, ...], sigma: Any, mu: Any, row: Any) -
 
 
 @pytest.mark.parametrize("kind", CONSTRAINTS)
-@pytest.mark.parametrize("language", ["cvxpy", "custom"])
+@pytest.mark.parametrize("language", ["cvxpy", pytest.param("custom", marks=pytest.mark.slow)])
 def test_portfolios_are_the_best_of_all_supports(kind: str, language: str) -> None:
     # Each kind and each language meets both scales, not each pair of them.
     seed = (list(CONSTRAINTS).index(kind) + (language == "cvxpy")) % 2

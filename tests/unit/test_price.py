@@ -38,7 +38,13 @@ def test_against_all_supports(seed: int, price: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", [sm.squared_loss, sm.huber_loss, sm.logistic_loss, sm.absolute_loss]
+    "loss",
+    [
+        sm.squared_loss,
+        pytest.param(sm.huber_loss, marks=pytest.mark.slow),
+        sm.logistic_loss,
+        sm.absolute_loss,
+    ],
 )
 def test_a_price_costs_about_a_path(loss: Callable[..., object]) -> None:
     n, p = (50, 10) if loss is sm.absolute_loss else (100, 30)

@@ -39,7 +39,9 @@ def _solved(loss, kind, column, target):
     return value / (target if loss is sm.absolute_loss else target**2)
 
 
-@pytest.mark.parametrize("loss", [sm.squared_loss, sm.absolute_loss])
+@pytest.mark.parametrize(
+    "loss", [sm.squared_loss, pytest.param(sm.absolute_loss, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", CONSTRAINTS)
 def test_the_minimum_is_the_same_in_all_units(kind, loss):
     plain = _solved(loss, kind, 1.0, 1.0)

@@ -23,7 +23,7 @@ from sparsemodel.testing.referee.judge import RefereeError, Ruling, rule
 
 _form: Any = Problem.form.fget  # type: ignore[attr-defined]
 
-_EFFORT = 0.35
+_EFFORT = 0.25
 """Supports that are tried, relative to a judgement that was asked for."""
 
 _LIBRARY = (
