@@ -20,6 +20,7 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.designs.elsewhere import columns, workers
+from sparsemodel.numerics.objectives import distributed
 
 ROWS, COLUMNS, K, BLOCKS = 40_000, 300, 5, 4
 WORKERS = (1, 2, 10, 100, 1000)
@@ -35,8 +36,24 @@ OPERATIONS = 2e10
 LATENCY, TASK = 2e-3, 3e-4
 """Seconds until a result is known elsewhere, and of the scheduler for a task."""
 
-_WHOLE = frozenset({"_totalled", "_applied", "_product", "_sparse_product", "_nonfinite"})
+_WHOLE = frozenset(
+    {
+        *("_totalled", "applied", "_product", "_sparse_product", "_nonfinite"),
+        *("values and gradient", "gradient", "hessian_rows", "full_hessian_product"),
+    }
+)
 """Tasks that read all of a group's numbers; parts of an objective say by name what they do."""
+
+_COLUMNS = frozenset(
+    {
+        *("_magnitudes", "_picked_columns", "values", "values_along", "restricted_gradient"),
+        *("hessian", "hessian_product", "hessian_diagonal"),
+    }
+)
+"""Tasks that read some columns, counted as ``K`` of them."""
+
+_NEXT_TO_NOTHING = frozenset({"make", "_sampled", "_picked", "nothing"})
+"""Tasks that read no numbers or few rows; those of a fingerprint are counted as copies."""
 
 _BY_ROW = frozenset({"_product", "_sparse_product"})
 
@@ -60,22 +77,24 @@ class Counts:
 @contextmanager
 def counting(found: list[tuple[str, int]]) -> Iterator[None]:
     """Note the kind of every trip, and how many rows or numbers it brings back."""
-    inner, kept = workers.placed, columns.KEPT_BYTES
+    inner, kept, trip = workers.placed, columns.KEPT_BYTES, distributed._TRIP
 
     def placed(tasks: Sequence[Any]) -> list[Any]:
         out = inner(tasks)
         name = tasks[0][0].__name__ if tasks else "nothing"
-        if name == "_call":
-            name = f"_call {tasks[0][2]}"
+        if name == "call":
+            name, (_, _, *more) = tasks[0][2:]
+            name += " and gradient" * (name == "values" and more[0])
         if name != "_sum":
             found.append((name, int(sum(np.size(part) for part in out))))
         return out
 
     workers.placed, columns.KEPT_BYTES = placed, 0  # no column of so many rows comes over
+    distributed._TRIP = 0  # and readings are dearer than trips
     try:
         yield
     finally:
-        workers.placed, columns.KEPT_BYTES = inner, kept
+        workers.placed, columns.KEPT_BYTES, distributed._TRIP = inner, kept, trip
 
 
 def counts(call: Callable[[], Any]) -> Counts:
@@ -84,14 +103,16 @@ def counts(call: Callable[[], Any]) -> Counts:
     with counting(found):
         call()
     kinds = Counter(name for name, _ in found)
-    whole = {"_call gradient", "_call full_hessian_product"} | _WHOLE
-    readings = sum(c if n in whole else c * K / COLUMNS for n, c in kinds.items() if n != "_picked")
+    unknown = set(kinds) - _WHOLE - _COLUMNS - _NEXT_TO_NOTHING
+    if unknown:
+        raise ValueError(f"Nobody has said how much these tasks read: {', '.join(sorted(unknown))}")
+    readings = sum(c * ((n in _WHOLE) + (n in _COLUMNS) * K / COLUMNS) for n, c in kinds.items())
     rows = sum(size for name, size in found if name == "_picked")
     adding = [size for name, size in found if name not in _BY_ROW and name != "_picked"]
     return Counts(
         trips=len(found),
         readings=readings,
-        grams=kinds["_applied"],
+        grams=kinds["applied"],
         numbers=sum(adding) // BLOCKS,
         by_row=sum(kinds[name] for name in _BY_ROW),
         copies=rows / (ROWS * COLUMNS),
