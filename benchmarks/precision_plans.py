@@ -82,7 +82,7 @@ def case(kind: str, p: int, n: int, seed: int = 0) -> Case:
     for i, j in graph.edges:
         omega[i, j] = omega[j, i] = rng.choice([-1.0, 1.0]) * rng.uniform(0.3, 0.8)
     omega += (abs(float(np.linalg.eigvalsh(omega)[0])) + 0.2) * np.eye(p)
-    data = rng.multivariate_normal(np.zeros(p), np.linalg.inv(omega), size=n)
+    data = rng.multivariate_normal(np.zeros(p), np.linalg.inv(omega), size=n, method="cholesky")
     return Case(f"{kind}-p{p}-n{n}", data, graph.number_of_edges())
 
 

@@ -152,7 +152,7 @@ def test_more_than_the_strong_convexity_is_taken_from_the_likelihood(spread: flo
     """A quarter less is open than with the modulus of the enclosure, in whatever units."""
     rng = np.random.default_rng(11)
     chain = np.eye(12) + 0.45 * (np.eye(12, k=1) + np.eye(12, k=-1))
-    X = rng.multivariate_normal(np.zeros(12), np.linalg.inv(chain), 150)
+    X = rng.multivariate_normal(np.zeros(12), np.linalg.inv(chain), 150, method="cholesky")
     X *= 10.0 ** rng.uniform(-spread, spread, 12)
     form = SparsePrecision.build(X.T @ X / 150, 11)
     x = precision_objective(form).origin().x

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import CertificateError
 def observations(p: int = 6, n: int = 200, seed: int = 0) -> np.ndarray:
     truth = 2.0 * np.eye(p) + 0.8 * (np.eye(p, k=1) + np.eye(p, k=-1))
     rng = np.random.default_rng(seed)
-    return rng.multivariate_normal(np.zeros(p), np.linalg.inv(truth), size=n)
+    return rng.multivariate_normal(np.zeros(p), np.linalg.inv(truth), size=n, method="cholesky")
 
 
 def declared(X: np.ndarray, k: int, *bounds: Any, weight: float = 1.0, names=None) -> sm.Problem:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* of the path:UserWarning")
 def sample(p: int = 10, n: int = 300, seed: int = 0) -> np.ndarray:
     truth = 2.0 * np.eye(p) + np.diag(np.full(p - 1, 0.8), 1) + np.diag(np.full(p - 1, 0.8), -1)
     rng = np.random.default_rng(seed)
-    return rng.multivariate_normal(np.ones(p), np.linalg.inv(truth), size=n)
+    return rng.multivariate_normal(np.ones(p), np.linalg.inv(truth), size=n, method="cholesky")
 
 
 def over(X: np.ndarray, *more, **about):

@@ -149,7 +149,7 @@ def quantile_loss(
     --------
     >>> import numpy as np, sparsemodel as sm
     >>> w = sm.Variable(3, name="w")
-    >>> loss = sm.quantile_loss(np.eye(3) @ w, [3.0, 0.1, 90.0], tau=0.9)
+    >>> loss = sm.quantile_loss(np.eye(3) @ w, [3.0, 0.1, -90.0], tau=0.9)
     >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
     >>> problem.solve().support.tolist()
     [0]
