@@ -251,14 +251,18 @@ def test_names_of_other_packages_are_answered(capsys: pytest.CaptureFixture[str]
 
     w = sm.Variable(P)
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 2)
-    solution = problem.solve()
-    for name, words in [
-        ("coef_", ".coefficients"),
-        ("rsquared", ".summary()"),
-        ("predict_proba", "kind='probability'"),
+    solution, path = problem.solve(), problem.path(range(3))
+    for asked, name, words in [
+        (solution, "coef_", ".coefficients"),
+        (solution, "rsquared", ".summary()"),
+        (solution, "predict_proba", "kind='probability'"),
+        (solution, "objective", ".value"),
+        (problem, "fit", ".solve()"),
+        (path, "best_k", ".select('ebic')"),
+        (problem.certify(), "best_bound", ".bound"),
     ]:
         with pytest.raises(AttributeError) as error:
-            getattr(solution, name)
+            getattr(asked, name)
         assert words in str(error.value)
     with pytest.raises(AttributeError, match=r"verify\(certificate, problem\.form\)"):
         problem.certify().verify()

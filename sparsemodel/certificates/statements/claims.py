@@ -118,3 +118,16 @@ def supported(feasible: bool, share: float, zero: bool, stationary: bool) -> set
         if share <= OPTIMAL_GAP:
             found.add(Claim.OPTIMAL)
     return found
+
+
+_RESUME = ".progress and .search tell of a proof; problem.prove(resume=certificate) goes on with it"
+ELSEWHERE = {
+    "verify": "write certificates.verify(certificate, problem.form)",
+    **dict.fromkeys(("objective", "fun", "upper_bound", "ObjVal"), "the objective is .value"),
+    **dict.fromkeys(("lower_bound", "best_bound", "ObjBound"), "it is .bound"),
+    **dict.fromkeys(("mip_gap", "MIPGap", "gap_percent"), "it is .relative_gap"),
+    **dict.fromkeys(("optimal", "is_optimal", "status"), "write .claim is Claim.OPTIMAL"),
+    **dict.fromkeys(("solution", "predict"), "the problem has it: problem.solution"),
+    **dict.fromkeys(("nodes", "log", "history", "resume"), _RESUME),
+}
+"""What is written of a certificate, by the names that solvers have for it."""

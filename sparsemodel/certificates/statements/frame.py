@@ -20,7 +20,7 @@ from sparsemodel.certificates.files.json_document import (
 )
 from sparsemodel.certificates.files.packing import MAX_BYTES, announced
 from sparsemodel.certificates.files.saving import save
-from sparsemodel.certificates.statements.claims import Assumption, Claim, gap_of
+from sparsemodel.certificates.statements.claims import ELSEWHERE, Assumption, Claim, gap_of
 from sparsemodel.documents import (
     Bars,
     Chart,
@@ -95,7 +95,7 @@ class CertificateFrame(Signposted, ABC):
     with the given float64 data: rounding allowances are on the safe side in each.
     """
 
-    _elsewhere: ClassVar = {"verify": "write certificates.verify(certificate, problem.form)"}
+    _elsewhere: ClassVar = ELSEWHERE
     FORMAT: ClassVar[str]
     """Name of the kind in the line ``format`` of files."""
     LINES: ClassVar[tuple[str, ...]]

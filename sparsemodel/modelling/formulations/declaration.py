@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.documents import as_notebook
 from sparsemodel.interfaces import Form
+from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.modelling.declared import Declared, Reading
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Parameter
@@ -19,9 +20,22 @@ from sparsemodel.modelling.results.limits import followed_values
 from sparsemodel.modelling.results.path import checked_ks
 from sparsemodel.modelling.results.shown import problem_document
 
+_SOLUTION = "its solution has it: problem.solve().{}"
 
-class Declaration:
+
+class Declaration(Signposted):
     """What a problem is made of, before anything is solved."""
+
+    _elsewhere: ClassVar = {
+        **dict.fromkeys(("objective", "fun", "opt_val"), "write .goal, or .value for the number"),
+        **{name: _SOLUTION.format(name) for name in ("bound", "gap", "support", "summary")},
+        **dict.fromkeys(("coef_", "params"), _SOLUTION.format("coefficients")),
+        **dict.fromkeys(("solve_time", "solver_stats"), _SOLUTION.format("timings")),
+        **dict.fromkeys(("cross_validate", "select"), "write .path(k, range(...)), then choose"),
+        **dict.fromkeys(("fit", "run", "optimize", "minimize"), "write .solve()"),
+        **dict.fromkeys(("is_dcp", "is_qp"), "write .explain(), which says what the problem is"),
+        "verify": "write certificates.verify(certificate, problem.form)",
+    }
 
     def __init__(self, goal: Any, constraints: tuple[Any, ...]) -> None:
         self.declared: tuple[Any, tuple[Any, ...]] = (goal, constraints)

@@ -30,6 +30,16 @@ class Use:
 
 _COEFFICIENTS = "coefficients by name are in .coefficients, those of each variable in .values"
 _FIT = "fit measures are in .summary(): r2, deviance_explained, accuracy, aic, bic, ..."
+_PROVED = ".status and .gap say what is known; problem.prove() proves it"
+_OF_THE_PROBLEM = "the problem has it: problem.certify(), problem.prove(), problem.explain()"
+_CHOSEN = "write .select('ebic') or .cross_validate(folds=5); each returns a solution with its .k"
+NAMES_OF_PATHS = {
+    **dict.fromkeys(("best", "best_k", "choose", "ebic", "bic", "aic", "cv"), _CHOSEN),
+    **dict.fromkeys(("values", "objectives", "fun"), "it is .objective; path.at(k) is a solution"),
+    **dict.fromkeys(("coef_", "coefs", "solutions", "predict"), "write path.at(k), a solution"),
+    **dict.fromkeys(("supports", "ks", "lambdas"), "these are .support, .k and .ridges"),
+}
+"""What is written of a path, by the names that other packages have for it."""
 
 
 class Fitted(Signposted):
@@ -38,8 +48,16 @@ class Fitted(Signposted):
     __slots__ = ()
 
     _elsewhere: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("coef_", "coef", "params", "intercept_", "x"), _COEFFICIENTS),
+        **dict.fromkeys(("coef_", "coef", "params", "beta", "intercept_", "x"), _COEFFICIENTS),
         **dict.fromkeys(("aic", "bic", "deviance", "r2", "rsquared", "score"), _FIT),
+        **dict.fromkeys(("objective", "fun", "obj", "ObjVal", "loss"), "the objective is .value"),
+        **dict.fromkeys(("nnz", "k", "size", "n_features"), "write .support.size"),
+        **dict.fromkeys(("optimal", "is_optimal", "success"), _PROVED),
+        **dict.fromkeys(("certify", "certificate", "prove", "explain"), _OF_THE_PROBLEM),
+        **dict.fromkeys(("time", "runtime", "solve_time", "seconds"), "it is in .timings"),
+        **dict.fromkeys(("fitted", "fitted_values"), "write .predict(A), or (A @ w).value"),
+        **dict.fromkeys(("residuals", "resid"), "write (A @ w - b).value"),
+        "lower_bound": "it is .bound; problem.certify() looks for a better one",
         "predict_proba": "write .predict(new, kind='probability')",
         "pvalues": "there are none after a search; .summary() has errors that say so",
         "save": "pickle.dump keeps it; problem.certify().save(file) writes what can be checked",

@@ -19,13 +19,14 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
+from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.interfaces.numeric import shown, whole_number
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.values import real_array
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import asked
-from sparsemodel.modelling.results.fitted import Use
+from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, Use
 from sparsemodel.modelling.results.shown import path_document
 from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.numerics.budget import budget, ending_by
@@ -42,7 +43,7 @@ from sparsemodel.selection import (
 
 
 @final
-class Path:
+class Path(Signposted):
     """Solutions for a range of k, and of ridges; made by :meth:`Problem.path`.
 
     Attributes
@@ -77,6 +78,8 @@ class Path:
     array([0, 2])
     """
 
+    _elsewhere = NAMES_OF_PATHS
+
     def __init__(
         self,
         reading: Reading,
@@ -100,8 +103,7 @@ class Path:
 
     def _shaped(self, values: Any) -> FloatArray:
         """Return what there is for each k and ridge, without the axis of ridges if none vary."""
-        found = np.asarray(values, dtype=np.float64)
-        return found[..., 0] if self.ridges is None else found
+        return np.asarray(values, dtype=np.float64)[..., 0 if self.ridges is None else slice(None)]
 
     @property
     def unit(self) -> str:
@@ -119,8 +121,8 @@ class Path:
 
     def __repr__(self) -> str:
         early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
-        ridges = [] if self.ridges is None else [f"{r:g}" for r in self.ridges]
-        along = f"ridges {', '.join(ridges)}, " if ridges else ""
+        ridges = "" if self.ridges is None else ", ".join(f"{r:g}" for r in self.ridges)
+        along = ridges and f"ridges {ridges}, "
         return (
             f"Path(k = {self.k[0]} .. {self.k[-1]}, {along}objective {self.objective.max():.6g} .. "
             f"{self.objective.min():.6g}{early})"
@@ -386,8 +388,7 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     if not given:
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
     hint = " Write whole numbers, for example range(1, 51)."
-    every = {whole_number(k, where="Every k of a path", hint=hint) for k in given}
-    ks = sorted({min(k, most) for k in every})
+    ks = sorted({min(whole_number(k, where="Every k of a path", hint=hint), most) for k in given})
     if ks[0] < 0:
         least = shown(ks[0])
         raise ModelError(f"Every k of a path must be at least 0, and the smallest is {least}.")
