@@ -352,8 +352,10 @@ def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
         reasons.append("cannot keep limits on parts of what is counted")
     if sparsity.order is not None and not can.order:
         reasons.append("cannot keep what is nonzero only beside something else")
-    if not can.costs and (sparsity.prices is not None or sparsity.knapsack is not None):
+    if not can.costs and (sparsity.prices is not None or sparsity.knapsacks):
         reasons.append("cannot weigh costs that differ from unit to unit")
+    if not can.costs and sparsity.crossing:
+        reasons.append("cannot keep limits on parts that overlap")
     if len(form.shape) > 1 and not can.matrix:
         reasons.append("cannot solve for a matrix variable")
     if can.max_coordinates is not None and sparsity.size > can.max_coordinates:

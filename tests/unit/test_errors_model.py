@@ -74,11 +74,6 @@ def test_only_variables_are_counted(w: sm.Variable) -> None:
         sm.card(w, groups=[0, 1])
 
 
-def test_overlapping_counts_are_refused(w: sm.Variable) -> None:
-    with pytest.raises(sm.ModelError, match="overlap"):
-        sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w[:3]) <= 1, sm.card(w[1:]) <= 1)
-
-
 # ---- comparisons of variables ----------------------------------------------------------------
 
 

@@ -7,12 +7,11 @@ form and the ridge can fall below zero along coordinate ``j``. Everything is rou
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, up
-from sparsemodel.interfaces import BoolArray, Box, Cardinality, FloatArray, IntArray
+from sparsemodel.interfaces import BoolArray, Box, Cardinality, FloatArray, IntArray, Knapsack
 from sparsemodel.numerics import best_units
 
 
@@ -93,15 +92,13 @@ def best_selection(units: FloatArray, forced: FloatArray, sparsity: Cardinality)
     """Return an upper bound on the gain of the best units that are allowed, prices paid.
 
     Units in ``forced`` are taken whatever they gain, and then limits on parts are left out; of the
-    others only those with a profit. A budget over costs is left out, or priced, whichever says
-    more; that units need others is left out.
+    others only those with a profit. Budgets over costs and limits that cross are left out, or
+    priced, whichever says more; that units need others is left out.
     """
     must = forced > 0.0
     if must.any() and not sparsity.within(np.flatnonzero(must)):
         return -math.inf
     found = _selected(units, must, sparsity, sparsity.unit_price)
-    if sparsity.knapsack is None:
-        return found
     priced = priced_budget(sparsity, units, np.flatnonzero(must), np.flatnonzero(~must))
     if priced is None:
         return found
@@ -116,29 +113,86 @@ def priced_budget(
     r"""Return prices with a share of each unit's cost, and what that share is of the budget.
 
     For :math:`\mu \ge 0` the objective is at least itself and :math:`\mu (c(S) - B)`, which is a
-    price for each unit, less :math:`\mu B`. Prices are rounded down and the constant up. None where
-    all profitable units have room.
+    price for each unit, less :math:`\mu B`; with several budgets the sum of these, and limits that
+    cross are budgets with costs of one. Prices are rounded down and the constant up. None where all
+    profitable units have room.
     """
-    knapsack, prices = sparsity.knapsack, sparsity.unit_price
-    multiplier = budget_price(sparsity, gains, inside, left)
+    knapsack = merged(sparsity, gains, inside, left)
+    multiplier = 0.0 if knapsack is None else budget_price(sparsity, knapsack, gains, inside, left)
     if knapsack is None or multiplier == 0.0:
         return None
-    dearer = np.asarray((prices + multiplier * knapsack.costs) * (1.0 - 8.0 * U))
+    dearer = np.asarray((sparsity.unit_price + multiplier * knapsack.costs) * (1.0 - 8.0 * U))
     most = math.nextafter(multiplier * knapsack.most, math.inf)
     return (dearer, most) if math.isfinite(most) and np.all(np.isfinite(dearer)) else None
 
 
-def budget_price(
+def merged(
     sparsity: Cardinality, gains: FloatArray, inside: IntArray, left: IntArray
+) -> Knapsack | None:
+    r"""Return one budget that all supports keep: the only one, or :math:`\sum_i \mu_i c_i \le
+    \sum_i \mu_i B_i` with the multipliers of the linear relaxation.
+
+    Of units ``left`` beside those ``inside``. Costs are rounded down and the budget up. None where
+    there is no budget, or the best units keep all of them.
+    """
+    if not sparsity.crossing and len(sparsity.knapsacks) < 2:
+        return sparsity.knapsacks[0] if sparsity.knapsacks else None
+    profits = (gains - sparsity.unit_price)[left]
+    units, profits = left[profits > 0.0], profits[profits > 0.0]
+    rest = sparsity.after(inside, units)
+    if rest.k <= 0 or not units.size or not np.all(np.isfinite(profits)):
+        return None
+    if rest.within(best_units(rest.relaxed(), profits)):
+        return None
+    budgets = [(one.costs, one.most) for one in sparsity.knapsacks]
+    for among, most in sparsity.limited_sets(crossing=True):
+        budgets.append((np.bincount(among, minlength=sparsity.units).astype(np.float64), most))
+    multipliers = _linear_relaxation(rest, profits / profits.max())
+    multipliers *= float(profits.max())
+    if not multipliers.any() or not np.all(np.isfinite(multipliers)):
+        return None
+    costs = np.zeros(gains.size)
+    for mu, (one, _) in zip(multipliers, budgets, strict=True):
+        costs += mu * one
+    total = math.fsum([mu * most for mu, (_, most) in zip(multipliers, budgets, strict=True)])
+    many = len(budgets) + 2.0
+    return Knapsack(costs * (1.0 - many * U), total * (1.0 + many * U))
+
+
+def _linear_relaxation(sparsity: Cardinality, profits: FloatArray) -> FloatArray:
+    """Return multipliers of the budgets, then of the limits that cross, at shares of units."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, vstack
+
+    rows, tops = [], []
+    for one in sparsity.knapsacks:
+        rows.append(csr_array(one.costs[None, :]))
+        tops.append(one.most)
+    sets = [*sparsity.limited_sets(crossing=True), *sparsity.limited_sets()]
+    for among, most in [*sets, (np.arange(profits.size), sparsity.k)]:
+        ends = np.array([0, among.size])
+        rows.append(csr_array((np.ones(among.size), among, ends), shape=(1, profits.size)))
+        tops.append(most)
+    size = np.array([abs(row).max() for row in rows])
+    size = np.where(size > 0.0, size, 1.0)
+    table = vstack(rows, format="csr") * (1.0 / size)[:, None]
+    found = linprog(-profits, A_ub=table, b_ub=np.array(tops) / size, bounds=(0.0, 1.0))
+    priced = len(sparsity.knapsacks) + len(sparsity.limited_sets(crossing=True))
+    if found.status != 0:
+        return np.zeros(priced)
+    return np.asarray(np.maximum(-found.ineqlin.marginals / size, 0.0)[:priced])
+
+
+def budget_price(
+    sparsity: Cardinality, knapsack: Knapsack, gains: FloatArray, inside: IntArray, left: IntArray
 ) -> float:
-    """Return the profit per cost at which the budget ends: the continuous knapsack.
+    """Return the profit per cost at which a budget ends: the continuous knapsack.
 
     Of units ``left`` beside those ``inside``; 0 where all profitable units have room.
     """
-    knapsack, prices = sparsity.knapsack, sparsity.unit_price
-    if knapsack is None:
-        return 0.0
-    profits, costs = (gains - prices)[left], knapsack.costs[left]
+    if sparsity.crossing or len(sparsity.knapsacks) > 1:
+        return 1.0  # the merged one has it already
+    profits, costs = (gains - sparsity.unit_price)[left], knapsack.costs[left]
     on = np.flatnonzero((profits > 0.0) & (costs > 0.0))
     with np.errstate(over="ignore"):
         worth = profits[on] / costs[on]
@@ -157,9 +211,7 @@ def _selected(
     room = sparsity.budget - int(must.sum())
     optional = np.maximum(profit[~must], 0.0)
     if sparsity.limits and optional.size == units.size:
-        # Without a budget or an order, for which the greedy choice is not the best.
-        limited = replace(sparsity, knapsack=None, order=None)
-        optional = optional[best_units(limited, optional)]
+        optional = optional[best_units(sparsity.relaxed(), optional)]
     elif 0 < room < optional.size:
         optional = np.partition(optional, optional.size - room)[optional.size - room :]
     elif room == 0:

@@ -77,24 +77,18 @@ class Node:
         undecided = np.flatnonzero(self.status == UNDECIDED)
         inside = np.flatnonzero(self.status == IN)
         sparsity = self.part.sparsity
-        for layer in sparsity.limits:
+        for layer in sparsity.layers:
             undecided = undecided[~layer.full(inside)[undecided]]
-        if sparsity.knapsack is not None:
-            undecided = undecided[sparsity.knapsack.fitting(inside)[undecided]]
+        for knapsack in sparsity.knapsacks:
+            undecided = undecided[knapsack.fitting(inside)[undecided]]
         return undecided
 
     @property
     def choice(self) -> Cardinality:
         """Return what may be chosen of the undecided units, numbered from 0 on."""
         undecided, inside = self.undecided, np.flatnonzero(self.status == IN)
-        limits = limits_left(self.part.sparsity.limits, self.status, undecided)
-        knapsack, order = self.part.sparsity.knapsack, self.part.sparsity.order
-        if knapsack is not None:
-            knapsack = knapsack.after(inside, undecided)
-        if order is not None:
-            order = order.left(inside, undecided, self.status.size)
-        k = max(self.k, 0)
-        return Cardinality(undecided.size, k, limits=limits, knapsack=knapsack, order=order)
+        rest = self.part.sparsity.after(inside, undecided)
+        return replace(rest, k=max(self.k, 0), price=0.0, prices=None)
 
     def allows(self, units: IntArray, *, beside_others: bool = False) -> bool:
         """Return whether ``units`` may be nonzero with those that are in, or others ``beside``."""
@@ -154,20 +148,24 @@ def limits_left(limits: tuple[Layer, ...], status: Any, kept: IntArray) -> tuple
 def decide(low: Minorant, status: Any, k: int, sparsity: Cardinality = K_ALONE) -> Proved | None:
     """Return the bound of a minorant over a part, and those of the part's possible children.
 
-    Of ``sparsity`` prices and limits beside ``k`` are read. A budget over costs is left out and
-    priced, and what either proves holds. What units need is in with them; what none of the
-    undecided needs yet is left out.
+    Of ``sparsity`` prices and limits beside ``k`` are read. Budgets over costs and limits that
+    cross are left out and priced, and what either proves holds. What units need is in with them;
+    what none of the undecided needs yet is left out.
     """
     if sparsity.order is not None:
         return _decided_in_order(low, status, k, sparsity, sparsity.order)
-    knapsack, inside = sparsity.knapsack, np.flatnonzero(status == IN)
-    if knapsack is None:
+    if sparsity.greedy:
         return _decided(low, status, k, sparsity.unit_price, sparsity.limits)
-    left = np.flatnonzero(status == UNDECIDED)
-    if knapsack.left(inside) < 0.0:
+    inside, left = np.flatnonzero(status == IN), np.flatnonzero(status == UNDECIDED)
+    sparsity = replace(sparsity, k=inside.size + k, forced_units=0)
+    if not replace(sparsity, k=max(sparsity.k, inside.size)).within(inside):
         nowhere = np.full(status.size, -math.inf)
         return Proved(math.inf, nowhere, nowhere)  # those that are in cost more than may be spent
-    gains, room = low.gains.copy(), knapsack.fitting(inside)[left]
+    gains, room = low.gains.copy(), np.ones(left.size, dtype=bool)
+    for knapsack in sparsity.knapsacks:
+        room &= knapsack.fitting(inside)[left]
+    for layer in sparsity.crossing:
+        room &= ~layer.full(inside)[left]
     gains[left[~room]] = -math.inf
     low = Minorant(low.base, gains)
     found = _decided(low, status, k, sparsity.unit_price, sparsity.limits)

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.bound import dual_bound
-from sparsemodel.certificates.dual_bounds.gains import budget_price
+from sparsemodel.certificates.dual_bounds.gains import budget_price, merged
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.relaxation.engine import (
@@ -86,7 +86,7 @@ def relax(
     reason = objection(form, form.ridge)
     if reason:
         return reason
-    if form.sparsity.knapsack is not None:
+    if form.sparsity.knapsacks or form.sparsity.crossing:
         return _within_budget(form, start, report, deadline, tolerance, worth)
     if entrywise(form):
         return _within_bounds(form, start, report, deadline, tolerance, worth)
@@ -108,11 +108,9 @@ def _within_budget(
     """Solve the relaxation with a price for costs in place of their budget.
 
     Its least value is concave in the price, and rises where the shares of its point cost more than
-    the budget.
+    the budget. Several budgets are merged as at a price of zero.
     """
-    knapsack = form.sparsity.knapsack
-    if knapsack is None:
-        return "there is no budget"
+    knapsack = Knapsack(np.zeros(form.sparsity.units), 0.0)
     rest = np.setdiff1d(np.arange(form.sparsity.size), unbounded_coordinates(form))
     nobody, everybody = np.zeros(0, dtype=np.intp), np.arange(form.sparsity.units)
     price, low, high, best, x = 0.0, (0.0, 0.0), (math.inf, 0.0), None, start
@@ -122,6 +120,11 @@ def _within_budget(
         if isinstance(found, str):
             return found
         x = found.x
+        if price == 0.0:
+            one = merged(form.sparsity, found.gains, nobody, everybody)
+            if one is None:
+                return replace(found, value=math.inf)
+            knapsack = one
         best = found if best is None or found.bound > best.bound else best
         shares = Regulariser(other, rest, other.ridge).prox(x[rest], _AT)[1]
         over = float(knapsack.costs @ shares) - knapsack.most
@@ -131,7 +134,7 @@ def _within_budget(
         if found.interrupted or late or ended or not high[0] > _NARROW * low[0]:
             break
         if price == 0.0:
-            price = 0.1 * budget_price(form.sparsity, found.gains, nobody, everybody)
+            price = 0.1 * budget_price(form.sparsity, knapsack, found.gains, nobody, everybody)
         else:
             price = _between(low, high)
         if not 0.0 < price < math.inf:
@@ -141,7 +144,7 @@ def _within_budget(
 
 def _priced(form: SparseRegression, knapsack: Knapsack, price: float) -> SparseRegression:
     """Return the problem with a price for costs, paid back for all that the budget allows."""
-    sparsity = replace(form.sparsity, knapsack=None)
+    sparsity = replace(form.sparsity, knapsacks=(), crossing=())
     if price > 0.0:
         prices = np.asarray(sparsity.unit_price + price * knapsack.costs)
         sparsity = replace(sparsity, price=float(prices.min(initial=math.inf)), prices=prices)

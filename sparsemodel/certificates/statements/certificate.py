@@ -193,7 +193,7 @@ class Certificate(SearchedCertificate):
     def _model(self) -> str:
         """Return what the claim compares with: what keeps the same constraints."""
         p = self.problem
-        further = {"limits", "prices", "knapsack", "order"} & set(p.numbers or {})
+        further = {"limits", "crossing", "prices", "knapsack", "order"} & set(p.numbers or {})
         bounded = p.price > 0.0 or bool(further) or p.box != "none" or p.region != "none"
         if bounded:
             return "model within these constraints"

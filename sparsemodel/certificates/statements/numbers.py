@@ -201,6 +201,7 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         "free": _index(form.sparsity.free),
         "groups": None if groups is None else [int(g) for g in groups],
         **({"limits": _limits(form.sparsity)} if form.sparsity.limits else {}),
+        **({"crossing": _limits(form.sparsity, crossing=True)} if form.sparsity.crossing else {}),
         **_costs(form.sparsity),
         **({} if form.sparsity.order is None else {"order": form.sparsity.order.listed}),
         "lower": _array(lower),
@@ -230,19 +231,20 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
     return out
 
 
-def _limits(sparsity: Cardinality) -> list[dict[str, Any]]:
+def _limits(sparsity: Cardinality, *, crossing: bool = False) -> list[dict[str, Any]]:
     """Return the sets of units with their limits, inner ones first."""
-    return [{"units": _index(units), "most": most} for units, most in sparsity.limited_sets()]
+    sets = sparsity.limited_sets(crossing=crossing)
+    return [{"units": _index(units), "most": most} for units, most in sets]
 
 
 def _costs(sparsity: Cardinality) -> dict[str, Any]:
-    """Return prices that differ, and the budget with what each unit takes of it."""
+    """Return prices that differ, and budgets with what each unit takes of them."""
     found: dict[str, Any] = {}
     if sparsity.prices is not None:
         found["prices"] = pack(sparsity.prices)
-    if sparsity.knapsack is not None:
-        costs, most = sparsity.knapsack.costs, sparsity.knapsack.most
-        found["knapsack"] = {"costs": pack(costs), "most": most}
+    budgets = [{"costs": pack(one.costs), "most": one.most} for one in sparsity.knapsacks]
+    if budgets:
+        found["knapsack"] = budgets if len(budgets) > 1 else budgets[0]
     return found
 
 

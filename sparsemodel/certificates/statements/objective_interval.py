@@ -181,14 +181,17 @@ def _violations(form: SparseRegression, x: FloatArray, units: int) -> tuple[str,
 
 
 def _over_limits(sparsity: Cardinality, x: FloatArray) -> list[str]:
-    """Return which limits on parts of the units, and which budget, are broken."""
+    """Return which limits on parts of the units, and which budgets, are broken."""
     if sparsity.plain:
         return []
-    active, knapsack = sparsity.active_units(x), sparsity.knapsack
-    over = 0.0 if knapsack is None else -knapsack.left(active)
-    return [f"the costs of nonzero units exceed the budget by {over:g}"] * (over > 0.0) + [
+    active = sparsity.active_units(x)
+    left = [knapsack.left(active) for knapsack in sparsity.knapsacks]
+    over = [
+        f"the costs of nonzero units exceed the budget by {-room:g}" for room in left if room < 0.0
+    ]
+    return over + [
         f"{count} units of a set are nonzero, of which at most {most} may be"
-        for layer in sparsity.limits
+        for layer in sparsity.layers
         for count, most in zip(layer.counts(active).tolist(), layer.most.tolist(), strict=True)
         if count > most
     ]

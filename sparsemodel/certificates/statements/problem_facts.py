@@ -83,7 +83,7 @@ class ProblemFacts:
         forced = self.forced or 0
         limit = f"at most {self.k} of {self.units + forced} {units} nonzero"
         parts.append(limit + (f" ({forced} of them by their bounds)" if forced else ""))
-        further = len((self.numbers or {}).get("limits", ()))
+        further = sum(len((self.numbers or {}).get(key, ())) for key in ("limits", "crossing"))
         if further:
             sets = "another set" if further == 1 else f"{further} further sets"
             parts.append(f"with a limit on {sets} of them")
@@ -91,9 +91,11 @@ class ProblemFacts:
             parts.append(f"each at a price of its own, {number(self.price, 4)} or more")
         elif self.price > 0.0:
             parts.append(f"each costs {number(self.price, 4)}")
-        knapsack = (self.numbers or {}).get("knapsack")
-        if knapsack is not None:
-            parts.append(f"their costs within a budget of {number(knapsack['most'], 4)}")
+        knapsacks = (self.numbers or {}).get("knapsack", [])
+        parts += [
+            f"their costs within a budget of {number(one['most'], 4)}"
+            for one in ([knapsacks] if isinstance(knapsacks, dict) else knapsacks)
+        ]
         needing = {child for child, *_ in (self.numbers or {}).get("order", ())}
         if needing:
             parts.append(f"{len(needing)} of them only beside others")
@@ -153,12 +155,12 @@ def describe(
     counted = form.ridge[sparsity.counted]
     groups = None if sparsity.groups is None else sparsity.groups.astype(np.float64)
     structure = array_hash(sparsity.free.astype(np.float64)) + ":" + array_hash(groups)
-    for units, most in sparsity.limited_sets():
+    for units, most in [*sparsity.limited_sets(), *sparsity.limited_sets(crossing=True)]:
         structure += f":{array_hash(units.astype(np.float64))}<={most}"
     if sparsity.prices is not None:
         structure += f":prices {array_hash(sparsity.prices)}"
-    if sparsity.knapsack is not None:
-        structure += f":{array_hash(sparsity.knapsack.costs)}<={sparsity.knapsack.most!r}"
+    for knapsack in sparsity.knapsacks:
+        structure += f":{array_hash(knapsack.costs)}<={knapsack.most!r}"
     if sparsity.order is not None:
         rows = sparsity.order.listed
         most = max(map(len, rows))

@@ -26,7 +26,7 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if form.sparsity.groups is not None:
         out.append("groups are counted, not coordinates")
     sparsity = form.sparsity
-    if sparsity.limits or sparsity.knapsack is not None or sparsity.order is not None:
+    if sparsity.limits or not sparsity.greedy:
         out.append(
             "there are limits on parts of what is counted, costs or a hierarchy; the theorems are "
             "about one limit on all: declare `sm.card(w) <= k` alone, with the k of the solution, "

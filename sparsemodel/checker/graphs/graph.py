@@ -109,7 +109,7 @@ class Graph:
     def supports(self) -> Supports:
         """Return which edges may be nonzero together."""
         none = np.zeros(int(self.counted.sum()))
-        return Supports(self.k, Ball(none), [], None, [], none > 0.0)
+        return Supports(self.k, Ball(none), [], [], [], none > 0.0)
 
     def scaled(self, nats: float, direction: float) -> float:
         """Return the objective for a likelihood, rounded up or down."""

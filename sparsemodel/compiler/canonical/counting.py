@@ -29,8 +29,7 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
     Raises
     ------
     ModelError
-        When limits overlap without one set being part of the other, when entries are counted in
-        two ways, or when there are several budgets.
+        When entries are counted in two ways.
     """
     if not declaration.cards:
         return Cardinality(layout.size, 0, free=np.arange(layout.size))
@@ -42,8 +41,8 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
         for chosen in [units.of(card)]
     ]
     prices = sum((units.prices(c) for c in declaration.cards if c.most is None), units.nothing)
-    knapsack, affordable = _budget(declaration, units)
-    layers = _layers(limits, units)
+    knapsacks, affordable = _budgets(declaration, units)
+    layers, crossing = _layers(limits, units)
     k = _rank(layers, units.number)
     whole = [limit for chosen, limit in limits if chosen.size == units.number]
     return Cardinality(
@@ -54,31 +53,28 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
         price=float(prices.min(initial=math.inf)) if prices.size else 0.0,
         limits=layers,
         prices=None if np.all(prices == prices[:1]) else prices,
-        knapsack=knapsack,
+        knapsacks=knapsacks,
+        crossing=crossing,
         order=order_of(declaration, units.numbers, units.number),
     )
 
 
-def _budget(declaration: Declaration, units: _Units) -> tuple[Knapsack | None, int]:
-    """Return the budget over costs, and how many units it pays for at most.
+def _budgets(declaration: Declaration, units: _Units) -> tuple[tuple[Knapsack, ...], int]:
+    """Return the budgets over costs, and how many units they pay for at most.
 
-    None where it is a limit on their number, or none at all. A sum is within the budget up to a
-    relative 1e-12, which is what adding decimal numbers may make it differ by.
+    Without those that are a limit on their number, or none at all. A sum is within the budget up
+    to a relative 1e-12, which is what adding decimal numbers may make it differ by.
     """
-    budgets = [(card, card.most) for card in declaration.cards if card.most is not None]
-    if not budgets:
-        return None, units.number
-    if len(budgets) > 1:
-        raise ModelError(
-            f"There are {len(budgets)} budgets over what is chosen, and one can be kept. Leave the "
-            "looser ones out and check `costs @ (w.value != 0)` afterwards, or put a price on what "
-            "they are about: `sm.minimize(loss + prices @ sm.chosen(w))`."
-        )
-    card, most = budgets[0]
-    costs, most = units.prices(card), most * (1.0 + _ROUNDING)
-    affordable = int(np.count_nonzero(np.cumsum(np.sort(costs)) <= most))
-    alike = bool(np.all(costs == costs[:1]))
-    return None if alike or affordable == units.number else Knapsack(costs, most), affordable
+    found, affordable = [], units.number
+    for card in declaration.cards:
+        if card.most is None:
+            continue
+        costs, most = units.prices(card), card.most * (1.0 + _ROUNDING)
+        paid = int(np.count_nonzero(np.cumsum(np.sort(costs)) <= most))
+        affordable = min(affordable, paid)
+        if paid < units.number and not np.all(costs == costs[:1]):
+            found.append(Knapsack(costs, most))
+    return tuple(found), affordable
 
 
 class _Units:
@@ -170,18 +166,22 @@ class _Units:
         return np.unique(np.concatenate(parts))
 
 
-def _layers(limits: list[tuple[IntArray, int]], units: _Units) -> tuple[Layer, ...]:
-    """Return the limits on parts of the units, inner sets first.
+def _layers(
+    limits: list[tuple[IntArray, int]], units: _Units
+) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
+    """Return the limits on parts of the units, inner sets first, and those that cross them.
 
-    A set stands in the first layer above those of all sets within it.
+    A set stands in the first layer above those of all sets within it. One that overlaps such a set
+    without one being in the other crosses, as the columns of a matrix do beside its rows.
     """
+    others: list[tuple[IntArray, int]] = []
     parts = [(chosen, k) for chosen, k in limits if k < chosen.size < units.number]
     parts.sort(key=lambda part: (part[0].size, part[1]))
     sets: list[IntArray] = []
     most: list[list[int]] = []
     sizes: list[list[int]] = []
     for chosen, k in parts:
-        height, repeats = 0, False
+        height, repeats, crosses = 0, False, False
         for level, labels in enumerate(sets):
             inside = labels[chosen]
             inner = np.unique(inside[inside >= 0])
@@ -189,14 +189,13 @@ def _layers(limits: list[tuple[IntArray, int]], units: _Units) -> tuple[Layer, .
                 continue
             covered = np.count_nonzero(inside >= 0)
             if sum(sizes[level][i] for i in inner) > covered:
-                raise ModelError(
-                    "Two limits count sets that overlap without one being part of the other, "
-                    "such as rows and columns of a matrix. Limits on disjoint sets and on sets "
-                    "within others can be declared; of these leave one out."
-                )
+                crosses = True
+                break
             height = level + 1
             repeats = inner.size == 1 and covered == chosen.size == sizes[level][inner[0]]
-        if repeats:
+        if crosses:
+            others.append((chosen, k))
+        if crosses or repeats:
             continue  # the same set with a smaller limit is there
         if height == len(sets):
             sets.append(np.full(units.number, -1, dtype=np.intp))
@@ -205,9 +204,11 @@ def _layers(limits: list[tuple[IntArray, int]], units: _Units) -> tuple[Layer, .
         sets[height][chosen] = len(most[height])
         most[height].append(k)
         sizes[height].append(chosen.size)
-    return tuple(
+    layers = tuple(
         Layer(labels, np.array(numbers)) for labels, numbers in zip(sets, most, strict=True)
     )
+    crossing = _layers(others, units) if others else ((), ())
+    return layers, (*crossing[0], *crossing[1])
 
 
 def _rank(layers: tuple[Layer, ...], number: int) -> int:

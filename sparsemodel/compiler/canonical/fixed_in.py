@@ -40,7 +40,6 @@ def without_forced(
             f"The bounds keep {units.size} entries away from zero ({name} is the first), and at "
             f"most {sparsity.k} may be nonzero."
         )
-    limits = _limits_left(sparsity, units)
     free = sparsity.coordinates(units)
     groups = sparsity.groups
     if groups is not None:
@@ -51,9 +50,9 @@ def without_forced(
         groups[mask] = codes
     forced = np.setdiff1d(free, sparsity.free, assume_unique=True)
     others = np.delete(np.arange(sparsity.units), units)
-    knapsack, order = sparsity.knapsack, sparsity.order
-    if knapsack is not None:
-        knapsack = knapsack.after(units, others)
+    order = sparsity.order
+    knapsacks = tuple(knapsack.after(units, others) for knapsack in sparsity.knapsacks)
+    for knapsack in knapsacks:
         if knapsack.most < 0.0:
             raise InfeasibleError(
                 f"The bounds keep {units.size} entries away from zero, whose costs exceed the "
@@ -73,18 +72,21 @@ def without_forced(
         groups=groups,
         forced=forced,
         forced_units=int(units.size),
-        limits=limits,
+        limits=_limits_left(sparsity.limits, units, others),
+        crossing=_limits_left(sparsity.crossing, units, others),
         prices=None if sparsity.prices is None else sparsity.prices[others],
-        knapsack=knapsack,
+        knapsacks=knapsacks,
         order=order,
     )
     return with_them, sparsity.charge(units)
 
 
-def _limits_left(sparsity: Cardinality, forced: IntArray) -> tuple[Layer, ...]:
-    """Return what limits on parts leave to the units that are not ``forced``."""
-    left, others = [], np.delete(np.arange(sparsity.units), forced)
-    for layer in sparsity.limits:
+def _limits_left(
+    layers: tuple[Layer, ...], forced: IntArray, others: IntArray
+) -> tuple[Layer, ...]:
+    """Return what limits on parts leave to the ``others`` beside units that are ``forced``."""
+    left = []
+    for layer in layers:
         left.append(layer.left(forced, others))
         if np.any(left[-1].most < 0):
             s = int(np.argmin(left[-1].most))

@@ -329,7 +329,7 @@ def _enumerated(sparsity: Cardinality, limit: int) -> int:
     Those of ``k`` units, and of fewer, too, where a unit has a price.
     """
     units, k = sparsity.units, min(sparsity.budget, sparsity.units)
-    priced = sparsity.priced or sparsity.knapsack is not None
+    priced = sparsity.priced or bool(sparsity.knapsacks or sparsity.crossing)
     of_size, total = 1, 1
     for size in range(1, (k if priced else min(k, units - k)) + 1):
         of_size = of_size * (units - size + 1) // size

@@ -51,8 +51,8 @@ def _(form: SparseRegression) -> str:
     if sparsity.budget < sparsity.units or not sparsity.priced:
         text += f", at most {sparsity.k} of {sparsity.units + forced} {units} nonzero"
     text += _parts(sparsity)
-    if sparsity.knapsack is not None:
-        text += f", their costs at most {sparsity.knapsack.most:g} together"
+    for knapsack in sparsity.knapsacks:
+        text += f", their costs at most {knapsack.most:g} together"
     if sparsity.order is not None:
         needing = np.unique(sparsity.order.child[sparsity.order.child >= 0]).size
         text += f", {needing} of them only beside others"

@@ -134,7 +134,8 @@ class Form(ABC):
     def fewer(self) -> bool:
         """Return whether fewer units than the budget allows may be better."""
         sparsity, box = self.cardinality, self.box
-        uneven = sparsity.knapsack is not None or (box is not None and box.least is not None)
+        uneven = bool(sparsity.knapsacks or sparsity.crossing)
+        uneven = uneven or (box is not None and box.least is not None)
         order = sparsity.order
         uneven = uneven or (order is not None and (bool(sparsity.limits) or order.barred))
         return sparsity.priced or uneven

@@ -72,10 +72,11 @@ class Cardinality:
     ``prices`` what each of them costs.
 
     ``limits`` hold beside ``k``: sets of units are disjoint or one within the other (a laminar
-    family), so that supports are the independent sets of a matroid, and ``k`` is its rank. What
-    knows ``k`` alone relaxes the problem: its bounds are valid, its supports need not be. So does
-    what leaves out a ``knapsack`` or an ``order``, or takes ``price``, the least one, for
-    ``prices``. With an ``order`` a unit counts, and is paid for, where another one needs it.
+    family), so that supports are the independent sets of a matroid, and ``k`` is its rank. Sets
+    that overlap these are ``crossing``. What knows ``k`` alone relaxes the problem: its bounds are
+    valid, its supports need not be. So does what leaves out limits that cross, ``knapsacks`` or an
+    ``order``, or takes ``price``, the least one, for ``prices``. With an ``order`` a unit counts,
+    and is paid for, where another one needs it.
     """
 
     size: int
@@ -96,8 +97,10 @@ class Cardinality:
     """Limits on parts of the units, inner sets before those that contain them."""
     prices: FloatArray | None = None
     """What each unit costs in the objective, shape ``(units,)``; None where it is ``price``."""
-    knapsack: Knapsack | None = None
-    """A budget over costs of the units."""
+    knapsacks: tuple[Knapsack, ...] = ()
+    """Budgets over costs of the units."""
+    crossing: tuple[Layer, ...] = ()
+    """Limits on sets that overlap those of :attr:`limits` without one being in the other."""
     order: Order | None = None
     """Which units may be nonzero only beside others."""
 
@@ -109,8 +112,22 @@ class Cardinality:
     @property
     def plain(self) -> bool:
         """Return whether ``k`` is the only limit, and a unit costs what any other does."""
-        alike = self.prices is None and self.knapsack is None
-        return alike and not self.limits and self.order is None
+        alike = self.prices is None and not self.knapsacks
+        return alike and not self.layers and self.order is None
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Return all limits on parts of the units."""
+        return (*self.limits, *self.crossing)
+
+    @property
+    def greedy(self) -> bool:
+        """Return whether best units are found one after another: a matroid, and no more."""
+        return not self.knapsacks and not self.crossing and self.order is None
+
+    def relaxed(self) -> Cardinality:
+        """Return the constraint with what is :attr:`greedy` alone."""
+        return replace(self, knapsacks=(), crossing=(), order=None)
 
     @property
     def bare(self) -> bool:
@@ -130,18 +147,20 @@ class Cardinality:
 
     def within(self, units: IntArray) -> bool:
         """Return whether distinct ``units`` may be nonzero together."""
-        affordable = self.knapsack is None or self.knapsack.left(units) >= 0.0
         return (
-            affordable
+            all(knapsack.left(units) >= 0.0 for knapsack in self.knapsacks)
             and (self.order is None or self.order.keeps(units))
             and units.size <= self.budget
-            and all(bool(np.all(layer.counts(units) <= layer.most)) for layer in self.limits)
+            and all(bool(np.all(layer.counts(units) <= layer.most)) for layer in self.layers)
         )
 
-    def limited_sets(self) -> list[tuple[IntArray, int]]:
-        """Return the sets of :attr:`limits`, sorted units with their limit, inner sets first."""
+    def limited_sets(self, *, crossing: bool = False) -> list[tuple[IntArray, int]]:
+        """Return the sets of :attr:`limits`, sorted units with their limit, inner sets first.
+
+        Or those that are :attr:`crossing`.
+        """
         found: list[tuple[IntArray, int]] = []
-        for layer in self.limits:
+        for layer in self.crossing if crossing else self.limits:
             order = np.argsort(layer.sets, kind="stable")
             ends = np.searchsorted(layer.sets[order], np.arange(layer.most.size + 1))
             found += [
@@ -153,10 +172,10 @@ class Cardinality:
     def room(self, units: IntArray) -> BoolArray:
         """Return which single units may join ``units``, shape ``(units,)``."""
         mask = np.full(self.units, units.size < self.budget)
-        for layer in self.limits:
+        for layer in self.layers:
             mask &= ~layer.full(units)
-        if self.knapsack is not None:
-            mask &= self.knapsack.fitting(units)
+        for knapsack in self.knapsacks:
+            mask &= knapsack.fitting(units)
         if self.order is not None:
             mask &= self.order.joining(units, self.units)
         mask[units] = False
@@ -165,12 +184,12 @@ class Cardinality:
     def exchangeable(self, units: IntArray) -> BoolArray:
         """Return which units may replace each of ``units``, shape ``(len(units), units)``."""
         mask = np.ones((units.size, self.units), dtype=bool)
-        for layer in self.limits:
+        for layer in self.layers:
             mask &= ~layer.full(units) | (layer.sets[units][:, None] == layer.sets)
-        for place in range(units.size if self.knapsack or self.order else 0):
+        for place in range(units.size if self.knapsacks or self.order else 0):
             others = np.delete(units, place)
-            if self.knapsack is not None:
-                mask[place] &= self.knapsack.fitting(others)
+            for knapsack in self.knapsacks:
+                mask[place] &= knapsack.fitting(others)
             if self.order is not None:
                 mask[place] &= self.order.joining(others, self.units)
         mask[:, units] = False
@@ -181,14 +200,15 @@ class Cardinality:
 
         Both are sorted; what the ones taken cost is not in the prices that are left.
         """
-        knapsack, order = self.knapsack, self.order
+        order = self.order
         return Cardinality(
             size=int(kept.size),
             k=self.budget - int(taken.size),
             price=self.price,
             limits=tuple(layer.left(taken, kept) for layer in self.limits),
             prices=None if self.prices is None else self.prices[kept],
-            knapsack=None if knapsack is None else knapsack.after(taken, kept),
+            knapsacks=tuple(knapsack.after(taken, kept) for knapsack in self.knapsacks),
+            crossing=tuple(layer.left(taken, kept) for layer in self.crossing),
             order=None if order is None else order.left(taken, kept, self.units),
         )
 

@@ -255,8 +255,8 @@ class ExchangeTrials:
         gains = self._models.insertions(base)
         gains[units] = 0.0
         drawn: IntArray = kept
-        one_by_one = bool(sparsity.limits) or sparsity.knapsack is not None
-        most = gone.size if sparsity.knapsack is None else sparsity.budget
+        one_by_one = bool(sparsity.layers or sparsity.knapsacks)
+        most = sparsity.budget if sparsity.knapsacks or sparsity.crossing else gone.size
         for left in range(most, 0, -1):
             gains[~sparsity.room(drawn)] = 0.0
             best = top_k(gains, _PROMISING if sparsity.groups is None else _GROUPS)
@@ -321,7 +321,7 @@ class ExchangeTrials:
         if not active.size:
             return None
         units, costs, gains = self._models.exchanges(point)
-        if sparsity.limits or sparsity.knapsack is not None:
+        if sparsity.layers or sparsity.knapsacks:
             gains[~sparsity.exchangeable(units)] = -np.inf
         prices, box = sparsity.prices, self._objective.form.box
         if prices is not None:

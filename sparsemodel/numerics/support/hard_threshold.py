@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Knapsack, coordinate_scores
+from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, coordinate_scores
 from sparsemodel.numerics.support.closures import best_closed
 
 _BLOCKS, _FEW = 8, 8
@@ -70,32 +70,43 @@ def best_units(cardinality: Cardinality, scores: FloatArray, *, k: int | None = 
     At most ``k`` of them (``cardinality.budget`` by default). With limits on parts of the units,
     the best of every inner set are what sets that contain it choose from: the greedy algorithm,
     exact for sets that are disjoint or nested. O(p), and a sort of the units that have a limit.
-    With a budget the units with the largest scores for what they cost, as long as they fit: not
-    always the best; nor are those of :func:`best_closed`, where units need others.
+    With budgets, or limits that cross, the units with the largest scores for what they cost, as
+    long as they fit: not always the best; nor are those of :func:`best_closed`, where units need
+    others.
     """
     k = cardinality.budget if k is None else k
     if cardinality.order is not None:
         return best_closed(cardinality, scores, k)
+    if not cardinality.greedy:
+        return _fitting(cardinality, scores, k)
     left = np.arange(scores.size)
     for layer in cardinality.limits:
         left = left[_best_of_each(layer.sets[left], layer.most, scores[left])]
-    if cardinality.knapsack is not None:
-        return left[_affordable(cardinality.knapsack, left, scores[left], k)]
     if left.size == scores.size:
         return top_k(scores, k)
     return left[top_k(scores[left], k)]
 
 
-def _affordable(knapsack: Knapsack, units: IntArray, scores: FloatArray, k: int) -> IntArray:
-    """Return the sorted positions of ``units`` that are taken by score and cost, ``k`` at most."""
-    costs, room = knapsack.costs[units], knapsack.most
-    with np.errstate(divide="ignore", invalid="ignore"):
-        worth = np.where(costs > 0.0, scores / costs, np.inf)
+def _fitting(sparsity: Cardinality, scores: FloatArray, k: int) -> IntArray:
+    """Return the sorted units that are taken by score and cost as long as they fit."""
     chosen: list[int] = []
-    for place in np.argsort(-worth, kind="stable").tolist():
-        if len(chosen) < k and costs[place] <= room:
-            chosen.append(place)
-            room -= costs[place]
+    rooms = [knapsack.most for knapsack in sparsity.knapsacks]
+    most = [np.append(layer.most, scores.size) for layer in sparsity.layers]  # last: in no set
+    shares = np.zeros(scores.size)
+    for knapsack in sparsity.knapsacks:
+        shares += knapsack.costs / (knapsack.most or 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = np.where(shares > 0.0, scores / shares, np.inf) if rooms else scores
+    for unit in np.argsort(-worth, kind="stable").tolist():
+        costs = [float(knapsack.costs[unit]) for knapsack in sparsity.knapsacks]
+        sets = [layer.sets[unit] for layer in sparsity.layers]
+        if any(cost > room for cost, room in zip(costs, rooms, strict=True)):
+            continue
+        if len(chosen) < k and all(left[s] > 0 for left, s in zip(most, sets, strict=True)):
+            chosen.append(unit)
+            rooms = [room - cost for cost, room in zip(costs, rooms, strict=True)]
+            for left, s in zip(most, sets, strict=True):
+                left[s] -= 1
     return np.sort(np.array(chosen, dtype=np.intp))
 
 

@@ -13,6 +13,7 @@ from sparsemodel.certificates.arithmetic.products import matrix_free
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
+from sparsemodel.certificates.dual_bounds.gains import merged
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
@@ -20,7 +21,7 @@ from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, en
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, best_stage
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
-from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import FloatArray, IntArray, Knapsack, SparseRegression
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _ROUNDS = 200
@@ -145,7 +146,7 @@ class GramPart(NodeBounder):
         stage = self._staged(aim.deadline)
         if stage is None:
             return None
-        if stage.slacks is None and self.sparsity.knapsack is None:
+        if stage.slacks is None and not (self.sparsity.knapsacks or self.sparsity.crossing):
             w, t = self._solved(stage, node, aim, stage.scaled(node.start), node.hint, stage.linear)
             return self._at(stage, w, t)
         if stage.slacks is None:
@@ -187,27 +188,28 @@ class GramPart(NodeBounder):
     def _within_budget(self, stage: Stage, node: Node, aim: Aim) -> Relaxed:
         """Return the relaxation of a node where costs have a budget, or with ``k`` in its place.
 
-        ``k`` is looked at where more units than that would fit the budget.
+        ``k`` is looked at where more units than that would fit the budget. Several budgets are
+        merged by the gains at the start.
         """
-        start, best, highest = stage.scaled(node.start), None, -math.inf
-        for costs in (True, False):
+        start = stage.scaled(node.start)
+        best, highest = self._at(stage, start, node.hint), -math.inf
+        gains = np.zeros(node.status.size) if best.minorant is None else best.minorant.gains
+        knapsack = merged(self.sparsity, gains, np.flatnonzero(node.status == IN), node.undecided)
+        for costs in (None,) if knapsack is None else (knapsack, None):
             w, t = self._solved(
                 stage, node, aim, start, node.hint if costs else 0.0, stage.linear, costs=costs
             )
             found = self._at(stage, w, t if costs else node.hint)
             proved = None if found.minorant is None else node.decided(found.minorant)
             bound = -math.inf if proved is None else proved.bound
-            if best is None or bound > highest:
+            if bound > highest:
                 best, highest = found, bound
-            if bound >= aim.cutoff or (costs and self._implied(node)):
+            if bound >= aim.cutoff or (costs and self._implied(node, costs)):
                 break
-        return found if best is None else best
+        return best
 
-    def _implied(self, node: Node) -> bool:
+    def _implied(self, node: Node, knapsack: Knapsack) -> bool:
         """Return whether no more units fit the budget than may be chosen anyway."""
-        knapsack = self.sparsity.knapsack
-        if knapsack is None:
-            return False
         room = knapsack.left(np.flatnonzero(node.status == IN))
         cheapest = np.sort(knapsack.costs[node.undecided])[: node.k + 1]
         return bool(cheapest.size <= node.k or cheapest.sum() > room)
@@ -221,18 +223,18 @@ class GramPart(NodeBounder):
         hint: float,
         linear: FloatArray,
         *,
-        costs: bool = False,
+        costs: Knapsack | None = None,
     ) -> tuple[FloatArray, float]:
         """Return the point of a node's relaxation, scaled, and the multiplier of its budget.
 
         That of ``costs``, or of the number of units.
         """
         scale = max(abs(aim.cutoff), abs(aim.upper), 1e-300)
-        prices, floor, paid = self._prices(node, alike=not costs)
+        prices, floor, paid = self._prices(node, alike=costs is None)
         each, most = np.ones(prices.size), float(node.k)
-        if costs and self.sparsity.knapsack is not None:
-            each[self._places] = self.sparsity.knapsack.costs
-            most = self.sparsity.knapsack.left(np.flatnonzero(node.status == IN))
+        if costs is not None:
+            each[self._places] = costs.costs
+            most = max(costs.left(np.flatnonzero(node.status == IN)), 0.0)
         w, t, _, _, _ = self._gram.compiled()(
             stage.matrix,
             linear,
