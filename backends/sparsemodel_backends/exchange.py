@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     Point,
     Prior,
     Role,
+    SparseRegression,
     TwiceDifferentiable,
     check_options,
     priced,
@@ -43,6 +44,12 @@ alike, polynomials) 11 ended up to 25 % higher without."""
 _VARIED = 8
 """Different ends of searches from which the same is done with more units. Of 30 problems of noise
 with 7 to 15 units 6 ended up to 21 % above the path, with it 4, up to 8.6 %, a third later."""
+_NEARLY, _LONGER, _SMALL = 0.05, 5.0, 150_000
+"""Share of the objective that a support leaves up to which another may fit exactly where rows are
+few, how many times as long that is searched for, and prices times units up to which. Of 180
+problems without noise, 36 to 64 x 256 with 13 to 24 units, other methods recovered the support in 4
+where this one did not, with it in none, in 61 ms in place of 38. Of 48 of noise, 30 to 100 rows
+with 8 to 15 units, one ended 11 % lower; the longest took 350 ms in place of 160."""
 _DEAR, _DEARER, _GROUPED = 1.0 / 2.0, 1.0 / 6.0, 2.0
 """Effort where the objective judges what a model found, where every change of a support is a
 minimisation, and where groups have exact prices, in units of that for quadratics. Of 38 problems
@@ -108,9 +115,11 @@ class Exchange(IterativeBackend[ExchangeState]):
     Perturbations read next to no data, and some are searched side by side. Before a search of 16
     units or more ends, 2, 4, 8, ... are taken out one after the other and replaced; before one of
     six or fewer, or of more where perturbations have ended at eight supports, the best supports of
-    all sizes up to one more are searched side by side. With many columns those that promise most
-    are priced, and all of them before the search ends: the first perturbations, and all as long as
-    they end at one support, draw from even fewer, whose rows are read together.
+    all sizes up to one more are searched side by side. Where there are fewer observations than
+    units, two to four for each that may be chosen, and a support leaves next to nothing, another
+    may fit exactly: small problems are then perturbed five times as long. With many columns those
+    that promise most are priced, and all of them before the search ends: the first perturbations,
+    and all as long as they end at one support, draw from even fewer, whose rows are read together.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best
@@ -192,7 +201,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             size < 2
             or state.rounds.enough
             or _closed(objective, point)
-            or _clear(state.search, point)
+            or (_clear(state.search, point) and not _nearly_fits(objective, point))
         )
         proved = state.proved
         if at_rest and not ended and not proved and context.proof is not None:
@@ -230,6 +239,20 @@ def _closed(objective: Objective, point: Point) -> bool:
     return not objective.cardinality.priced and bool(point.value - floor <= rounding)
 
 
+def _nearly_fits(objective: Objective, point: Point) -> bool:
+    """Return whether little is left, and so few rows and units that another support may fit."""
+    form, sparsity = objective.form, objective.cardinality
+    if not isinstance(form, SparseRegression) or sparsity.priced:
+        return False
+    n = sum(int(term.target.shape[0]) for term in form.terms)
+    p, k = sparsity.units, sparsity.budget
+    if not (2 * k <= n <= 4 * k and n < p and k * k * p <= _SMALL):
+        return False
+    floor = objective.infimum()
+    whole = objective.origin().value - floor
+    return bool(np.isfinite(floor) and point.value - floor <= _NEARLY * whole)
+
+
 def _quadratic(
     objective: Objective, state: ExchangeState, search: ExchangeSearch, context: Context
 ) -> tuple[Point, bool, int]:
@@ -243,6 +266,8 @@ def _quadratic(
         return state.point if rough else point, at_rest, search.size
     ends, better = search.perturb(context.rng, over)
     state.rounds.count(ends, better=better)
+    if state.rounds.enough and _nearly_fits(objective, state.point):
+        state.rounds.prolong(_LONGER)
     if not better and state.rounds.enough:
         better = _further(objective, state.rounds, search, over)
     if not better:

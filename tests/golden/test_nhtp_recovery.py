@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+import sparsemodel as sm
 from benchmarks.algorithms.instances import (
     cosine_sensing,
     gaussian_sensing,
@@ -14,6 +15,7 @@ from benchmarks.algorithms.instances import (
     run,
 )
 from sparsemodel.interfaces import ModelError
+from sparsemodel.numerics import Rounds
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.nhtp import NHTP
 
@@ -111,3 +113,24 @@ def test_options_that_make_no_sense():
     for options in ({"update_every": 0}, {"patience": 0}, {"halvings": -1}):
         with pytest.raises(ModelError, match="at least"):
             NHTP(**options)
+
+
+@pytest.mark.parametrize(("m", "k", "number"), [(41, 13, 4), (47, 13, 46)])
+def test_a_support_that_nearly_fits_is_left_for_one_that_fits(m: int, k: int, number: int) -> None:
+    """Subspace pursuit or CoSaMP recovers these; the default ended early at another support."""
+    rng = np.random.default_rng((0, m, k, number))
+    A = np.cos(2.0 * np.pi * np.outer(rng.random(m), np.arange(256)))
+    A, x = A / np.linalg.norm(A, axis=0), np.zeros(256)
+    x[rng.choice(256, k, replace=False)] = rng.standard_normal(k)
+    w = sm.Variable(256)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= k)
+    assert problem.solve("exchange").value < 1e-20
+
+
+def test_a_longer_search_is_so_many_times_as_long_and_no_longer_when_asked_again() -> None:
+    rounds = Rounds(1.0, 10_000)
+    rounds.prolong(5.0)
+    rounds.prolong(5.0)
+    while not rounds.enough:
+        rounds.count([bytes([rounds.done % 200])], better=False)
+    assert rounds.done == 5 * 40

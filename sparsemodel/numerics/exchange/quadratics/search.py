@@ -359,6 +359,7 @@ class Rounds:
         self._seen: set[bytes] = set()
         self.done = 0
         self._improved = 0
+        self._prolonged = False
 
     def count(self, ends: list[bytes], *, better: bool, searches: int = 0) -> None:
         """Take note of searches that have ended, and of ``searches`` whose ends are noted later."""
@@ -366,6 +367,12 @@ class Rounds:
         self.done += len(ends) + searches
         if better:
             self._improved = self.done
+
+    def prolong(self, times: float) -> None:
+        """Search ``times`` as long; asked again, no longer still."""
+        if not self._prolonged:
+            self._prolonged, self._effort = True, times * self._effort
+            self._most = round(times * self._most)
 
     def note(self, end: bytes) -> None:
         """Take note of where the first descent has ended."""
