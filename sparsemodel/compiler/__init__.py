@@ -1,7 +1,7 @@
 """From a declaration to a plan: canonical form, facts, reductions, dispatch."""
 
 from sparsemodel.compiler.canonical.canonicalize import canonicalize
-from sparsemodel.compiler.canonical.changes import change_of, changed
+from sparsemodel.compiler.canonical.changes import Image, change_of, changed
 from sparsemodel.compiler.canonical.declaration import (
     Block,
     BoundSpec,
@@ -39,6 +39,7 @@ __all__ = [
     "Effort",
     "Fact",
     "Facts",
+    "Image",
     "ImageSpec",
     "Layout",
     "LeastSpec",

@@ -30,63 +30,128 @@ from sparsemodel.losses.residuals.linear import LinearLoss
 
 _LARGEST = 2000
 """Entries of a variable up to which a general ``D`` is completed to a square matrix."""
+_ONE_OF_THEM = (
+    " Keep one of the limits, solve for a few of its k, and take a solution that the other allows."
+)
 _DEPENDENT = 1e-9
 """Rows are dependent where one has no more than this share of the largest left by the others."""
 
 
-def change_of(
-    blocks: tuple[Block, ...], offset: FloatArray | None, size: int, label: str
-) -> Change:
-    """Return the coordinates whose counted part is ``sum of blocks + offset``.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Image:
+    """An expression of one variable: ``sum of blocks + offset``."""
 
-    Parameters
-    ----------
-    blocks
-        Pieces on one variable of ``size`` entries.
-    offset
-        A constant in the shape of the sum, or None.
-    label
-        The expression in words.
+    blocks: tuple[Block, ...]
+    offset: FloatArray | None
+    label: str
+    """The expression in words."""
+
+
+def change_of(images: list[Image], size: int) -> tuple[Change, list[IntArray]]:
+    """Return coordinates of a variable of ``size`` entries that are the entries of expressions.
+
+    And which of them each expression has. Entries that two of them share are one coordinate.
 
     Raises
     ------
     ModelError
-        When the rows of the matrix are dependent, or there are more of them than entries.
+        When rows are dependent, or there are more of them than entries.
     """
-    first = blocks[0]
-    shift = np.zeros(size)
-    if len(blocks) == 1 and first.design is None:
-        rows = np.arange(size) if first.rows is None else first.rows
-        if first.factor == 0.0:
-            raise ModelError(f"card({label}) counts nothing: its factor is zero.")
-        shift[rows] = 0.0 if offset is None else offset / first.factor
-        return Change(None, None, shift, rows, label)
-    factor = _difference(blocks, size)
+    shifts = [_shift(image, size) for image in images]
+    known = [shift for shift in shifts if shift is not None]
+    if len(known) == len(images):
+        return _shifted(known, size, images)
+    first = images[0].blocks
+    factor = _difference(first, size) if len(images) == 1 else 0.0
     if factor:
+        shift, offset = np.zeros(size), images[0].offset
         shift[:-1] = 0.0 if offset is None else offset / factor
-        return Change(None, StepsDesign(size), shift, np.arange(size - 1), label)
-    matrix = np.sum([_matrix(block, size) for block in blocks], axis=0)
-    r = matrix.shape[0]
-    if offset is not None and r <= size:
-        shift[:r] = offset
+        rows = np.arange(size - 1)
+        return Change(None, StepsDesign(size), shift, rows, _label(images)), [rows]
+    return _completed(images, size)
+
+
+def _shift(image: Image, size: int) -> tuple[IntArray, FloatArray] | None:
+    """Return entries and what is added to them, where an expression is no more than that."""
+    first, offset = image.blocks[0], image.offset
+    if len(image.blocks) > 1 or first.design is not None:
+        return None
+    rows = np.arange(size) if first.rows is None else first.rows
+    if first.factor == 0.0:
+        raise ModelError(f"card({image.label}) counts nothing: its factor is zero.")
+    return rows, np.broadcast_to(0.0 if offset is None else offset / first.factor, rows.shape)
+
+
+def _shifted(
+    shifts: list[tuple[IntArray, FloatArray]], size: int, images: list[Image]
+) -> tuple[Change, list[IntArray]]:
+    """Return the entries themselves, each less a constant."""
+    shift, counted = np.zeros(size), np.zeros(size, dtype=bool)
+    for rows, more in shifts:
+        if np.any(counted[rows] & (shift[rows] != more)):
+            raise ModelError(
+                f"{_words(images)} count the same entries less different constants, so that one "
+                "may be zero where the other is not. With w0 held and at most k to be held, "
+                "w[w0 == 0] are what may be bought: `sm.card(w[np.flatnonzero(w0 == 0)]) <= k - "
+                "held` beside `sm.card(w - w0) <= trades`; what is sold makes room for more in "
+                "another solve, with `w[sold] == 0`."
+            )
+        shift[rows], counted[rows] = more, True
+    places = [rows for rows, _ in shifts]
+    return Change(None, None, shift, np.flatnonzero(counted), _label(images)), places
+
+
+def _words(images: list[Image]) -> str:
+    return " and ".join(f"card({image.label})" for image in images)
+
+
+def _label(images: list[Image]) -> str:
+    return " and ".join(image.label for image in images)
+
+
+def _completed(images: list[Image], size: int) -> tuple[Change, list[IntArray]]:
+    """Return the entries of general expressions, completed to as many as the variable has."""
+    rows: list[FloatArray] = []
+    for image in images:
+        matrix = np.sum([_matrix(block, size) for block in image.blocks], axis=0)
+        offset = 0.0 if image.offset is None else image.offset
+        rows.append(np.column_stack([matrix, np.broadcast_to(offset, len(matrix))]))
+    stacked = np.concatenate(rows)
+    lead = np.argmax(stacked != 0.0, axis=1)[:, None]
+    scale = np.take_along_axis(stacked, lead, axis=1)
+    _, first, place = np.unique(
+        stacked / np.where(scale == 0.0, 1.0, scale), axis=0, return_index=True, return_inverse=True
+    )
+    alone = len(images) == 1  # its rows stay as they are, so that those alike are dependent
+    kept = np.arange(len(stacked)) if alone else np.sort(first)
+    number = kept if alone else np.searchsorted(kept, first[place.reshape(-1)])
+    matrix, shift, r = stacked[kept, :size], np.zeros(size), kept.size
     if r > size:
         raise ModelError(
-            f"card({label}) counts {r} entries of an expression of {size} unknowns, so that they "
-            "depend on each other, and choosing which of them are zero is a problem of its own. "
-            f"What can be counted has at most {size} rows that are independent of each other, as "
-            "sm.diff(w), or the edges of a tree."
+            f"{_words(images)}: {r} entries of expressions of {size} unknowns are counted, so "
+            "that they depend on each other, and choosing which of them are zero is a problem of "
+            f"its own. What can be counted has at most {size} rows that are independent of each "
+            f"other, as sm.diff(w), or the edges of a tree.{_ONE_OF_THEM if not alone else ''}"
         )
+    shift[:r] = stacked[kept, size]
     q, triangle = np.linalg.qr(matrix.T, mode="complete")
     sizes = np.abs(np.diag(triangle[:r]))
     if r and not sizes.min() > _DEPENDENT * sizes.max():
         raise ModelError(
-            f"card({label}) counts rows that depend on each other: row {int(np.argmin(sizes))} is "
-            "a combination of those before it, up to rounding. Leave such rows out of the matrix."
+            f"{_words(images)}: rows that are counted depend on each other; row "
+            f"{int(np.argmin(sizes))} is a combination of those before it, up to rounding. "
+            + ("Leave such rows out of the matrix." if alone else _ONE_OF_THEM.strip())
         )
     inverse = np.linalg.solve(triangle[:r], np.eye(r)).T  # Q1 R^-T inverts D on its row space
     back = np.concatenate([q[:, :r] @ inverse, q[:, r:]], axis=1)
     forward = np.concatenate([matrix, q[:, r:].T])
-    return Change(DenseDesign(forward), DenseDesign(back), shift, np.arange(r), label)
+    places = np.split(number, np.cumsum([len(part) for part in rows])[:-1])
+    single = np.flatnonzero(np.count_nonzero(matrix, axis=1) == 1)
+    entry = np.argmax(matrix[single] != 0.0, axis=1)
+    designs, label = (DenseDesign(forward), DenseDesign(back)), _label(images)
+    entries = single, entry, matrix[single, entry]
+    return Change(*designs, shift, np.arange(r), label, entries), places
 
 
 def _difference(blocks: tuple[Block, ...], size: int) -> float:
@@ -228,7 +293,7 @@ class _Rewriting:
         label = self.declaration.variables[spec.variable].label
         if change.back is not None:
             raise ModelError(
-                f"norm({label}) cannot be bounded beside card({change.label}): {label} is "
+                f"norm({label}) cannot be bounded beside {change.label}: {label} is "
                 "found by what is counted. Put a ridge into the objective in its place."
             )
         s = change.shift if spec.rows is None else change.shift[spec.rows]

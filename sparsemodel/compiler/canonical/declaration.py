@@ -192,11 +192,19 @@ class Change:
     """The coordinates that are the entries of the expression."""
     label: str
     """The expression in words."""
+    entries: tuple[IntArray, IntArray, FloatArray] | None = None
+    """Coordinates that are single entries of ``v``, which entries, and times what."""
 
     def value(self, z: FloatArray) -> FloatArray:
-        """Return the variable."""
+        """Return the variable; single entries without the rounding of ``back``."""
         moved = z - self.shift
-        return moved if self.back is None else self.back.matvec(moved)
+        if self.back is None:
+            return moved
+        v = self.back.matvec(moved)
+        if self.entries is not None:
+            coordinates, entries, factors = self.entries
+            v[entries] = moved[coordinates] / factors
+        return v
 
     def coordinates(self, v: FloatArray) -> FloatArray:
         """Return the coordinates of a value; what is zero up to rounding is zero."""

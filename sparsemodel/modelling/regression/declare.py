@@ -71,7 +71,10 @@ def declare(
     _refuse(objective, constraints, variables)
     expressions = list(expressions_of(objective, constraints))
     symmetric = any(v.symmetric for v in variables)
-    places = Places(variables, entries=symmetric or about_entries(expressions, constraints))
+    counted = [part for c in constraints for part in counted_in(c)]
+    counted += [term.counted for term in objective.terms if isinstance(term, Price)]
+    entries = symmetric or about_entries(expressions, constraints)
+    places = Places(variables, counted, entries=entries)
     losses, ridges, prices = [], [], []
     for term in (*objective.terms, *_linked(objective, constraints)):
         if isinstance(term, LossTerm):
@@ -98,8 +101,6 @@ def declare(
         *(edge_spec(c, by_kind[EdgePattern], places) for c in by_kind[EdgeCount]),
     )
     cards, orders = with_orders(cards, by_kind[Requirement], places)
-    counted = [part for c in constraints for part in counted_in(c)]
-    counted += [term.counted for term in objective.terms if isinstance(term, Price)]
     declaration = Declaration(
         variables=tuple(
             VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names, v.symmetric)
@@ -119,7 +120,7 @@ def declare(
         norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint] if c.bare),
         images=tuple(image_spec(c, places) for c in by_kind[NormConstraint] if not c.bare),
         constant=objective.constant,
-        changes=places.changes(counted),
+        changes=places.changes,
         entries=places.entries,
     )
     return changed(mirrored(declaration))

@@ -108,10 +108,10 @@ def _prices(term: Price) -> float | FloatArray:
 
 def _counted(part: Counted, places: Places) -> CountedSpec:
     piece = part.expression.pieces[0]
-    if part.plain:
+    if part.plain and not places.counts_expressions(piece):
         return CountedSpec(*places.of(piece), groups=places.labels(part.groups, piece))
-    variable, change = places.changed(part.expression)
-    return CountedSpec(variable, change.counted, part.groups)
+    groups = places.labels(part.groups, piece) if part.plain else part.groups
+    return CountedSpec(*places.changed(part.expression), groups)
 
 
 def bound_spec(constraint: Bound, places: Places) -> BoundSpec:
@@ -129,6 +129,11 @@ def least_specs(
 ) -> tuple[CardSpec, BoundSpec, LeastSpec]:
     """Return what is counted, the bounds with zero between them, and how far from zero it is."""
     piece = constraint.expression.pieces[0]
+    if places.counts_expressions(piece):
+        raise ModelError(
+            f"{constraint!r} stands beside a count of an expression of the same variable, and it "
+            "is its entries that are zero or away from it. Keep one of the two."
+        )
     counted = CountedSpec(*places.of(piece))
     lower, upper = np.asarray(constraint.lower), np.asarray(constraint.upper)
     least = np.minimum(np.abs(lower), np.abs(upper))

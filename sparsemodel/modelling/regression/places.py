@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.compiler import Block, Change, change_of
+from sparsemodel.compiler import Block, Change, Image, change_of
 from sparsemodel.designs import KroneckerDesign, OnesDesign, SparseDesign, as_design
 from sparsemodel.interfaces import Design, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, Piece
@@ -24,10 +23,12 @@ class Places:
     entries or columns, all matrices become vectors of their entries, row by row.
     """
 
-    def __init__(self, variables: tuple[Variable, ...], *, entries: bool) -> None:
-        self._variables = variables
+    def __init__(
+        self, variables: tuple[Variable, ...], counted: list[Counted], *, entries: bool
+    ) -> None:
+        self._variables, self._counted = variables, counted
         self._number = {id(v): i for i, v in enumerate(variables)}
-        self._changes: dict[int, tuple[Affine, Change]] = {}
+        self._changes: dict[int, tuple[list[Affine], Change, list[IntArray]]] = {}
         self.entries = entries
 
     def of(self, piece: Piece) -> tuple[int, IntArray | None]:
@@ -40,8 +41,8 @@ class Places:
             rows = (rows[:, None] * m + np.arange(m)).ravel()
         return self._number[id(variable)], rows
 
-    def changed(self, expression: Affine) -> tuple[int, Change]:
-        """Return the variable of an expression that is counted, and coordinates that hold it."""
+    def changed(self, expression: Affine) -> tuple[int, IntArray]:
+        """Return the variable of an expression that is counted, and its entries' coordinates."""
         variables = {self.of(piece)[0] for piece in expression.pieces}
         if len(variables) > 1:
             raise ModelError(
@@ -56,37 +57,42 @@ class Places:
                 "counted, sm.card(W), or its pairs, sm.card(sm.offdiag(W)). Take the difference "
                 "for the unknown: `A @ D + A @ W0` in the place of `A @ W`, and sm.card(D) <= k."
             )
-        known = self._changes.get(number)
-        if known is not None:
-            if not _same(known[0], expression):
-                raise ModelError(
-                    f"card({known[0]}) and card({expression}) are about one variable in two ways. "
-                    "One expression of a variable can be counted, several limits on it cannot. Of "
-                    "changes from one period to the next take the changes for unknowns, a variable "
-                    "D[t] for each: `A[t] @ (D[0] + ... + D[t])`, and sm.card(D[t]) <= k."
-                )
-            return number, known[1]
-        shape = expression.value_shape()
-        offset = resolve(expression.offset, "The constant in card(...)")
-        if offset is not None:
-            offset = np.broadcast_to(np.asarray(offset, dtype=np.float64), shape).ravel()
-        size = int(np.prod(self._variables[number].shape))
-        blocks = self.blocks(expression.pieces, shape)
-        self._changes[number] = expression, change_of(blocks, offset, size, str(expression))
-        return number, self._changes[number][1]
+        if number not in self._changes:
+            self._changes[number] = self._change(number)
+        expressions, _, places = self._changes[number]
+        same = next(i for i, one in enumerate(expressions) if _same(one, expression))
+        return number, places[same]
 
-    def changes(self, counted: Iterable[Counted]) -> dict[int, Change]:
-        """Return the changes that were asked for, where nothing else is counted of a variable."""
-        for part in counted:
-            number = self.of(part.expression.pieces[0])[0]
-            if part.plain and number in self._changes:
-                raise ModelError(
-                    f"{self._variables[number].label} is counted itself and as "
-                    f"{self._changes[number][0]}; only one of them can be, as their zeros are not "
-                    "those of one set of coordinates. Keep one of the limits, solve for a few of "
-                    "its k, and take a solution that the other allows."
-                )
-        return {number: change for number, (_, change) in self._changes.items()}
+    def _change(self, number: int) -> tuple[list[Affine], Change, list[IntArray]]:
+        """Return all expressions that are counted of a variable, and coordinates that hold them."""
+        expressions: list[Affine] = []
+        for part in self._counted:
+            one = part.expression
+            here = any(self.of(piece)[0] == number for piece in one.pieces)
+            if here and not any(_same(one, other) for other in expressions):
+                expressions.append(one)
+        images = []
+        for one in expressions:
+            shape = one.value_shape()
+            offset = resolve(one.offset, "The constant in card(...)")
+            if offset is not None:
+                offset = np.broadcast_to(np.asarray(offset, dtype=np.float64), shape).ravel()
+            images.append(Image(self.blocks(one.pieces, shape), offset, str(one)))
+        size = int(np.prod(self._variables[number].shape))
+        return expressions, *change_of(images, size)
+
+    def counts_expressions(self, piece: Piece) -> bool:
+        """Return whether an expression of the variable of a piece is counted, not only entries."""
+        number = self.of(piece)[0]
+        return any(
+            not part.plain and self.of(part.expression.pieces[0])[0] == number
+            for part in self._counted
+        )
+
+    @property
+    def changes(self) -> dict[int, Change]:
+        """Return the changes that were asked for."""
+        return {number: change for number, (_, change, _) in self._changes.items()}
 
     def _apart(self, variable: Variable) -> bool:
         return self.entries and len(variable.shape) == 2
