@@ -28,6 +28,7 @@ from sparsemodel.numerics import (
     check_range,
     minimise_restricted,
 )
+from sparsemodel.numerics.objectives.regression import OfRegression
 
 
 @singledispatch
@@ -104,6 +105,8 @@ def bounding_point(objective: Objective, last: Point) -> Point | None:
 
     None where none does. Raises an error where ``last`` shows that there is no minimum.
     """
+    if isinstance(objective, OfRegression):
+        check_attained(objective, last)
     return None
 
 

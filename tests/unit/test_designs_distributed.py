@@ -156,6 +156,26 @@ def test_a_search_asks_for_what_comes_next_in_one_trip(monkeypatch):
     assert len(calls) <= 220
 
 
+def test_a_minimum_at_infinity_is_none_on_blocks_either(monkeypatch):
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
+    A, _ = data()
+    w, target = sm.Variable(20), np.where(A[:, 2] > 0.0, 1.0, -1.0)
+    blocks = sm.as_design(da.from_array(A, chunks=(64, 20)))
+    with pytest.raises(sm.SeparableDataError):
+        sm.Problem(sm.minimize(sm.logistic_loss(blocks @ w, target)), sm.card(w) <= 2).solve()
+
+
+def test_a_summary_of_a_model_on_blocks_is_that_of_the_data(monkeypatch):
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
+    A, b = data()
+    target = np.where(b + 9.0 * np.sin(np.arange(200)) > np.median(b), 1.0, -1.0)
+    texts = []
+    for design in (A, da.from_array(A, chunks=(64, 20))):
+        solution = problem(design, target, sm.logistic_loss, intercept=True)[0].solve()
+        texts.append(str(solution.summary()).partition("Coefficients")[2])
+    assert texts[0] == texts[1]
+
+
 def test_no_number_per_observation_travels(monkeypatch):
     A, b = data()
     far, _ = problem(da.from_array(A, chunks=(50, 20)), b, sm.squared_loss, intercept=False)

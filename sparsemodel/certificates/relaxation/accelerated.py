@@ -13,17 +13,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sparsemodel.certificates.relaxation.from_files import Models, minimise_from_files
 from sparsemodel.certificates.relaxation.newton import proximal_newton
 from sparsemodel.certificates.relaxation.regulariser import Regulariser
-from sparsemodel.certificates.relaxation.smooth import Image, Smooth
+from sparsemodel.certificates.relaxation.smooth import Image, LossSmooth, Smooth
 from sparsemodel.certificates.relaxation.state import State, offer
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, IntArray
 
 _FIRST = 25
 """Accelerated steps before Newton's method, which wants a sensible start."""
-
-_FIRST_OF_FILES = 5
-"""The same where every step reads files."""
 
 _MOST = 5000
 """Steps in all."""
@@ -48,11 +46,28 @@ def minimise(
     *,
     goal: Callable[[State], bool],
     deadline: float | None = None,
+    models: tuple[Models, IntArray] | None = None,
 ) -> State:
     """Return the state at which ``goal`` holds, or at the limits.
 
-    One product for the step and one for the gradient an iteration.
+    One product for the step and one for the gradient an iteration. Where every product reads files
+    (``smooth.stored``) models come first, those of ``models`` and new ones, which go with the
+    coordinates that are minimised out.
     """
+    if isinstance(smooth, LossSmooth) and smooth.stored:
+        state, ended = minimise_from_files(
+            smooth,
+            regulariser,
+            start,
+            *((Models(), start[:0].astype(np.intp)) if models is None else models),
+            goal=goal,
+            deadline=deadline,
+            solve=minimise,
+        )
+        if ended:
+            return state
+        start = state.x
+        smooth.shift(start)
     step_bound = max(smooth.curvature_guess(), 1e-300)
     image = smooth.image(start)
     first, gradient = smooth.gradient(start, image)
@@ -126,7 +141,7 @@ def _descend(
 
 def _time_for_newton(smooth: Smooth, state: State) -> bool:
     """Return whether enough steps were taken for Newton's systems to be small."""
-    if state.iterations % (_FIRST_OF_FILES if smooth.stored else _FIRST):
+    if state.iterations % _FIRST:
         return False
     if smooth.quadratic or state.iterations >= _LATEST:
         return True

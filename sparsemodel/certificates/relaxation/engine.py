@@ -20,8 +20,9 @@ import numpy as np
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.dual_bounds.witness import from_gradients
 from sparsemodel.certificates.relaxation.accelerated import minimise
+from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, selected
-from sparsemodel.certificates.relaxation.smooth import SQUARE, LossSmooth
+from sparsemodel.certificates.relaxation.smooth import SQUARE, Image, LossSmooth
 from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
@@ -83,13 +84,15 @@ def working_set(
     report: Report | None,
     deadline: float | None,
     tolerance: float,
+    models: Models | None = None,
 ) -> Relaxed:
     """Return the relaxation of ``smoothed`` solved from ``start``.
 
     ``form`` is the problem that its dual points are for: the same one, or one with kinks that
-    ``smoothed`` rounds off.
+    ``smoothed`` rounds off. ``models`` are what was read of files before, of the same losses.
     """
     search = _WorkingSet(form, smoothed, start, tolerance)
+    search.models = Models() if models is None else models
     thorough = False
     while True:
         state = search.solve(report, deadline, thorough)
@@ -143,14 +146,16 @@ class _WorkingSet:
         self.b: FloatArray | None = self.x[self.eliminated] if self.eliminated.size else None
         self.work = rest
         if large and columns:
-            first = _first_set(smoothed, form, self.x, rest, self.whole)
-            square = not squared and form.traits.curved and rest.size <= SQUARE
             # What reads files in any case reads them more often the more sets there are.
-            self.work = first if _at_hand(form, first) or not square else rest
+            square = not squared and smoothed.traits.curved and rest.size <= SQUARE
+            size = min(_first_size(form), rest.size)
+            if not square or _at_hand(form, rest[:size]):
+                self.work = _first_set(smoothed, form, self.x, rest, self.whole)
         self.value, self.bound, self.iterations = math.inf, -math.inf, 0
         self.witness: Witness | None = None
         self.gains = np.zeros(self.whole.shape.units)
         self.squares = Squares(smoothed) if squared else None
+        self.models = Models()
 
     @property
     def complete(self) -> bool:
@@ -187,7 +192,14 @@ class _WorkingSet:
                 allowed = max(allowed, 0.05 * (state.value - floor))
             return state.gap <= allowed
 
-        state = minimise(smooth, self.regulariser, self.x[work], goal=goal, deadline=deadline)
+        state = minimise(
+            smooth,
+            self.regulariser,
+            self.x[work],
+            goal=goal,
+            deadline=deadline,
+            models=(self.models, self.eliminated),
+        )
         self.iterations += state.iterations
         self.value = state.value
         return state
@@ -198,17 +210,23 @@ class _WorkingSet:
         self.x = np.zeros(form.shape)
         self.x[work] = state.x
         point = state.x if not self.complete or state.bound_point is None else state.bound_point
-        value, at, gradients = _complete(self.smoothed, point, work, self.free, eliminated)
+        known = state.bound_image if self.complete and point is state.bound_point else None
+        value, at, gradients = self._at(point, known)
         if eliminated.size:
             # The bound's point may have another mean than the state's, and so another intercept.
             own = at
             if point is not state.x:
-                _, own, _ = _complete(self.smoothed, state.x, work, self.free, eliminated)
+                own = self._at(
+                    state.x, state.image if self.complete and state.bound_image else None
+                )[1]
             self.b = own[eliminated]
             self.x[eliminated] = self.b
         v = np.zeros(form.shape)
-        for term, g in zip(form.terms, gradients, strict=True):
-            v += term.design.rmatvec(g)
+        if known is not None and state.bound_gradient is not None:
+            v[work] = state.bound_gradient
+        else:
+            for term, g in zip(form.terms, gradients, strict=True):
+                v += term.design.rmatvec(g)
         units, free_gain = self.whole.gains(v[self.rest])
         bound = value - float(np.vdot(v, at)) - free_gain  # the linear minorant's constant
         bound -= selected(units, form.sparsity.budget, form.sparsity.unit_price)
@@ -216,6 +234,20 @@ class _WorkingSet:
             self.bound, self.gains = bound, units
             self.witness = from_gradients(form, gradients, at=at)
         return units
+
+    def _at(
+        self, point: FloatArray, known: Image | None
+    ) -> tuple[float, FloatArray, tuple[FloatArray, ...]]:
+        """Return the value, the whole point and the gradients of the terms at a point of the set.
+
+        ``known`` are its products, where they cost a reading of files.
+        """
+        if known is None or not isinstance(self.smooth, LossSmooth):
+            return _complete(self.smoothed, point, self.work, self.free, self.eliminated)
+        value, at = self.smooth.value(point, known), np.zeros(self.form.shape)
+        at[self.work] = point
+        at[self.eliminated] = self.smooth.best_free(point)
+        return value, at, self.smooth.gradients
 
     def exchange(self, state: State, units: FloatArray, added: IntArray, threshold: float) -> None:
         """Leave out what the state does not use, and take in ``added``."""
@@ -228,6 +260,11 @@ def _at_hand(form: SparseRegression, coordinates: IntArray) -> bool:
     """Return whether products with these columns need no file, or a file once."""
     streamed = [term.design for term in form.terms if term.design.streamed]
     return all(Access.COLUMNS in design.restrict(coordinates).access for design in streamed)
+
+
+def _first_size(form: SparseRegression) -> int:
+    """Return how many units there are in a first set."""
+    return max(10 * form.sparsity.budget, 200)
 
 
 def _first_set(
@@ -244,8 +281,7 @@ def _first_set(
     for term, g in zip(form.terms, gradients, strict=True):
         v += term.design.rmatvec(g)
     units, _ = whole.gains(v[rest])
-    count = max(10 * form.sparsity.budget, 200)
-    chosen = top_k(units, count)
+    chosen = top_k(units, _first_size(form))
     member = np.zeros(whole.shape.units + 1, dtype=bool)
     member[chosen] = True
     keep = member[whole.shape.unit] | (whole.shape.unit < 0) | np.isin(rest, nonzero)

@@ -30,6 +30,7 @@ from sparsemodel.certificates.relaxation.engine import (
     Report,
     working_set,
 )
+from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import (
     Regulariser,
     entrywise,
@@ -77,11 +78,13 @@ def relax(
     deadline: float | None = None,
     tolerance: float = TOLERANCE,
     worth: float = 0.0,
+    models: Models | None = None,
 ) -> Relaxed | str:
     """Return the relaxation of ``form`` solved from ``start``, or why it cannot be.
 
     Where kinks are rounded off, a round that closes less than the share ``worth`` of what is open
-    between the value of ``start`` and the bound is the last one.
+    between the value of ``start`` and the bound is the last one. ``models`` are what was read of
+    files before, of the same losses.
     """
     reason = objection(form, form.ridge)
     if reason:
@@ -91,7 +94,7 @@ def relax(
     if entrywise(form):
         return _within_bounds(form, start, report, deadline, tolerance, worth)
     if form.traits.has_hessian:
-        return working_set(form, form, start, report, deadline, tolerance)
+        return working_set(form, form, start, report, deadline, tolerance, models)
     if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
         return "a loss that is neither smooth nor can be smoothed"
     return _nonsmooth(form, start, report, deadline, tolerance, worth)

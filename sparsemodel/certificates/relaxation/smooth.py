@@ -152,18 +152,26 @@ def _norm_of(matrix: FloatArray) -> float:
 
 
 def _in_one_reading(
-    designs: tuple[Design, ...], weights: tuple[FloatArray, ...], free: tuple[FloatArray, ...]
-) -> FloatArray:
-    """Return ``A^T diag(h) A`` with the free coordinates minimised out, from blocks of rows."""
+    designs: tuple[Design, ...],
+    weights: tuple[FloatArray, ...],
+    free: tuple[FloatArray, ...],
+    slopes: tuple[FloatArray, ...] = (),
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ``A^T diag(h) A`` with the free coordinates minimised out, and ``A^T g``.
+
+    And by how much each column lowers the best free coordinates.
+    """
     width, p = (free[0].shape[1] if free else 0), designs[0].shape[1]
-    total = np.zeros((width + p, width + p))
+    total, gradient = np.zeros((width + p, width + p)), np.zeros(p)
     for i, (design, h) in enumerate(zip(designs, weights, strict=True)):
         for rows, block in design.row_blocks(max(1, _BLOCK // (width + p))):
             every = np.column_stack([free[i][rows], block]) if free else block
             total += every.T @ (h[rows, None] * every)
+            gradient += block.T @ slopes[i][rows] if slopes else 0.0
     inside, cross = total[width:, width:], total[:width, width:]
     own = np.linalg.pinv(total[:width, :width], hermitian=True, rcond=1e-13)
-    return np.ascontiguousarray(inside - cross.T @ (own @ cross))
+    lowered = own @ cross
+    return np.ascontiguousarray(inside - cross.T @ lowered), gradient, lowered
 
 
 @final
@@ -174,6 +182,11 @@ class QuadraticSmooth(Smooth):
         self._q, self._g, self._constant = q, g, constant
         self.size: tuple[int, ...] = g.shape
         self.quadratic = True
+
+    @property
+    def parts(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return ``Q``, ``g`` and the constant."""
+        return self._q, self._g, self._constant
 
     def image(self, x: FloatArray) -> Image:
         nonzeros = np.count_nonzero(x) if x.ndim == 1 else x.size
@@ -228,13 +241,14 @@ class LossSmooth(Smooth):
             for t in form.terms
         )
         streamed = all(design.streamed for design in self._designs)
-        self.stored = streamed and form.traits.curved and coordinates.size <= SQUARE
+        curved = form.traits.curved and len(form.shape) == 1
+        self.stored = streamed and curved and coordinates.size <= SQUARE
         self._free = free
         width = free[0].shape[1] if free else 0
-        self._shift = self._projection() if free else np.zeros((0, coordinates.size))
+        self._shift = np.zeros((width, coordinates.size))
         self._b = np.zeros((width, *form.shape[1:])) if start is None else start
-        if at is not None and free:
-            self._b = self._b + self._shift @ at
+        if not self.stored:
+            self.shift(at)
         self.size: tuple[int, ...] = (coordinates.size, *form.shape[1:])
         self.gradients: tuple[FloatArray, ...] = ()
         """Gradients of the terms in their predictions at the last point asked for."""
@@ -246,6 +260,15 @@ class LossSmooth(Smooth):
             return products
         shift = self._shift @ x
         return tuple(u - f @ shift for u, f in zip(products, self._free, strict=True))
+
+    def shift(self, at: FloatArray | None) -> None:
+        """Take out what columns have in common with the free ones; these are best for ``at``.
+
+        Products with columns are needed: models from files do without.
+        """
+        if self._free and not self._shift.any():
+            self._shift = self._projection()
+            self._b = self._b if at is None else self._b + self._shift @ at
 
     def best_free(self, x: FloatArray) -> FloatArray:
         """Return the free coordinates at ``x``, where the value was asked for last."""
@@ -262,23 +285,36 @@ class LossSmooth(Smooth):
         out = np.zeros(self.size)
         for design, g in zip(self._designs, self.gradients, strict=True):
             out += design.rmatvec(g)
-        if self._free:
-            out -= self._shift.T @ summed(
-                [f.T @ g for f, g in zip(self._free, self.gradients, strict=True)]
-            )
-        return value, out
+        return value, self._without_free(out)
+
+    def _without_free(self, gradient: FloatArray) -> FloatArray:
+        """Return the gradient at the best free coordinates from that where they stay."""
+        if not self._free:
+            return gradient
+        pull = summed([f.T @ g for f, g in zip(self._free, self.gradients, strict=True)])
+        return np.asarray(gradient - self._shift.T @ pull)
 
     def model(self, x: FloatArray, image: Image) -> Model | None:
         if x.ndim > 1 or not self._form.traits.curved:
             return None
-        z = self._margins(image)
-        weights = tuple(
+        return _Products(self._designs, self._curvatures(image), self._free)
+
+    def second_order(
+        self, x: FloatArray, image: Image
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """Return the value, the gradient and the Hessian, in one reading of files.
+
+        And by how much each coordinate lowers the best free ones.
+        """
+        value, weights = self.value(x, image), self._curvatures(image)
+        h, gradient, lowered = _in_one_reading(self._designs, weights, self._free, self.gradients)
+        return value, self._without_free(gradient), h, lowered
+
+    def _curvatures(self, image: Image) -> tuple[FloatArray, ...]:
+        return tuple(
             t.weights * cast("Curved", t.loss).second_derivative(u, t.target)
-            for t, u in zip(self._form.terms, z, strict=True)
+            for t, u in zip(self._form.terms, self._margins(image), strict=True)
         )
-        if self.stored:
-            return _Matrix(_in_one_reading(self._designs, weights, self._free), exact=False)
-        return _Products(self._designs, weights, self._free)
 
     def curvature_guess(self) -> float:
         if self.stored:  # one reading, where every product is another
@@ -286,8 +322,7 @@ class LossSmooth(Smooth):
                 t.weights * (t.traits.upper if np.isfinite(t.traits.upper) else 1.0)
                 for t in self._form.terms
             )
-            matrix = _in_one_reading(self._designs, steepest, self._free)
-            return 0.5 * _norm_of(matrix)
+            return 0.5 * _norm_of(_in_one_reading(self._designs, steepest, self._free)[0])
         total = 0.0
         for i, (term, design) in enumerate(zip(self._form.terms, self._designs, strict=True)):
             bends = term.weights * _typical_curvature(term)

@@ -27,6 +27,9 @@ class State:
     """Best lower bound on the minimum of ``f + R``."""
     bound_point: FloatArray | None = None
     """Where the gradient was that gives the bound."""
+    bound_gradient: FloatArray | None = None
+    bound_image: Image | None = None
+    """The products there, where each costs a reading of files."""
     lipschitz: float = 0.0
     sigma: float = 0.0
     """Last step of the proximal point method; 0 before the first."""
@@ -41,9 +44,15 @@ class State:
 
 
 def offer(
-    state: State, regulariser: Regulariser, y: FloatArray, value: float, gradient: FloatArray
+    state: State,
+    regulariser: Regulariser,
+    y: FloatArray,
+    value: float,
+    gradient: FloatArray,
+    image: Image | None = None,
 ) -> None:
     """Keep the bound ``f(y) - <g, y> - R*(-g)`` of a gradient if it is the best."""
     bound = value - float(np.vdot(gradient, y)) - regulariser.conjugate(gradient)
     if bound > state.bound:
         state.bound, state.bound_point = bound, y
+        state.bound_gradient, state.bound_image = gradient, image

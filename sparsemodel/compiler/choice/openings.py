@@ -146,6 +146,8 @@ def _opening(
     """
     if form.sparsity.priced:
         return Role.REFINEMENT, "a path along k finds the best number of units", np.inf
+    if _second_order_from_files(form):
+        return None, "", np.inf  # a step from the models of a search has what one more reading has
     if not _stored(form):
         return Role.RECOVERY, "columns cannot be read, and this takes products alone", np.inf
     if _only_the_dual_is_smooth(form):
@@ -215,6 +217,12 @@ def _observations(form: SparseRegression) -> int:
 
 def _stored(form: SparseRegression) -> bool:
     return all(Access.COLUMNS in term.design.access for term in form.terms)
+
+
+def _second_order_from_files(form: SparseRegression) -> bool:
+    """Return whether one reading of files brings all derivatives of a point."""
+    plain = form.traits.curved and len(form.shape) == 1 and not form.traits.quadratic
+    return plain and all(term.design.streamed for term in form.terms)
 
 
 def _only_the_dual_is_smooth(form: SparseRegression) -> bool:

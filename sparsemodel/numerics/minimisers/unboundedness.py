@@ -18,7 +18,11 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.minimisers.feasible import misplaced, satisfied
 from sparsemodel.numerics.minimisers.newton import FAR, farthest
-from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
+from sparsemodel.numerics.objectives.regression import (
+    OfRegression,
+    RegressionObjective,
+    margins,
+)
 from sparsemodel.numerics.support.hard_threshold import select, top_k
 
 _NEAR = 8.0
@@ -66,7 +70,7 @@ def _try(objective: RegressionObjective, restricted: RestrictedSolver, support: 
         raise _unbounded(objective, point)
 
 
-def check_attained(objective: RegressionObjective, point: Point) -> None:
+def check_attained(objective: OfRegression, point: Point) -> None:
     """Raise when ``point``, found as a minimiser on its support, stands for one at infinity.
 
     Looks along ``point`` itself and along its part in the directions without curvature: at a
@@ -88,29 +92,54 @@ def check_attained(objective: RegressionObjective, point: Point) -> None:
     if float(np.linalg.norm(x)) > 0.1 * farthest(objective):
         raise _unbounded(objective, point)
     for direction in _directions(objective, point):
-        far = objective.point(point.support, x + 10.0 * direction)
-        if not satisfied(form, far.x):
+        ahead = point.x.copy()
+        ahead[point.support] += 10.0 * direction
+        if not satisfied(form, ahead):
             continue  # constraints keep the coefficients from growing
+        far, back = _values_along(objective, point, direction, np.array([10.0, -1.0]))
         floor = objective.infimum()
         size = 0.5 * (point.value - floor) if np.isfinite(floor) else 1e-14 * abs(point.value)
         if np.isfinite(floor) and not form.traits.strictly_convex:  # it may have reached its floor
             size = max(size, 1e-14 * (objective.origin().value - floor))
-        if far.value < point.value - size:
+        if far < point.value - size:
             raise _unbounded(objective, point)
         if form.traits.strictly_convex:
             rounding = 1e-14 * _summands(objective, point)
-            back = objective.point(point.support, x - direction)
-            higher = back.value > point.value + 1e-6 * (objective.origin().value - point.value)
-            if far.value <= point.value + rounding and higher and back.value > far.value:
+            higher = back > point.value + 1e-6 * (objective.origin().value - point.value)
+            if far <= point.value + rounding and higher and back > far:
                 raise _unbounded(objective, point)
 
 
-def _summands(objective: RegressionObjective, point: Point) -> float:
+def _values_along(
+    objective: OfRegression, point: Point, direction: FloatArray, lengths: FloatArray
+) -> FloatArray:
+    """Return the values at some lengths; predictions are linear, and those of the point known."""
+    values = point.x[point.support]
+    if not isinstance(objective, RegressionObjective):
+        return objective.values_along(point.support, values, direction, lengths)
+    moved = point.state
+    if not np.array_equal(direction, values):
+        moved = objective.point(point.support, direction).state
+    return np.array(
+        [
+            objective.value_at(
+                point.support,
+                values + t * direction,
+                tuple(z + t * d for z, d in zip(point.state, moved, strict=True)),
+            )
+            for t in lengths
+        ]
+    )
+
+
+def _summands(objective: OfRegression, point: Point) -> float:
     """Return the size of what adds up to the value at ``point``, which says how it rounds.
 
     The value at zero is no measure of it: an offset of 700 makes that as large as exp(700).
     """
     total = abs(point.value)
+    if not isinstance(objective, RegressionObjective):  # predictions are elsewhere
+        return total + abs(objective.origin().value)
     for term, z in zip(objective.form.terms, point.state, strict=True):
         loss, u = term.loss, margins(term, z)
         if not isinstance(loss, Loss):
@@ -120,7 +149,7 @@ def _summands(objective: RegressionObjective, point: Point) -> float:
     return total
 
 
-def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray]:
+def _directions(objective: OfRegression, point: Point) -> list[FloatArray]:
     """Return the directions in which a minimiser at infinity would be sought."""
     x = point.x[point.support]
     found = [x]
@@ -128,10 +157,11 @@ def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray
         return found
     if not objective.twice_differentiable:
         return found
-    if max(float(np.abs(z).max(initial=0.0)) for z in point.state) < _NEAR:
+    here = isinstance(objective, RegressionObjective)
+    if here and max(float(np.abs(z).max(initial=0.0)) for z in point.state) < _NEAR:
         return found
-    zero = objective.point(point.support, np.zeros_like(x))
-    scale = np.sqrt(np.maximum(objective.hessian_diagonal(zero, point.support), 1e-300)).ravel()
+    diagonal = objective.hessian_diagonal(objective.origin(), point.support)
+    scale = np.sqrt(np.maximum(diagonal, 1e-300)).ravel()
     hessian = objective.hessian(point, point.support) / np.outer(scale, scale)
     if not np.all(np.isfinite(hessian)):
         return found
@@ -143,9 +173,9 @@ def _directions(objective: RegressionObjective, point: Point) -> list[FloatArray
     return found
 
 
-def _unbounded(objective: RegressionObjective, point: Point) -> UnboundedError | InfeasibleError:
-    outside = misplaced(objective.form, point)
-    if outside:
+def _unbounded(objective: OfRegression, point: Point) -> UnboundedError | InfeasibleError:
+    here = isinstance(objective, RegressionObjective)
+    if here and (outside := misplaced(objective.form, point)):
         return InfeasibleError(outside)
     what = " + ".join(sorted({term.loss.name for term in objective.form.terms}))
     if not np.isfinite(objective.infimum()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import cast, final
@@ -116,13 +117,13 @@ class RegressionObjective(OfRegression):
             predictions = tuple(
                 np.zeros((t.design.shape[0], *self.shape[1:])) for t in self._form.terms
             )
-            return Point(x, support, self._value(values, support, predictions), predictions)
+            return Point(x, support, self.value_at(support, values, predictions), predictions)
         x[support] = values
         if not self._cheap and self._read_at_once(support):
             return self._point_in_one_reading(x, support, values)
         predictions = tuple(design.matvec(values) for design in self.columns(support))
         self._count_restricted()
-        return Point(x, support, self._value(values, support, predictions), predictions)
+        return Point(x, support, self.value_at(support, values, predictions), predictions)
 
     def _read_at_once(self, support: IntArray) -> bool:
         """Return whether a reading that predicts had better bring all else that is asked for."""
@@ -139,16 +140,17 @@ class RegressionObjective(OfRegression):
         few = support.size**2 <= _SQUARES * self.shape[0]
         found, gradient, hessian = derivatives(self._form, support, values, hessian=few)
         self.work.passes += 0.5
-        at = Point(x, support, self._value(values, support, found), found)
+        at = Point(x, support, self.value_at(support, values, found), found)
         at.memo.gradient, at.memo.hessian = gradient, hessian
         if self._has_bound:
             self._keep_bound(at, gradient, self.prediction_gradients(at))
         self._last_read[:] = [at]
         return at
 
-    def _value(
-        self, values: FloatArray, support: IntArray, predictions: tuple[FloatArray, ...]
+    def value_at(
+        self, support: IntArray, values: FloatArray, predictions: tuple[FloatArray, ...]
     ) -> float:
+        """Return the value of coordinates whose predictions are known."""
         total = self._form.constant
         for term, z in zip(self._form.terms, predictions, strict=True):
             total += term.loss.total(margins(term, z), term.target, term.weights)
@@ -167,12 +169,8 @@ class RegressionObjective(OfRegression):
 
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
-            out = rowwise(self._ridge, at.x)
             pulls = self.prediction_gradients(at)
-            for term, r in zip(self._form.terms, pulls, strict=True):
-                out += term.design.rmatvec(r)
-            self.work.passes += 0.5
-            at.memo.gradient = out
+            at.memo.gradient = out = self._with_ridge(at, pulls)
             if self._has_bound:
                 self._keep_bound(at, out, pulls)
             return out
@@ -229,6 +227,9 @@ class RegressionObjective(OfRegression):
         many = sum(map(np.count_nonzero, pulls)) > 0.3 * sum(r.size for r in pulls)
         if many or at.x.ndim > 1:
             return self.gradient(at)
+        return self._with_ridge(at, pulls)
+
+    def _with_ridge(self, at: Point, pulls: Iterable[FloatArray]) -> FloatArray:
         out = rowwise(self._ridge, at.x)
         for term, r in zip(self._form.terms, pulls, strict=True):
             out += term.design.rmatvec(r)
@@ -253,6 +254,8 @@ class RegressionObjective(OfRegression):
     def restricted_gradient(self, at: Point, support: IntArray) -> FloatArray:
         if at.gradient is not None:
             return at.gradient[support]
+        if not self._cheap and self._read_at_once(support):
+            return self.gradient(at)[support]  # for the same reading
         out = rowwise(self._ridge[support], at.x[support])
         for design, r in zip(self.columns(support), self.prediction_gradients(at), strict=True):
             out += design.rmatvec(r)
@@ -295,9 +298,7 @@ class RegressionObjective(OfRegression):
             return hessian_of_outputs(self._form, u, self.columns(support), support)
         if at.memo.hessian is not None and np.array_equal(support, at.support):
             return at.memo.hessian
-        weights = tuple(
-            curvatures_of(term, z) for term, z in zip(self._form.terms, at.state, strict=True)
-        )
+        weights = tuple(map(curvatures_of, self._form.terms, at.state))
         if self._traits.quadratic:
             total = self._columns.gram(support, weights)
         else:
@@ -396,5 +397,4 @@ def curvatures_of(term: Term, z: FloatArray) -> FloatArray:
 
 def without_faint(r: FloatArray) -> FloatArray:
     """Return ``r`` with zeros where it is below ``1e-10`` of its largest entry."""
-    sizes = np.abs(r)
-    return np.where(sizes > _FAINT * sizes.max(initial=0.0), r, 0.0)
+    return np.where(np.abs(r) > _FAINT * np.abs(r).max(initial=0.0), r, 0.0)

@@ -43,16 +43,8 @@ from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
-from sparsemodel.interfaces import (
-    FloatArray,
-    IntArray,
-    Point,
-    SparseRegression,
-    UnboundedError,
-)
-from sparsemodel.numerics import RegressionObjective
+from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.budget import Budget
-from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _SHRINK = 0.7
 """A part becomes a problem of its own when fixing leaves this share of its units."""
@@ -65,6 +57,9 @@ _COPY = 0.5
 
 _LITTLE = 0.1
 """Share of what there is to prove below which a minimum without limit is not sought again soon."""
+
+_ROUGH, _CLOSE = 1e-5, 1e-8
+"""Share of the slopes left at minima on supports: of candidates, of what is a bound."""
 
 
 @final
@@ -152,7 +147,9 @@ class DualPart(NodeBounder):
         alone = self if np.all(node.status == UNDECIDED) else self._reduced(node.status)
         x = start if alone is self else self._world.start(node.start)[alone._coordinates]
         form = with_slopes(alone._form, node.slopes)
-        found = relax(form, x, report=goal_of(node, aim), deadline=aim.deadline)
+        # Slopes of linear constraints are a loss, another one in every part.
+        models = self._world.models.on(alone._coordinates) if self._world.rows is None else None
+        found = relax(form, x, report=goal_of(node, aim), deadline=aim.deadline, models=models)
         if isinstance(found, str) or found.witness is None:
             return None
         witness = replace(found.witness, duals=with_stiffness(form, found.witness.duals))
@@ -207,14 +204,14 @@ class DualPart(NodeBounder):
         sloped, point = self._form, None
         if world.rows is not None:
             rows = world.rows.on(self._coordinates)
-            point = self._minimum(chosen, world.points)
+            point = world.minimum(chosen, world.points, _CLOSE)
             if point is not None:
                 sloped = at_minimum(sloped, rows, point, point.x[self._coordinates])
             else:
                 on = np.flatnonzero(np.isin(self._coordinates, chosen))
                 sloped = refuting(sloped, rows, on, world.ends.origin().value)
         if point is None:
-            point = self._minimum(chosen, world.ends)
+            point = world.minimum(chosen, world.ends, _CLOSE)
         if point is None:
             return None
         own = point.x[self._coordinates]
@@ -383,16 +380,12 @@ class DualPart(NodeBounder):
     # ---- points ------------------------------------------------------------------------------
 
     def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
-        """Return the minimiser on a support."""
-        point = self._minimum(support, self._world.points)
-        return None if point is None else self._world.restored(point.x)
-
-    def _minimum(self, support: IntArray, objective: RegressionObjective) -> Point | None:
-        try:
-            point = minimise_restricted(objective, support, objective.origin())
-        except UnboundedError:
-            return None
-        return point if np.isfinite(point.value) else None
+        """Return the minimiser on a support, roughly where the value is not below ``below``."""
+        world = self._world
+        point = world.minimum(support, world.points, _ROUGH)
+        if point is not None and point.value < below and world.models.known:
+            point = world.minimum(support, world.points, start=point)
+        return None if point is None else world.restored(point.x)
 
 
 def _rows(x: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -11,12 +11,21 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices, row_term
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
+from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
 from sparsemodel.certificates.statements.numbers import Rows, constraints_of
 from sparsemodel.compiler.reductions.near import Near
-from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Point,
+    SparseRegression,
+    UnboundedError,
+)
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, gram_cost, products_cost
+from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _SUPPORTS = 20_000
 """Supports up to which a search looks at all of them, where there is no better way."""
@@ -77,6 +86,8 @@ class World:
     """The unit of each coordinate, -1 for the free ones."""
     rows: Rows | None
     """The linear constraints of ``points``, where each part has slopes of its own for them."""
+    models: Models = field(default_factory=Models)
+    """What was read of files."""
 
     @classmethod
     def of(cls, form: SparseRegression, points: SparseRegression) -> World:
@@ -96,6 +107,26 @@ class World:
             return cls(form, None, objective, objective, unit, None)
         scaled = RegressionObjective(other.apply(points))
         return cls(other.form, other, scaled, scaled, unit, None)
+
+    def minimum(
+        self,
+        support: IntArray,
+        objective: RegressionObjective,
+        tol: float | None = None,
+        start: Point | None = None,
+    ) -> Point | None:
+        """Return the minimum on a support, if there is one; to ``tol`` where files are read."""
+        if start is None:
+            start = objective.origin()
+            if self.models.known:
+                near = self.models.minimiser(support, self.form.ridge, start.x)
+                start = replace(start, x=near).with_gradient(None)
+        try:
+            tol = tol if self.models.known else None
+            point = minimise_restricted(objective, support, start, tol=tol)
+        except UnboundedError:
+            return None
+        return point if np.isfinite(point.value) else None
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""
