@@ -9,11 +9,12 @@ from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.cardinality import card
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.objective_terms import Objective, ObjectiveLike, linear_term
+from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import log_det
 
 
 @final
-class Minimize:
+class Minimize(NoneOfCvxpys):
     """An objective to be minimised; made by :func:`minimize`."""
 
     def __init__(self, objective: Objective) -> None:

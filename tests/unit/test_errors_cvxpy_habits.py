@@ -27,6 +27,11 @@ X = cp.Variable(4)
         ("Maximize", "negative"),
         ("hstack", "keep the variables apart"),
         ("probit_loss", "sm.logistic_loss"),
+        ("logcosh_loss", "huber_loss"),
+        ("zip_loss", "two parts"),
+        ("hinge", "sm.hinge_loss"),
+        ("LinearRegression", "sparsemodel.sklearn"),
+        ("OMP", r"problem\.solve\('omp'\)"),
         ("no_such_thing", "no attribute 'no_such_thing'$"),
     ],
 )
@@ -39,6 +44,8 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
     ("write", "words"),
     [
         (lambda w: A * w, "entry by entry"),
+        (lambda w: cp.Problem(cp.Minimize(cp.sum_squares(X)), [sm.card(X) <= 1]), "sm.Problem"),
+        (lambda w: cp.Problem(sm.minimize(sm.squared_loss(A @ w, B))), "sm.Problem"),
         (lambda w: np.ones((4, 1)) * w, "entry by entry"),
         (lambda w: np.dot(A, w), "np.dot"),
         (lambda w: np.linalg.norm(w), "sm.norm"),

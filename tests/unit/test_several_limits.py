@@ -252,6 +252,12 @@ def fit(w) -> sm.Minimize:
     return sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, 0.1))
 
 
+def test_a_path_over_a_long_range_ends_with_all_units():
+    w, k = sm.Variable(P), sm.Parameter(integer=True, value=2)
+    problem = sm.Problem(fit(w), sm.card(w[:4]) <= k, sm.card(w[4:]) <= 1)
+    assert problem.path(k, range(10**12), sweeps=0).k.tolist() == list(range(P + 1))
+
+
 @pytest.mark.parametrize("both", [False, True])
 def test_a_path_follows_the_limit_that_its_parameter_is_in(both):
     w, k = sm.Variable(P), sm.Parameter(integer=True, value=2)

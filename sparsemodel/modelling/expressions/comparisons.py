@@ -10,14 +10,14 @@ import numpy as np
 from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys, Symbolic
 from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
 
 if TYPE_CHECKING:
     from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 
 
-class Constraint:
+class Constraint(NoneOfCvxpys):
     """What a comparison makes. It has no truth value: ``0 <= w <= 1`` must be written as two."""
 
     def __bool__(self) -> NoReturn:

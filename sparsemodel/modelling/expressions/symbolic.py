@@ -48,6 +48,25 @@ def refuse_cvxpy(thing: Any, depth: int = 2) -> None:
         )
 
 
+class NoneOfCvxpys:
+    """What ``cp.Problem`` asks of what class it is, and is told that ``sm.Problem`` takes it."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:
+        asking = sys._getframe(1)
+        if asking.f_globals.get("__name__") == "abc" and asking.f_back is not None:
+            asking = asking.f_back  # cp.Minimize is an abstract class, which asks for itself
+        if str(asking.f_globals.get("__name__", "")).startswith("cvxpy."):
+            raise ModelError(
+                f"{self!r} is sparsemodel's, and cp.Problem knows nothing of it. Write "
+                "`sm.Problem(cp.Minimize(...), [sm.card(w) <= k, *constraints])`: it takes CVXPY's "
+                "variables, objectives and constraints, and a whole cp.Problem in the first place."
+            )
+        return type(self)
+
+
 def refuse_pandas(frame: FrameType, label: str) -> None:
     """Raise an error where a DataFrame or a Series of pandas wants what stands right of its ``@``.
 
@@ -155,6 +174,60 @@ HINTS = {
 }
 """What to write in place of names that CVXPY and NumPy have and this language has not."""
 
+_ESTIMATORS = (
+    "estimators are in sparsemodel.sklearn, SparseLinearRegression and others; here a fit is "
+    "sm.Problem(sm.minimize(loss), sm.card(w) <= k).solve()"
+)
+_ALGORITHMS = "algorithms have names, problem.solve('omp'); sm.available_backends() lists them"
+_CHOICES = (
+    "write sm.card(w[pair]) <= 1 for one of a pair, sm.chosen(w[i]) <= sm.chosen(w[j]) for one "
+    "only beside another"
+)
+_ALTERNATIVES = (
+    (HINTS["logistic"], "logit bce binary_cross_entropy binomial bernoulli cloglog"),
+    (HINTS["cross_entropy"], "softmax categorical nll kl_div multinomial_logit"),
+    (HINTS["mse"], "gaussian normal l2 rss"),
+    (HINTS["mae"], "l1 lad"),
+    (HINTS["log_cosh"], "logcosh smooth_l1 fair pseudo_huber"),
+    (HINTS["hurdle"], "zip zinb zero_inflated zeroinfl"),
+    (HINTS["huber"], "rlm"),
+    (HINTS["norm"], "norm_inf l2_norm"),
+    (HINTS["total_variation"], "tv trend_filter trend_filtering"),
+    (HINTS["count_nonzero"], "l0 l0_norm nnz cardinality best_subset subset_selection"),
+    (HINTS["square"], "power quad_over_lin"),
+    (_ROBUST, "student t welsch exponential_squared"),
+    (_NORMS, "group_lasso_penalty l1_penalty penalty"),
+    ("write sm.negative_binomial_loss(A @ w, y, theta=...)", "negbin nbinom nb2 nb"),
+    ("write sm.poisson_loss(A @ w, y)", "quasi_poisson quasipoisson poisson_nll"),
+    ("write sm.ordinal_loss(A @ w, y)", "ordered_logit proportional_odds polr"),
+    (
+        "write sm.cox_loss(A @ w, np.column_stack([time, event]))",
+        "coxph survival partial_likelihood phreg",
+    ),
+    (
+        "write sm.gamma_loss(A @ w, time) without censoring, sm.cox_loss, or a sm.custom_loss",
+        "weibull aft exponential_survival",
+    ),
+    ("write its likelihood as a sm.custom_loss, where it is convex", "beta beta_regression"),
+    ("write sm.hinge_loss((A[i] - A[j]) @ w, np.ones(m)) of pairs i before j", "rank ranking"),
+    (_CHOICES, "sos1 implies indicator logical_or if_then either_or"),
+    (
+        "which entries are nonzero is sm.chosen(w); values are real numbers",
+        "binary integer boolean bool indicator_variable",
+    ),
+    ("write c = sm.Variable() and A @ w + c", "intercept add_constant constant"),
+    ("scale the data before, or use sm.encode(df)", "standardize scale normalize one_hot"),
+    ("add it to the prediction: A @ w + np.log(exposure)", "offset exposure"),
+    ("write sm.Problem(sm.minimize(loss), sm.card(w) <= k)", "model addvar addconstr constraint"),
+    (_FORMULA, "glm gls wls"),
+    (_ALGORITHMS, "omp iht cosamp niht htp splicing abess forward stepwise mio miqp l0bnb gurobi"),
+    (
+        _ESTIMATORS,
+        "linearregression logisticregression lassocv ridgecv elasticnet estimator fit scopesolver",
+    ),
+)
+HINTS |= {name: hint for hint, names in _ALTERNATIVES for name in names.split()}
+
 METHODS = {
     "abs": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
     "copy": "declare another sm.Variable",
@@ -211,7 +284,10 @@ _POSITIONS = {
 def hint_for(name: str, known: Iterable[str]) -> str:
     """Return what to write in place of a name of the package that it has not; "" for none."""
     close = closest(name, known, cutoff=0.75)
-    hint = HINTS.get(name.removesuffix("_loss"))
+    base = name.removesuffix("_loss").removesuffix("_regression")
+    hint = HINTS.get(base) or HINTS.get(base.lower()) or METHODS.get(base)
+    if f"{base.lower()}_loss" in known:
+        hint = f"write sm.{base.lower()}_loss(A @ w, y)"
     return f": {hint}" if hint else f"; is {close!r} meant?" if close else ""
 
 

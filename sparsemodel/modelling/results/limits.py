@@ -34,7 +34,8 @@ def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]
             f"{k!r} is not the limit of a cardinality constraint of this problem; set its "
             "value and solve again instead."
         )
-    numbers = np.asarray(list(values) if np.ndim(values) or hasattr(values, "__iter__") else [])
+    given = [*values[:1], *values[-1:]] if isinstance(values, range) else values  # may be long
+    numbers = np.asarray(list(given) if np.ndim(given) or hasattr(given, "__iter__") else [])
     if not numbers.size or numbers.dtype.kind not in "iuf":
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
     own = [_limit(c) for c in limits]
