@@ -18,6 +18,7 @@ from sparsemodel.interfaces import (
     ModelError,
     Point,
     SparseRegression,
+    TargetKind,
     Term,
 )
 from sparsemodel.numerics import RegressionObjective, margins
@@ -78,8 +79,10 @@ class RegressionObservations(Observed):
     def classes(self, number: int) -> FloatArray:
         if self._together:
             return np.asarray(sum(term.target for term in self._form.terms))
-        target = [term.target for term in self._form.terms if _observed(term)][number]
-        return target if target.ndim == 1 else target[:, -1]  # classes, events
+        term = [term for term in self._form.terms if _observed(term)][number]
+        if term.loss.target_kind is TargetKind.TIMES:
+            return term.target[:, 1]  # events, whatever strata there are
+        return term.target if term.target.ndim == 1 else term.target[:, -1]
 
     def solutions(
         self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search

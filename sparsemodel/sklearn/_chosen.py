@@ -20,13 +20,19 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from sparsemodel.interfaces import FloatArray, IntArray, Loss
+from sparsemodel.interfaces import FloatArray, IntArray, Loss, TargetKind
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 from sparsemodel.progress import counted, showing
 from sparsemodel.selection import Held, at_the_end, chosen_cell, fall_towards, mean_over_folds
 from sparsemodel.selection.criteria import copies
 from sparsemodel.sklearn._base import Data, Options
-from sparsemodel.sklearn._declared import Declared, candidates_of, predict_linear, splitter
+from sparsemodel.sklearn._declared import (
+    Declared,
+    a_number,
+    candidates_of,
+    predict_linear,
+    splitter,
+)
 
 RIDGES = (1e-3, 0.1, 1.0)
 """The ridges that are tried unless others are given."""
@@ -78,7 +84,7 @@ class ChosenK(Options):
         data = self._read(X, y, sample_weight)
         scorer = None if self.scoring is None else get_scorer(self.scoring)
         to_split, to_score = self._routed(scorer, sample_weight, params)
-        folds = list(self._splitter().split(data.X, data.y, **to_split))
+        folds = list(self._splitter().split(data.X, self._dealt_by(data), **to_split))
         with showing("Fitting"):
             self._choose(data, _Scoring(scorer, to_score, folds, apart=not to_split))
             return self._fitted(data)
@@ -143,7 +149,13 @@ class ChosenK(Options):
     # ---- splitting and routing ---------------------------------------------------------------
 
     def _splitter(self) -> Any:
-        return splitter(self.cv, self._seed(), classes=is_classifier(self))
+        alike = is_classifier(self) or self._loss().target_kind is TargetKind.TIMES
+        return splitter(self.cv, self._seed(), classes=alike)
+
+    def _dealt_by(self, data: Data) -> Any:
+        """Return what folds are split by: of times the events where the folds are our own."""
+        times = self._loss().target_kind is TargetKind.TIMES
+        return data.target[:, 1] if times and a_number(self.cv) else data.y
 
     def _routed(
         self, scorer: Any, sample_weight: Any, params: dict[str, Any]

@@ -190,9 +190,14 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
+def a_number(cv: Any) -> bool:
+    """Return whether a number of folds is given, or none."""
+    return cv is None or isinstance(cv, (int, np.integer))
+
+
 def splitter(cv: Any, seed: int, *, classes: bool = False) -> Any:
     """Return what splits samples into folds; a number, or None for five, are shuffled ones."""
-    if cv is not None and not isinstance(cv, (int, np.integer)):
+    if not a_number(cv):
         return check_cv(cv)
     cls = StratifiedKFold if classes else KFold
     return cls(5 if cv is None else int(cv), shuffle=True, random_state=seed)

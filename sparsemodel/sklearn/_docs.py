@@ -59,7 +59,8 @@ _CHOICE = """\
         The candidates for ``ridge``, chosen together with ``k``; None takes 0.001, 0.1 and 1. One
         number keeps it there. See ``ridge`` of the estimator with a given ``k``.
     cv : int, cross-validation generator or iterable, default=None
-        How to split; a number is so many shuffled folds (stratified for classes), None five.
+        How to split; a number is so many shuffled folds (stratified for classes and by events),
+        None five.
     scoring : str or callable, default=None
         A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge.
         Weights of samples are passed on to scorers that take them, those of classes never.

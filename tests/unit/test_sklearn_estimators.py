@@ -100,6 +100,11 @@ def test_times_and_events() -> None:
     assert model.objective_ == pytest.approx(value, rel=1e-9)
     chosen = SparseCoxRegressionCV([0, 1, 2], ridges=1e-2, cv=3).fit(X, y)
     assert chosen.k_ == 2
+    # Ten events, two in each of five folds: shuffled without them some fold has none.
+    rare = np.column_stack([time, np.arange(N) < 10])
+    dealt = chosen._dealt_by(chosen._read(X, rare, None))
+    folds = SparseCoxRegressionCV(random_state=3)._splitter().split(X, dealt)
+    assert [int(rare[test, 1].sum()) for _, test in folds] == [2] * 5
     fields = np.array(list(zip(y[:, 1] == 1.0, y[:, 0], strict=True)), "?,f8")
     np.testing.assert_array_equal(clone(model).fit(X, fields).coef_, model.coef_)
     assert model.score(X, fields) == model.score(X, y)
