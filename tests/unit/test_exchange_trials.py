@@ -155,6 +155,22 @@ def test_a_rough_model_of_classes_ends_no_search_that_an_exchange_improves(
             assert not trials.better(minimise_restricted(objective, other, point), point)
 
 
+def test_classes_are_searched_on_where_their_model_knows_no_more() -> None:
+    rng, n, p, m, r = np.random.default_rng(1065), 60, 200, 4, 0.7
+    A = rng.standard_normal((n, p))
+    for j in range(1, p):
+        A[:, j] = r * A[:, j - 1] + np.sqrt(1.0 - r * r) * A[:, j]
+    truth, w, c = np.zeros((p, m)), sm.Variable((p, m)), sm.Variable(m)
+    truth[rng.choice(p, 3, replace=False)] = rng.standard_normal((3, m)) * rng.choice([1, 3])
+    y = np.argmax(A @ truth + rng.gumbel(size=(n, m)), axis=1)
+    goal = sm.minimize(sm.multinomial_loss(A @ w + c, y) + sm.ridge(w, 1e-2))
+    problem = sm.Problem(goal, sm.card(w, axis=1) <= 3)
+    objective = RegressionObjective(problem.form)
+    better = np.sort(np.append([59, 84, 158], objective.cardinality.free))
+    known = minimise_on_support(objective, better, objective.origin())
+    assert problem.solve().value <= known.value * (1.0 + 1e-9)
+
+
 def test_rows_for_classes_are_found_in_few_passes() -> None:
     rng, m = np.random.default_rng(0), 4
     A, w, b = rng.standard_normal((250, 100)), sm.Variable((100, m)), sm.Variable((1, m))

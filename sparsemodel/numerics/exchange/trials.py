@@ -32,8 +32,9 @@ _ROUGH, _COARSE = 1e-4, 0.03
 what is left of the objective: where classes are nearly separable, gradients are small."""
 _LAYERS = 30
 """A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
-_JUDGED = 4
-"""Ends of searches in the model that the objective is asked about, of those found at a time."""
+_JUDGED, _TRIED = 4, 2
+"""Ends of searches in the model that the objective is asked about, of those found at a time; rounds
+that one tried on the objective counts as where a model of several columns knows no more ends."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
 _GROUPS = 20
@@ -206,12 +207,12 @@ class ExchangeTrials:
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
         search, shared = self._search(point), self._models.shared
-        if search is None or (shared and search.exchanges):
-            rounds.count([], better=False, searches=1)
-            return [self._perturbed(point, rng)]
-        ends, better = search.perturb(rng, self._over)
+        ends, better = ([], False) if search is None else search.perturb(rng, self._over)
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
-        # A model that columns share is looked at once, and says as much as a few trials.
+        if search is None or (shared and not fresh):
+            rounds.count([], better=False, searches=_TRIED if shared else 1)
+            return [self._perturbed(point, rng)]
+        # A model that columns share says as much as a few trials.
         rounds.count([] if shared else ends, better=False, searches=_JUDGED if shared else 0)
         if better:
             search.start(self._counted(point))
