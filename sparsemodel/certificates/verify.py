@@ -47,7 +47,7 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 
@@ -123,7 +123,7 @@ def _(form: SparseRegression) -> Verifier:
 
 
 @verifier_of.register
-def _(form: SparsePrecision) -> Verifier:
+def _(form: SparsePrecision | JointPrecision) -> Verifier:
     return verify_precision
 
 

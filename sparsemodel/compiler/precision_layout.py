@@ -10,7 +10,7 @@ import numpy as np
 from sparsemodel.compiler.canonical.declaration import VariableSpec
 from sparsemodel.compiler.facts.fact_sheet import FactSheet, bytes_words
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 
 
 @final
@@ -50,6 +50,56 @@ class PrecisionLayout:
         node = self.nodes()
         pairs = zip(self.form.rows.tolist(), self.form.cols.tolist(), strict=True)
         return tuple(node[i] if i == j else f"{node[i]} -- {node[j]}" for i, j in pairs)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JointLayout:
+    """How the columns of the coordinates make up a matrix variable each."""
+
+    variables: tuple[VariableSpec, ...]
+    form: JointPrecision
+
+    @property
+    def _first(self) -> PrecisionLayout:
+        return PrecisionLayout(self.variables[:1], self.form.parts[0])
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Return where each variable begins: at the same coordinates as the others."""
+        return (0,) * len(self.variables)
+
+    def split(self, x: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the symmetric matrices with the entries ``x``."""
+        columns = zip(self.form.parts, self.form.columns(x), strict=True)
+        return tuple(part.matrix(column) for part, column in columns)
+
+    def join(self, values: tuple[FloatArray | float | None, ...]) -> FloatArray:
+        """Return the entries of symmetric matrices; None means the identity."""
+        return np.stack([self._first.join((value,)) for value in values], axis=1)
+
+    def name(self, coordinate: int) -> str:
+        """Return the name of one coordinate, an entry of every matrix."""
+        return self._first.name(coordinate)
+
+    def names(self) -> tuple[str, ...]:
+        """Return a name for every coordinate, as those of one matrix."""
+        return self._first.names()
+
+
+def joint_facts(form: JointPrecision) -> FactSheet:
+    """Return what the form says of itself: what is known of its first matrix, and of all."""
+    facts = precision_facts(form.parts[0])
+    m, p = len(form.parts), form.order
+    facts.record("matrices", f"{m} with one pattern", "declared", "by the limit on their edges")
+    weights = ", ".join(f"{part.weight:.3g}" for part in form.parts)
+    facts.record("weights", weights, "declared", "in front of the likelihoods")
+    samples = ", ".join("?" if p.samples is None else str(p.samples) for p in form.parts)
+    facts.record("samples", samples, "declared", "by the user or the data")
+    held, added = bytes_words(8.0 * m * p * p), bytes_words(50.0 * 8.0 * m * p * p)
+    facts.record("memory of the data", held, "derived", "its shape")
+    facts.record("memory of a solve", f"about {added}", "estimated", "fifty matrices for each")
+    return facts
 
 
 def precision_facts(form: SparsePrecision) -> FactSheet:

@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
     Work,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.numerics import (
     RegressionObjective,
     check_attained,
@@ -87,6 +87,22 @@ def _(form: SparsePrecision) -> RestrictedSolver:
     from sparsemodel.numerics.precision import minimise_precision_on_support
 
     return minimise_precision_on_support
+
+
+@objective_of.register
+def _(
+    form: JointPrecision, gradient_at_zero: FloatArray | None = None, work: Work | None = None
+) -> Objective:
+    from sparsemodel.numerics.precision import joint_objective
+
+    return joint_objective(form, work)
+
+
+@restricted_of.register
+def _(form: JointPrecision) -> RestrictedSolver:
+    from sparsemodel.numerics.precision import minimise_joint_on_support
+
+    return minimise_joint_on_support
 
 
 @singledispatch

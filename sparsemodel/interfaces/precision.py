@@ -8,7 +8,8 @@ edge, a pair ``i < j`` that stands for both :math:`\Omega_{ij}` and :math:`\Omeg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -111,6 +112,20 @@ class SparsePrecision(Form):
         return self.sparsity
 
     @property
+    def parts(self) -> tuple[SparsePrecision, ...]:
+        """Return the problem of each matrix: the one that there is."""
+        return (self,)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Return the share of each matrix in the weight."""
+        return (1.0,)
+
+    def columns(self, x: FloatArray) -> list[FloatArray]:
+        """Return the entries of each matrix."""
+        return [x]
+
+    @property
     def order(self) -> int:
         """Return ``p``, the number of variables."""
         return int(self.covariance.shape[0])
@@ -149,3 +164,82 @@ class SparsePrecision(Form):
         rows, cols = self.rows[support], self.cols[support]
         off = rows != cols
         return list(zip(rows[off].tolist(), cols[off].tolist(), strict=True))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JointPrecision(Form):
+    r"""Minimise a sum of Gaussian likelihoods over precision matrices with one pattern,
+
+    .. math:: \min_{\alpha_g I \preceq \Omega_g \preceq \beta_g I}\;
+              \sum_g w_g\,(-\log\det\Omega_g + \langle S_g, \Omega_g\rangle) + \text{constant}
+
+    where at most ``k`` edges are nonzero in any of the matrices. Row ``e`` of ``x`` holds the
+    entries of all matrices at coordinate ``e``, shape ``(coordinates, m)``.
+    """
+
+    parts: tuple[SparsePrecision, ...]
+    """The problem of each matrix alone, without a constant; all have the same coordinates."""
+    constant: float = 0.0
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    kind: ClassVar[str] = "precision matrices with one pattern"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.sparsity.size, len(self.parts))
+
+    @property
+    def sparsity(self) -> Cardinality:
+        """Return the limit on the edges of all matrices."""
+        return self.parts[0].sparsity
+
+    @property
+    def cardinality(self) -> Cardinality:
+        return self.sparsity
+
+    def with_limit(self, k: int) -> JointPrecision:
+        return replace(self, parts=tuple(part.with_limit(k) for part in self.parts))
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the row of each coordinate."""
+        return self.parts[0].rows
+
+    @property
+    def cols(self) -> IntArray:
+        """Return the column of each coordinate."""
+        return self.parts[0].cols
+
+    @property
+    def order(self) -> int:
+        """Return ``p``, the number of variables."""
+        return self.parts[0].order
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Return the names of the variables."""
+        return self.parts[0].names
+
+    @property
+    def weight(self) -> float:
+        """Return the sum of the constants in front of the likelihoods."""
+        return math.fsum(part.weight for part in self.parts)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Return the share of each matrix in the weight."""
+        whole = self.weight
+        return tuple(part.weight / whole for part in self.parts)
+
+    def columns(self, x: FloatArray) -> list[FloatArray]:
+        """Return the entries of each matrix."""
+        return [np.ascontiguousarray(column) for column in x.T]
+
+    def edges(self, support: IntArray) -> list[tuple[int, int]]:
+        """Return the pairs ``i < j`` among the coordinates ``support``."""
+        return self.parts[0].edges(support)
+
+
+AnyPrecision = SparsePrecision | JointPrecision
+"""One precision matrix, or several with one pattern."""

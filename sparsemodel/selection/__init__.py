@@ -14,7 +14,9 @@ from sparsemodel.selection.further import solve_path
 from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
 from sparsemodel.selection.precision_matrices import (
     PrecisionObservations,
+    joint_criterion_values,
     precision_criterion_values,
+    solve_joint_path,
     solve_precision_path,
 )
 from sparsemodel.selection.regression_path import valued
@@ -43,6 +45,7 @@ __all__ = [
     "chosen_cell",
     "cross_validate",
     "fall_towards",
+    "joint_criterion_values",
     "limited_path",
     "mean_over_folds",
     "most_carried",
@@ -50,6 +53,7 @@ __all__ = [
     "regression_criterion_values",
     "searched_path",
     "selection_frequencies",
+    "solve_joint_path",
     "solve_path",
     "solve_precision_path",
     "valued",

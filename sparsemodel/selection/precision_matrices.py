@@ -11,16 +11,17 @@ and Drton (NIPS 2010) with :math:`\gamma = 1/2` unless said otherwise:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar, final
 
 import numpy as np
 
-from sparsemodel.compiler.precision_layout import precision_facts
+from sparsemodel.compiler.precision_layout import joint_facts, precision_facts
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.interfaces import BoolArray, FloatArray, ModelError
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision, SparsePrecision
 from sparsemodel.numerics import top_k
-from sparsemodel.numerics.precision import precision_state, removal_costs
+from sparsemodel.numerics.precision import precision_states, removal_costs
 from sparsemodel.selection.criteria import Penalty, penalty_of
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint, Search
@@ -39,15 +40,21 @@ def solve_precision_path(form: SparsePrecision, ks: Sequence[int], how: Search) 
     return searched_path(form, ks, precision_facts, how, thinned=without_cheapest)
 
 
-def without_cheapest(form: SparsePrecision, x: FloatArray) -> FloatArray:
+def solve_joint_path(form: JointPrecision, ks: Sequence[int], how: Search) -> Followed:
+    """Return matrices with one pattern for every number of edges, as for one matrix."""
+    return searched_path(form, ks, joint_facts, how, thinned=without_cheapest)
+
+
+def without_cheapest(form: AnyPrecision, x: FloatArray) -> FloatArray:
     """Return ``x`` without its cheapest counted edges, down to as many as ``form`` allows."""
-    chosen = np.flatnonzero(form.sparsity.counted & (x != 0.0))
+    nonzero = (x != 0.0).reshape(len(x), -1).any(axis=1)
+    chosen = np.flatnonzero(form.sparsity.counted & nonzero)
     if chosen.size <= form.sparsity.budget:
         return x
     objective = objective_of(form)
-    _, factor = precision_state(objective, objective.point_from(x))
-    rows, cols = form.rows[chosen], form.cols[chosen]
-    costs = removal_costs(form.covariance, factor.omega, factor.inverse, rows, cols)
+    rows, cols, costs = form.rows[chosen], form.cols[chosen], np.zeros(chosen.size)
+    for share, part, factor in precision_states(objective, objective.point_from(x)):
+        costs += share * removal_costs(part.covariance, factor.omega, factor.inverse, rows, cols)
     out = x.copy()
     out[np.delete(chosen, top_k(costs, form.sparsity.budget))] = 0.0
     return out
@@ -140,6 +147,29 @@ def precision_criterion_values(
         fit = n * likelihood(form.matrix(point.x), covariance)
         out.append(fit + penalty(n, form.sparsity.units, k, d))
     return np.array(out)
+
+
+def joint_criterion_values(
+    form: JointPrecision,
+    points: Sequence[PathPoint],
+    criterion: str,
+    samples: Sequence[tuple[FloatArray, int | None]],
+    gamma: float | None = None,
+) -> FloatArray:
+    """Return the sum of the criterion over the matrices, each with its observations.
+
+    ``samples`` are the empirical covariances with the numbers of observations. The pattern is one:
+    what EBIC adds for the choice of edges is added once.
+    """
+    if criterion == "ebic":
+        gamma = (GAMMA if gamma is None else gamma) / len(form.parts)
+    total = np.zeros(len(points))
+    for g, (part, (covariance, n)) in enumerate(zip(form.parts, samples, strict=True)):
+        own = [replace(point, x=form.columns(point.x)[g]) for point in points]
+        total += precision_criterion_values(
+            part, own, criterion, covariance=covariance, samples=n, gamma=gamma
+        )
+    return total
 
 
 def likelihood(omega: FloatArray, covariance: FloatArray) -> float:

@@ -18,8 +18,8 @@ from sparsemodel.certificates import Claim, PrecisionCertificate, verify
 from sparsemodel.certificates.precision_matrices import ascent
 from sparsemodel.certificates.precision_matrices.certify_precision import (
     certify_precision,
-    evaluate_point,
 )
+from sparsemodel.certificates.precision_matrices.evaluated import evaluate_point
 from sparsemodel.certificates.precision_matrices.proving import ascent_compiled, proof_of_graph
 from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import prove_precision
 from sparsemodel.certificates.precision_matrices.proving.record import everything, graph_bound
@@ -246,6 +246,7 @@ def test_an_interrupted_certificate_of_a_graph_keeps_the_best_bound_so_far(monke
     certificate = certify_precision(form, x)
     assert len(values) == 40
     assert certificate.trivial_bound < certificate.bound <= whole.bound
+    monkeypatch.undo()
     verify_precision(certificate, form)
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.numerics.precision.pattern import Pattern
-from sparsemodel.numerics.precision.restricted import minimise_on_pattern
 
 
 def chain(p: int = 8, n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -213,33 +209,3 @@ def test_what_makes_no_sense_is_said() -> None:
         declared(np.array([[1.0, np.nan], [np.nan, 1.0]]), 1)
     with pytest.raises(sm.ModelError, match="one of them"):
         sm.gaussian_nll(omega)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_what_is_said_of_several_graphs_with_one_pattern(seed: int) -> None:
-    """The pairs that the message names, against all patterns of two edges for three matrices."""
-    p, rng = 4, np.random.default_rng(seed)
-    pairs = list(combinations(range(p), 2))
-    truth, covariances = [pairs[i] for i in rng.choice(6, 2, replace=False)], []
-    for _ in range(3):
-        omega = np.eye(p)
-        for i, j in truth:
-            omega[i, j] = omega[j, i] = rng.choice([-0.4, 0.4])
-        drawn = rng.multivariate_normal(np.zeros(p), np.linalg.inv(omega), 40, method="cholesky")
-        covariances.append(np.cov(drawn.T))
-
-    def value(edges) -> float:
-        rows, cols = np.transpose([*((i, i) for i in range(p)), *edges])
-        fits = [minimise_on_pattern(S, Pattern(p, rows, cols)).factor for S in covariances]
-        return sum(
-            float(np.sum(S * f.omega) - f.logdet) for S, f in zip(covariances, fits, strict=True)
-        )
-
-    inverses = [np.linalg.inv(S) for S in covariances]
-    total = sum(np.square(P) / np.outer(np.diag(P), np.diag(P)) for P in inverses)
-    best = min(combinations(pairs, 2), key=value)
-    assert value(sorted(pairs, key=lambda e: -total[e])[:2]) == pytest.approx(value(best))
-    one, two = (sm.Variable((p, p), symmetric=True) for _ in range(2))
-    both = sm.gaussian_nll(one, covariances[0]) + sm.gaussian_nll(two, covariances[1])
-    with pytest.raises(sm.ModelError, match=r"np\.outer\(d, d\).*sm\.forbidden_edges"):
-        sm.Problem(sm.minimize(both), sm.card(sm.offdiag(one)) <= 4)

@@ -8,13 +8,13 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import Context, FloatArray, IntArray, Objective, Point
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import AnyPrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
 from sparsemodel.numerics.precision import (
     default_shrinkage,
     insertion_gains,
-    precision_state,
+    precision_states,
     removal_costs,
     ridge_partial_correlations,
 )
@@ -33,15 +33,18 @@ class EdgeScores:
 
 def edge_scores(objective: Objective, point: Point) -> EdgeScores:
     """Return removal costs and insertion gains of all counted edges. O(p^2) after the inverse."""
-    form, factor = precision_state(objective, point)
+    form = cast("AnyPrecision", objective.form)
     counted = form.sparsity.counted
     member = np.zeros(form.sparsity.size, dtype=bool)
     member[point.support] = True
     inside = np.flatnonzero(counted & member)
     outside = np.flatnonzero(counted & ~member)
-    S, W = form.covariance, factor.inverse
-    costs = removal_costs(S, factor.omega, W, form.rows[inside], form.cols[inside])
-    gains = insertion_gains(S, W, form.rows[outside], form.cols[outside])
+    costs, gains = np.zeros(inside.size), np.zeros(outside.size)
+    for share, part, factor in precision_states(objective, point):
+        S, W = part.covariance, factor.inverse
+        cost = removal_costs(S, factor.omega, W, form.rows[inside], form.cols[inside])
+        costs += share * cost
+        gains += share * insertion_gains(S, W, form.rows[outside], form.cols[outside])
     return EdgeScores(inside, costs, outside, gains)
 
 
@@ -60,16 +63,21 @@ def best_first(scores: FloatArray, k: int) -> IntArray:
 def screened_start(
     objective: Objective, context: Context, *, shrinkage: float | None, tol: float | None
 ) -> Point:
-    """Return the optimum on the ``k`` edges of the largest ridge partial correlations, in time."""
-    form = cast("SparsePrecision", objective.form)
+    """Return the optimum on the ``k`` edges of the largest ridge partial correlations, in time.
+
+    Of several matrices, on those with the largest sums of their squares.
+    """
+    form = cast("AnyPrecision", objective.form)
     p = form.order
     if not budget().fits(cholesky_cost(p), inverse_cost(p), inverse_cost(p)):
         return objective.origin()  # the screening and a step of the fit would not end in time
-    if shrinkage is None:
-        shrinkage = default_shrinkage(form.covariance, form.samples)
-    strengths = np.abs(ridge_partial_correlations(form.covariance, shrinkage))
+    strengths = np.zeros((p, p))
+    for share, part in zip(form.shares, form.parts, strict=True):
+        S, ridge = part.covariance, shrinkage
+        ridge = default_shrinkage(S, part.samples) if ridge is None else ridge
+        strengths += share * np.square(ridge_partial_correlations(S, ridge))
     sparsity = form.sparsity
-    units = sparsity.unit_scores(strengths[form.rows, form.cols])
+    units = sparsity.unit_scores(np.sqrt(strengths)[form.rows, form.cols])
     support = sparsity.coordinates(top_k(units, sparsity.budget))
     return context.restricted(objective, support, objective.origin(), tol=tol)
 
@@ -101,4 +109,4 @@ def first_point(objective: Objective, context: Context) -> Point:
 
 def objective_weight(objective: Objective) -> float:
     """Return the constant in front of the likelihood, to turn nats into objective units."""
-    return cast("SparsePrecision", objective.form).weight
+    return cast("AnyPrecision", objective.form).weight

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     Stop,
     check_options,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel_backends.precision._search import (
     best_first,
     edge_scores,
@@ -89,7 +89,9 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
     purpose: ClassVar[str] = "adds edges, fits again and drops as many, while that helps"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
     prior: ClassVar[Prior | None] = Prior(close=0.68, excess=0.0045)
-    capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        forms=(SparsePrecision, JointPrecision), groups=False
+    )
 
     def __post_init__(self) -> None:
         check_options(

@@ -20,8 +20,8 @@ from sparsemodel.interfaces import (
     Stop,
     check_options,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.numerics.precision import active_bounds, precision_state
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
+from sparsemodel.numerics.precision import active_bounds, precision_states
 from sparsemodel_backends.precision._search import edge_scores, objective_weight, with_edges
 from sparsemodel_backends.precision.fbs import best_edges
 
@@ -81,7 +81,9 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
     roles: ClassVar[frozenset[Role]] = frozenset({Role.GREEDY})
     prior: ClassVar[Prior | None] = Prior(close=0.55, excess=0.015)
     published: ClassVar[Mapping[str, Any] | None] = {"tol": 1e-13}
-    capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        forms=(SparsePrecision, JointPrecision), groups=False
+    )
 
     def __post_init__(self) -> None:
         check_options(self, ratio="in (0, 1)", batch="at least 1", tol="positive")
@@ -109,8 +111,10 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
         following = context.restricted(objective, support, point, tol=self.tol)
         gain = max(0.0, point.value - following.value) / objective_weight(objective)
         gains = state.gains + (gain / added.size,) * int(added.size)
-        form, factor = precision_state(objective, following)
-        slow = bool(active_bounds(factor, form.alpha, form.beta))
+        slow = any(
+            active_bounds(factor, part.alpha, part.beta)
+            for _, part, factor in precision_states(objective, following)
+        )
         return PrecisionFoBaState(following, gains, forward=slow)
 
     def _backward(

@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     Stop,
     check_options,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel_backends.precision._search import (
     best_first,
     edge_scores,
@@ -89,7 +89,9 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     purpose: ClassVar[str] = "exchanges shrinking blocks of edges by exact one-edge gains"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.COMPARISON, Role.GREEDY})
     prior: ClassVar[Prior | None] = Prior(close=0.55, excess=0.007)
-    capabilities: ClassVar[Capabilities] = Capabilities(forms=(SparsePrecision,), groups=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        forms=(SparsePrecision, JointPrecision), groups=False
+    )
 
     def __post_init__(self) -> None:
         check_options(self, shrinkage="positive or None", first_block="in (0, 1]", tol="positive")

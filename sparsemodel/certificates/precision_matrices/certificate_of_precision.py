@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 
+from sparsemodel.certificates.precision_matrices.witness_of_precision import PrecisionWitness
 from sparsemodel.certificates.statements.claims import Claim, gap_of, supported
 from sparsemodel.certificates.statements.fingerprint import array_hash
 from sparsemodel.certificates.statements.frame import SearchedCertificate
@@ -15,7 +16,7 @@ from sparsemodel.certificates.statements.numbers import edges_of
 from sparsemodel.documents import Bar, Bars
 from sparsemodel.documents.numbers import number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision
 
 STATIONARY_NATS = 1e-6
 """Nats per sample up to which a matrix is called the best on its own support."""
@@ -39,12 +40,20 @@ _SENTENCES = {
 }
 
 
+_SEVERAL = (
+    ("No matrix ", "No pattern "),
+    ("The matrix is the best one", "The matrices are the best ones"),
+    ("about this matrix", "about these matrices"),
+)
+"""Words of one matrix, and of several with one pattern."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class PrecisionFacts:
     """Everything that identifies a precision-matrix problem, without its covariance."""
 
-    NEWER: ClassVar[tuple[str, ...]] = ("numbers",)
+    NEWER: ClassVar[tuple[str, ...]] = ("numbers", "others")
 
     order: int
     k: int
@@ -64,10 +73,15 @@ class PrecisionFacts:
     names: tuple[str, ...] | None
     numbers: dict[str, Any] | None = None
     """The edges behind ``structure``, see :func:`edges_of`; None in files written without."""
+    others: tuple[PrecisionFacts, ...] | None = None
+    """Of several matrices with one pattern, all but the first; None of one."""
 
     @classmethod
-    def of(cls, form: SparsePrecision) -> PrecisionFacts:
-        """Describe a form. O(p^2)."""
+    def of(cls, form: AnyPrecision) -> PrecisionFacts:
+        """Describe a form. O(p^2) for each matrix."""
+        if isinstance(form, JointPrecision):
+            first, *others = map(cls.of, form.parts)
+            return replace(first, constant=form.constant, others=tuple(others))
         rng = np.random.default_rng(20_180_907)
         deviations = np.sqrt(np.diagonal(form.covariance))
         probes = []
@@ -91,8 +105,19 @@ class PrecisionFacts:
             numbers=edges_of(form),
         )
 
+    @property
+    def matrices(self) -> tuple[PrecisionFacts, ...]:
+        """Return what identifies each matrix."""
+        return (self, *(self.others or ()))
+
     def sentence(self) -> str:
         """Return the problem in a line."""
+        if self.others is not None:
+            counted = f"at most {self.k} of {self.units} edges"
+            parts = [one.sentence().replace(f", {counted}", "") for one in self._alone()]
+            weights = [f"{number(one.weight, 4)} times the " for one in self.matrices]
+            each = [w + p[0].lower() + p[1:] for w, p in zip(weights, parts, strict=True)]
+            return f"{'; '.join(each)}; one pattern, {counted}".replace("gaussian", "Gaussian")
         parts = [
             f"Gaussian likelihood of a precision matrix of {self.order} variables",
             f"at most {self.k} of {self.units} edges",
@@ -111,12 +136,23 @@ class PrecisionFacts:
         """Return what two variables are called: their numbers where they have no names."""
         return (str(i), str(j)) if self.names is None else (self.names[i], self.names[j])
 
+    def _alone(self) -> list[PrecisionFacts]:
+        return [replace(one, others=None) for one in self.matrices]
+
     def differences(self, other: PrecisionFacts) -> list[tuple[str, Any, Any]]:
         """Return ``(line, mine, theirs)`` for every entry in which two problems differ."""
         found = []
         for field in fields(self):
             one, two = getattr(self, field.name), getattr(other, field.name)
             if field.name == "numbers" and one is None:
+                continue
+            if field.name == "others" and one and two and len(one) == len(two):
+                pairs = enumerate(zip(one, two, strict=True))
+                found += [
+                    (f"problem.others[{g}]{line.removeprefix('problem')}", *values)
+                    for g, (mine, theirs) in pairs
+                    for line, *values in mine.differences(theirs)
+                ]
                 continue
             if field.name == "probes":
                 # In units of the standard deviations: sizes are those of a correlation matrix.
@@ -135,34 +171,6 @@ class PrecisionFacts:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PrecisionWitness:
-    """Dual matrices, as vectors over the coordinates, from which the bounds are recomputed."""
-
-    enclosing: tuple[FloatArray, ...] = ()
-    """``U`` of each enclosure of the matrices that are at least as good, one inside the other."""
-    final: FloatArray | None = None
-    """``U`` of the bound on the last enclosure; None where the trivial bound is the best."""
-    restricted: FloatArray | None = None
-    """A dual point for the support, off which it counts; None for the inverse of the matrix."""
-    modulus: float | None = None
-    """``mu`` of the bound; None for the strong-convexity constant of the last enclosure."""
-
-    units: tuple[int, ...] | None = None
-    """``e``: the bound is that of the variables in units of ``2^-e``; None for their own."""
-
-    level: float | None = None
-    """The objective in nats from which the enclosures begin, where that is not the point's: an
-    earlier proof's, which may have proved more from its own."""
-
-    NEWER: ClassVar[tuple[str, ...]] = ("modulus", "units", "level")
-
-    def above(self, upper: float) -> float:
-        """Return where the enclosures begin: an upper bound on the optimum, as ``upper`` is one."""
-        return upper if self.level is None else max(upper, self.level)
-
-
-@final
 @dataclass(frozen=True, slots=True)
 class Edge:
     """An edge of the graph, with the names of its ends."""
@@ -171,6 +179,15 @@ class Edge:
     other: int
     names: tuple[str, ...]
     partial_correlation: float
+    others: tuple[float, ...] | None = None
+    """The partial correlations in further matrices."""
+
+    NEWER: ClassVar[tuple[str, ...]] = ("others",)
+
+    @property
+    def correlations(self) -> tuple[float, ...]:
+        """Return the partial correlation in each matrix."""
+        return (self.partial_correlation, *(self.others or ()))
 
 
 @final
@@ -226,7 +243,7 @@ class PrecisionCertificate(SearchedCertificate):
     @property
     def weight(self) -> float:
         """Return the constant in front of the likelihood."""
-        return self.problem.weight
+        return math.fsum(one.weight for one in self.problem.matrices)
 
     @property
     def nats_per_sample(self) -> float:
@@ -248,13 +265,14 @@ class PrecisionCertificate(SearchedCertificate):
 
     @property
     def correlations(self) -> tuple[float, ...]:
-        """Return the partial correlations of the edges."""
+        """Return the partial correlations of the edges, in the first matrix."""
         return tuple(edge.partial_correlation for edge in self.edges)
 
     def misfit(self) -> str:
         """Return how the lines of a file contradict each other; empty where they agree."""
         p = self.problem
-        if not p.weight > 0.0 or p.order < 1:
+        m = len(p.matrices)
+        if any(not one.weight > 0.0 or one.order < 1 for one in p.matrices):
             return "line 'problem' describes no precision-matrix problem."
         if p.names is not None and len(p.names) != p.order:
             return f"line 'problem.names' must hold {p.order} names."
@@ -263,11 +281,14 @@ class PrecisionCertificate(SearchedCertificate):
                 return f"line 'edges[{i}]' names a variable that is not there."
             if edge.names != p.names_of(edge.one, edge.other):
                 return f"line 'edges[{i}].names' says {edge.names}, and 'problem' another."
+            if len(edge.correlations) != m:
+                return f"line 'edges[{i}].others' does not fit {m} matrices."
         w = self.witness
         arrays: dict[str, FloatArray | None] = {"final": w.final, "restricted": w.restricted}
         arrays |= {f"enclosing[{i}]": U for i, U in enumerate(w.enclosing)}
         for line, array in arrays.items():
-            if self.x.ndim != 1 or (array is not None and array.shape != self.x.shape):
+            shaped = self.x.ndim == 1 if m == 1 else self.x.shape[1:] == (m,)
+            if not shaped or (array is not None and array.shape != self.x.shape):
                 return f"line 'witness.{line}' does not fit a matrix with entries {self.x.shape}."
         return ""
 
@@ -278,11 +299,24 @@ class PrecisionCertificate(SearchedCertificate):
         if self.claim is Claim.WITHIN_GAP:
             return f"at most {percent(self.open_share)} of what edges can explain is missing"
         if self.claim is Claim.STATIONARY:
-            return "the best matrix with these edges"
+            several = self.problem.others is not None
+            return (
+                "the best matrices with these edges"
+                if several
+                else "the best matrix with these edges"
+            )
         return "nothing is proved"
 
     def headline(self) -> str:
         """Return the claim in a sentence, with the gap where there is one."""
+        text = self._headline()
+        if self.problem.others is None:
+            return text
+        for one, several in _SEVERAL:
+            text = text.replace(one, several)
+        return text
+
+    def _headline(self) -> str:
         if not math.isfinite(self.bound):
             if self.claim is Claim.STATIONARY:
                 return "The matrix is the best one with these edges; no bound on others is known."
@@ -315,8 +349,9 @@ class PrecisionCertificate(SearchedCertificate):
 
     def _sizes(self) -> tuple[str, Bars]:
         rows = [
-            Bar(" -- ".join(edge.names), r, f"{r:+.4f}")
-            for edge, r in zip(self.edges, self.correlations, strict=True)
+            Bar(" -- ".join(edge.names), max(r, key=abs), ", ".join(f"{v:+.4f}" for v in r))
+            for edge in self.edges
+            for r in [edge.correlations]
         ]
         rows.sort(key=lambda bar: (-abs(bar.size), bar.name))
         header = ("edge", "value")

@@ -6,20 +6,24 @@ import math
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sparsemodel.certificates.certify import versions
-from sparsemodel.certificates.precision_matrices.ascent import LARGEST, Ascent, Task, rescaled
+from sparsemodel.certificates.precision_matrices.ascent import LARGEST, Ascent, Tasks
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
-    Edge,
     PrecisionCertificate,
     PrecisionFacts,
-    PrecisionWitness,
     decide_precision,
 )
-from sparsemodel.certificates.precision_matrices.spectral_bounds import dual_value
+from sparsemodel.certificates.precision_matrices.evaluated import (
+    Evaluated,
+    Point,
+    edges_at,
+    evaluate,
+)
+from sparsemodel.certificates.precision_matrices.spectral_bounds import added
 from sparsemodel.certificates.precision_matrices.trivial import (
     null_nats,
     null_value,
@@ -27,20 +31,18 @@ from sparsemodel.certificates.precision_matrices.trivial import (
     scaled,
     trivial_nats,
 )
+from sparsemodel.certificates.precision_matrices.witness_of_precision import PrecisionWitness
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
-from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError, IntArray
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces import DataError, FloatArray
+from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvalue_cost, eigenvector_cost, inverse_cost
 from sparsemodel.numerics.precision import (
-    Factor,
     Pattern,
     active_bounds,
     eigenvalues,
-    factorise,
     minimise_admm,
     rounding,
     spectral_infimum,
-    within_bounds,
 )
 from sparsemodel.threads import small_work
 
@@ -54,17 +56,8 @@ RELAXED = "the perspective relaxation of the strong convexity"
 SEARCHED = "branch and bound over the edges"
 
 
-class Evaluated(NamedTuple):
-    """A feasible matrix with its objective in nats (no weight, no constant)."""
-
-    factor: Factor
-    support: IntArray
-    value: float
-    upper: float
-
-
 def certify_precision(
-    form: SparsePrecision,
+    form: AnyPrecision,
     x: FloatArray,
     *,
     time_limit: float = 5.0,
@@ -78,7 +71,8 @@ def certify_precision(
     form
         The canonical problem.
     x
-        Entries on and above the diagonal, ``form.entries(Omega)``.
+        Entries on and above the diagonal, ``form.entries(Omega)``; of several matrices a column
+        for each.
     time_limit
         Seconds for the search of the bound; the free bounds are always computed. No eigenvalue
         problem is begun that would not end in time.
@@ -97,7 +91,7 @@ def certify_precision(
 
     Notes
     -----
-    One eigendecomposition per evaluation of the bound, O(p^3).
+    One eigendecomposition of each matrix per evaluation of the bound, O(p^3).
     """
     if not (math.isfinite(target) and target >= 0.0):
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
@@ -106,26 +100,24 @@ def certify_precision(
 
 @small_work()
 def certified_until(
-    form: SparsePrecision, x: FloatArray, left: Budget, target: float, backend: str
+    form: AnyPrecision, x: FloatArray, left: Budget, target: float, backend: str
 ) -> PrecisionCertificate:
     """Return the same within a budget, which then says whether an interrupt ended the search."""
     began, x = time.perf_counter(), np.asarray(x, dtype=np.float64)
-    at = evaluate_point(form, x)
+    at = evaluate(form, x)
     # Without time for its eigenvalues nothing is proved, and that is what the certificate says.
-    sigma = eigenvalues(form.covariance) if left.fits(eigenvalue_cost(form.order)) else None
-    trivial = -math.inf if sigma is None else trivial_nats(form, sigma)
+    timely = left.fits(len(form.parts) * eigenvalue_cost(form.order))
+    sigmas = [eigenvalues(part.covariance) for part in form.parts] if timely else None
+    trivial = -math.inf if sigmas is None else trivial_nats(form, sigmas)
     bound, method, witness = trivial, TRIVIAL, PrecisionWitness()
     if math.isfinite(trivial):
         found, searched = _search(form, x, at, left, target)
         if found > bound:
             bound, method, witness = found, RELAXED, searched
-    active = active_bounds(at.factor, form.alpha, form.beta)
-    restricted, dual = _restricted(form, at, bool(active), left)
+    restricted, dual = _restricted(form, at, left)
     restricted = max(restricted, bound)
     upper, lower = scaled(form, at.upper, 1.0), scaled(form, bound, -1.0)
     within = scaled(form, restricted, -1.0)
-    problem = PrecisionFacts.of(form)
-    d = np.sqrt(np.diagonal(at.factor.omega))
     null = null_value(form)
     return PrecisionCertificate(
         claim=decide_precision(
@@ -143,13 +135,10 @@ def certified_until(
         null_value=null,
         target=target,
         method=method,
-        active=active,
-        assumptions=precision_assumptions(form, sigma),
-        edges=tuple(
-            Edge(i, j, problem.names_of(i, j), float(-at.factor.omega[i, j] / (d[i] * d[j])))
-            for i, j in form.edges(np.flatnonzero(x))
-        ),
-        problem=problem,
+        active=at.active(form),
+        assumptions=precision_assumptions(form, sigmas),
+        edges=edges_at(form, x, at),
+        problem=PrecisionFacts.of(form),
         x=x,
         witness=replace(witness, restricted=dual),
         backend=backend,
@@ -180,19 +169,21 @@ def proved_by_search(
     )
 
 
-def witnessed_bound(form: SparsePrecision, upper: float, witness: PrecisionWitness) -> float:
+def witnessed_bound(form: AnyPrecision, upper: float, witness: PrecisionWitness) -> float:
     """Return the bound in nats that a witness proves, given an upper bound on the optimum.
 
     Whatever the witness holds, the number is valid: it only decides how good it is.
     """
     if witness.final is None:
         return -math.inf
-    task = rescaled(form, witness.above(upper), witness.units)
-    box = task.enclosed()
-    for U in witness.enclosing:
-        box = task.enclosed(U, box)
-    mu = box.modulus if witness.modulus is None else witness.modulus
-    return task.in_nats(dual_value(task.form, witness.final, mu, box)[0])
+    m = len(form.parts)
+    tasks = Tasks(form, witness.above(upper), witness.units_of(m))
+    *moduli, mu = witness.moduli_of(m)
+    for U, own in zip(witness.enclosing, moduli, strict=True):
+        tasks.narrow(np.array(form.columns(U)), own)
+    if witness.modulus is None and witness.moduli is None:
+        mu = np.array([box.modulus for box in tasks.boxes])
+    return tasks.value(np.array(form.columns(witness.final)), mu)
 
 
 def restricted_nats(form: SparsePrecision, at: Evaluated, dual: FloatArray | None) -> float:
@@ -211,118 +202,115 @@ def restricted_nats(form: SparsePrecision, at: Evaluated, dual: FloatArray | Non
     return best - 64.0 * _U * (abs(best) + form.order)
 
 
-def evaluate_point(form: SparsePrecision, x: FloatArray) -> Evaluated:
-    """Return a point's matrix with its objective, checked to be feasible.
-
-    Raises
-    ------
-    DataError, InfeasibleError
-        When it is not a matrix of the form, or not a feasible one.
-    """
-    factor = _feasible(form, x)
-    support = np.flatnonzero((x != 0.0) | ~form.sparsity.counted)
-    value = float(np.vdot(form.covariance, factor.omega)) - factor.logdet
-    return Evaluated(factor, support, value, value + _value_error(form, factor))
-
-
-def _feasible(form: SparsePrecision, x: FloatArray) -> Factor:
-    if x.shape != form.shape or not np.all(np.isfinite(x)):
-        raise DataError(
-            f"The point must hold {form.shape[0]} finite entries of the matrix, not {x.shape}."
-        )
-    count = form.sparsity.count(x)
-    if count > form.sparsity.budget:
-        raise InfeasibleError(f"The matrix has {count} edges, and {form.sparsity.k} are allowed.")
-    factor = factorise(form.matrix(x))
-    if factor is None:
-        raise InfeasibleError("The matrix is not positive definite.")
-    if not within_bounds(factor, form.alpha, form.beta):
-        sigma = eigenvalues(factor.omega)
-        raise InfeasibleError(
-            f"The eigenvalues of the matrix lie in [{sigma[0]:.6g}, {sigma[-1]:.6g}], outside of "
-            f"[{form.alpha:.6g}, {form.beta:.6g}]."
-        )
-    return factor
-
-
-def _value_error(form: SparsePrecision, factor: Factor) -> float:
-    """Bound the rounding error of the objective.
-
-    A Cholesky factor is exact for a matrix that differs by at most ``gamma_{p+1} |L| |L|^T``
-    (Higham 2002, Theorem 10.3); the log-determinant moves by that times the inverse.
-    """
-    p = form.order
-    gamma = 4.0 * (p + 1) * _U
-    trace = float(np.trace(factor.omega))
-    logdet = gamma * trace * float(np.linalg.norm(factor.inverse)) * 2.0
-    sizes = float(np.abs(form.covariance * factor.omega).sum()) + abs(factor.logdet)
-    return logdet + 4.0 * (p * p + 2) * _U * sizes / p + 8.0 * p * _U * sizes
-
-
 def _search(
-    form: SparsePrecision, x: FloatArray, at: Evaluated, left: Budget, target: float
+    form: AnyPrecision, x: FloatArray, at: Point, left: Budget, target: float
 ) -> tuple[float, PrecisionWitness]:
     """Return the best bound found by ascent in ``U`` and shrinking enclosures, and its witness."""
-    best, witness = -np.inf, PrecisionWitness()
-    enclosing_cost = eigenvalue_cost(form.order) + inverse_cost(form.order)
-    evaluation = eigenvector_cost(form.order)
-    tasks = _in_units(form, at)
-    if not left.fits(len(tasks) * enclosing_cost, evaluation):
+    best, witness, m = -np.inf, PrecisionWitness(), len(form.parts)
+    enclosing_cost = m * (eigenvalue_cost(form.order) + inverse_cost(form.order))
+    evaluation = m * eigenvector_cost(form.order)
+    choices = [_in_units(part, one) for part, one in zip(form.parts, at.matrices, strict=True)]
+    if not left.fits(max(map(len, choices)) * enclosing_cost, evaluation):
         return best, witness
     null = null_nats(form)
-    ascent = _started(tasks, form, x, at, left)
+    ascent = _started(choices, form, x, at, left)
+    diagonal = form.rows == form.cols
     enclosing: list[FloatArray] = []
+    moduli: list[FloatArray] = []
     for _ in range(4):
         ascent.run()
-        value = ascent.task.in_nats(ascent.best)
+        value = ascent.tasks.in_nats(ascent.best)
         improved = value > best + 1e-3 * max(at.upper - best, 0.0)
         if value > best:
             best = value
-            witness = PrecisionWitness(
-                tuple(enclosing), ascent.U, modulus=ascent.mu, units=ascent.task.units
-            )
+            units = [task.units for task in ascent.tasks.each]
+            witness = PrecisionWitness.of(enclosing, ascent.U, [*moduli, ascent.mu], units)
         # Half of it, as the bound is rounded down afterwards.
         closed = at.upper - best <= max(1e-9 * abs(at.upper), 0.5 * target * (null - best))
         if not improved or closed or left.over() or not left.fits(enclosing_cost, evaluation):
             break
-        enclosing.append(np.where(form.rows == form.cols, 0.0, ascent.U))
-        ascent.enter(ascent.task.enclosed(enclosing[-1], ascent.box))
+        enclosing.append(np.where(diagonal, 0.0, ascent.U) if m == 1 else ascent.U)
+        moduli.append(ascent.mu)
+        ascent.tasks.narrow(enclosing[-1], ascent.mu)
+        ascent.again()
     return best, witness
 
 
-def _in_units(form: SparsePrecision, at: Evaluated) -> list[Task]:
-    """Return the problem in the variables' own units, and in those that make them alike.
+def _in_units(form: SparsePrecision, at: Evaluated) -> list[tuple[int, ...] | None]:
+    """Return the variables' own units, and those that make them alike.
 
     Bounds on eigenvalues are about the variables' own units; the modulus is largest where they
     are all alike.
     """
     units = np.clip(np.frexp(np.diagonal(at.factor.omega))[1] // 2, -LARGEST, LARGEST)
-    tasks = [rescaled(form, at.upper, None)]
-    if np.any(units != units[0]):
-        tasks.append(rescaled(form, at.upper, tuple(map(int, units))))
-    return tasks
+    return [None, tuple(map(int, units))] if np.any(units != units[0]) else [None]
 
 
 def _started(
-    tasks: list[Task], form: SparsePrecision, x: FloatArray, at: Evaluated, left: Budget
+    choices: list[list[tuple[int, ...] | None]],
+    form: AnyPrecision,
+    x: FloatArray,
+    at: Point,
+    left: Budget,
 ) -> Ascent:
-    """Return an ascent in the units that have more strong convexity at the known matrix."""
-    boxes = [task.enclosed() for task in tasks]
+    """Return an ascent in the units that have more strong convexity at the known matrices."""
+    columns = form.columns(x)
 
-    def strength(place: int) -> float:
-        omega = tasks[place].form.matrix(tasks[place].in_units(x, -1))
-        return boxes[place].modulus * float(np.vdot(omega, omega))
+    def strengths(tasks: Tasks) -> list[float]:
+        found = []
+        for task, box, column in zip(tasks.each, tasks.boxes, columns, strict=True):
+            omega = task.form.matrix(task.in_units(column, -1))
+            found.append(box.modulus * float(np.vdot(omega, omega)))
+        return found
 
-    best = max(range(len(tasks)), key=strength)
-    task = tasks[best]
-    slack = form.entries(at.factor.inverse) - form.entries(form.covariance)
-    return Ascent(task, boxes[best], task.in_units(slack), task.in_units(x, -1), left)
+    tasks = Tasks(form, at.upper, [of[0] for of in choices])
+    if any(len(of) > 1 for of in choices):
+        other = Tasks(form, at.upper, [of[-1] for of in choices])
+        pairs = zip(strengths(tasks), strengths(other), choices, strict=True)
+        units = [of[0] if one >= two else of[-1] for one, two, of in pairs]
+        if units != [task.units for task in tasks.each]:
+            last = units == [task.units for task in other.each]
+            tasks = other if last else Tasks(form, at.upper, units)
+    slack = [
+        task.in_units(part.entries(one.factor.inverse) - part.entries(part.covariance))
+        for task, part, one in zip(tasks.each, form.parts, at.matrices, strict=True)
+    ]
+    start = [task.in_units(x, -1) for task, x in zip(tasks.each, columns, strict=True)]
+    return Ascent(tasks, np.array(slack), np.array(start), left)
 
 
-def _restricted(
-    form: SparsePrecision, at: Evaluated, bounded: bool, left: Budget
+def _restricted(form: AnyPrecision, at: Point, left: Budget) -> tuple[float, FloatArray | None]:
+    """Return the best bound over the support, and its dual points where they are not inverses."""
+    pairs = list(zip(form.parts, at.matrices, strict=True))
+    found = [_restricted_part(part, one, left) for part, one in pairs]
+    best = added(form.shares, [nats for nats, _ in found], -1.0)
+    if all(dual is None for _, dual in found):
+        return best, None
+    duals = np.stack(
+        [
+            part.entries(one.factor.inverse) if dual is None else dual
+            for (part, one), (_, dual) in zip(pairs, found, strict=True)
+        ],
+        axis=1,
+    ).reshape(form.shape)
+    return restricted_bound(form, at, duals), duals
+
+
+def restricted_bound(form: AnyPrecision, at: Point, duals: FloatArray | None) -> float:
+    """Return a bound in nats over all points on the support of one, see ``restricted_nats``."""
+    columns = [None] * len(form.parts) if duals is None else form.columns(duals)
+    found = [
+        restricted_nats(part, one, column)
+        for part, one, column in zip(form.parts, at.matrices, columns, strict=True)
+    ]
+    return added(form.shares, found, -1.0)
+
+
+def _restricted_part(
+    form: SparsePrecision, at: Evaluated, left: Budget
 ) -> tuple[float, FloatArray | None]:
-    """Return the best bound over the support, and its dual point where that is not the inverse."""
+    """Return the same of one matrix."""
+    bounded = bool(active_bounds(at.factor, form.alpha, form.beta))
     if not left.fits(eigenvalue_cost(form.order)):
         return -math.inf, None
     best = restricted_nats(form, at, None)

@@ -11,7 +11,8 @@ For a symmetric ``U``, a modulus :math:`\mu \ge 0`, and entry bounds
     c_{ij} = \max_{0 \le t \le M_{ij}} 2 |U_{ij}| t - \mu t^2, \qquad
     c_i = \max_{\alpha \le t \le \beta} U_{ii} t - \tfrac\mu2 t^2 .
 
-Required edges are always paid for, forbidden ones never. The infimum is a function of the
+Of several matrices with one pattern, the ``k`` largest sums are paid for. Required edges are
+always paid for, forbidden ones never. The infimum is a function of the
 eigenvalues of :math:`S + U`, nondecreasing in each, so eigenvalues lowered by their error bound
 give a valid number. ``mu = 0``, ``U = 0`` is the trivial bound; :math:`\mu = \beta^{-2}` is the
 perspective relaxation of the strong convexity. The bound is concave in ``U`` and :math:`\mu`
@@ -22,7 +23,7 @@ together, and holds for every modulus: beyond :math:`\beta^{-2}` single eigenval
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -61,26 +62,51 @@ class Enclosure:
 
 
 def dual_value(
-    form: SparsePrecision, U: FloatArray, mu: float, box: Enclosure
-) -> tuple[float, FloatArray, float]:
+    forms: Sequence[SparsePrecision],
+    U: FloatArray,
+    mu: FloatArray,
+    boxes: Sequence[Enclosure],
+    shares: Sequence[float] = (1.0,),
+) -> tuple[float, FloatArray, FloatArray]:
     """Return the bound for ``U`` in nats (rounding subtracted) and its slopes in ``U`` and ``mu``.
 
-    ``U`` and its supergradient are vectors over the coordinates of the form.
+    Of the sum of the likelihoods, each times its share: an edge is paid for in all matrices, or in
+    none. ``U`` and its supergradient have a row over the coordinates for each matrix, ``mu`` and
+    its slopes a number.
     """
-    at = _spectrum(form, U, mu, box)
-    if at is None:
-        return -np.inf, np.zeros_like(U), 0.0
-    diagonal = form.rows == form.cols
-    x, costs = _paid(U, mu, box, diagonal)
-    counted = form.sparsity.counted
+    ascent, slope = np.zeros_like(U), np.zeros_like(mu)
+    every = [_spectrum(f, *at) for f, *at in zip(forms, U, mu.tolist(), boxes, strict=True)]
+    found = [at for at in every if at is not None]
+    if len(found) < len(every):
+        return -np.inf, ascent, slope
+    diagonal, counted = forms[0].rows == forms[0].cols, forms[0].sparsity.counted
+    paid = [_paid(*at, diagonal) for at in zip(U, mu.tolist(), boxes, strict=True)]
+    together = np.zeros(int(counted.sum()))
+    for share, (_, costs) in zip(shares, paid, strict=True):
+        together += share * costs[counted]
     kept = ~counted
-    chosen = np.flatnonzero(counted)[top_k(costs[counted], form.sparsity.budget)]
-    kept[chosen] = True
-    value = _summed(at.terms, at.low, at.t, costs[kept])
-    x[~kept] = 0.0
+    kept[np.flatnonzero(counted)[top_k(together, forms[0].sparsity.budget)]] = True
     twice = np.where(diagonal, 1.0, 2.0)
-    ascent = twice * (at.entries - x)
-    return value, ascent, 0.5 * (float(np.dot(twice, x**2)) - float(np.dot(at.t, at.t)))
+    values = []
+    for g, (share, at, (x, costs)) in enumerate(zip(shares, found, paid, strict=True)):
+        values.append(_summed(at.terms, at.low, at.t, costs[kept]))
+        x[~kept] = 0.0
+        ascent[g] = share * twice * (at.entries - x)
+        slope[g] = 0.5 * share * (float(np.dot(twice, x**2)) - float(np.dot(at.t, at.t)))
+    return added(shares, values, -1.0), ascent, slope
+
+
+def added(shares: Sequence[float], values: Sequence[float], direction: float = 0.0) -> float:
+    """Return the sum of values in nats, each times its share, rounded in ``direction``.
+
+    Shares are quotients of weights: their rounding and that of what is made of the sum is in it.
+    """
+    if len(values) == 1 and shares[0] == 1.0:
+        return values[0]
+    products = [share * value for share, value in zip(shares, values, strict=True)]
+    if not all(map(math.isfinite, products)):
+        return sum(products)
+    return math.fsum(products) + direction * 32.0 * _U * math.fsum(map(abs, products))
 
 
 class AtNode(NamedTuple):

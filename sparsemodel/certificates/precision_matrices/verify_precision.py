@@ -21,11 +21,10 @@ from sparsemodel.certificates.precision_matrices.certify_precision import (
     RELAXED,
     SEARCHED,
     TRIVIAL,
-    Evaluated,
-    evaluate_point,
-    restricted_nats,
+    restricted_bound,
     witnessed_bound,
 )
+from sparsemodel.certificates.precision_matrices.evaluated import Point, edges_at, evaluate
 from sparsemodel.certificates.precision_matrices.proving.record import graph_bound
 from sparsemodel.certificates.precision_matrices.trivial import (
     null_value,
@@ -42,8 +41,8 @@ from sparsemodel.interfaces import (
     InfeasibleError,
     UnsupportedProblemError,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.numerics.precision import active_bounds, eigenvalues
+from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
+from sparsemodel.numerics.precision import eigenvalues
 from sparsemodel.threads import small_work
 
 _RELATIVE = 1e-9
@@ -53,7 +52,7 @@ _RELATIVE = 1e-9
 @small_work()
 def verify_precision(
     certificate: Any,
-    form: SparsePrecision,
+    form: AnyPrecision,
     names: Sequence[str] | None = None,
     cross_check: bool = False,
 ) -> Verification:
@@ -76,14 +75,15 @@ def verify_precision(
 
     Notes
     -----
-    At most eight eigendecompositions: nothing is searched for.
+    At most eight eigendecompositions of each matrix, and of several ``m^2`` to ``4 m^2``: nothing
+    is searched for.
     """
     if cross_check:
         raise UnsupportedProblemError("The cross-check is for certificates of regressions.")
     c = _about(certificate, form)
     lines = [("problem", "the same covariance, edges and eigenvalue bounds")]
     try:
-        at = evaluate_point(form, c.x)
+        at = evaluate(form, c.x)
     except (DataError, InfeasibleError) as error:
         raise CertificateError(f"line 'witness.x' is not a feasible matrix: {error}") from error
     lines.append(_value(c, form, at))
@@ -93,11 +93,11 @@ def verify_precision(
     )
     # A writer without time for the eigenvalues of S gives no bound at all.
     late = c.trivial_bound == c.bound == c.restricted_bound == -math.inf
-    sigma = None if late else eigenvalues(form.covariance)
-    compared, proved = _bounds(c, form, at, sigma)
+    sigmas = None if late else [eigenvalues(part.covariance) for part in form.parts]
+    compared, proved = _bounds(c, form, at, sigmas)
     lines += compared
     _derived(c, form, at)
-    needed = precision_assumptions(form, sigma)
+    needed = precision_assumptions(form, sigmas)
     require(
         c.assumptions == needed,
         "assumptions",
@@ -113,7 +113,7 @@ def verify_precision(
     return Verification(claim, tuple(lines))
 
 
-def _about(certificate: Any, form: SparsePrecision) -> PrecisionCertificate:
+def _about(certificate: Any, form: AnyPrecision) -> PrecisionCertificate:
     """Return a certificate that is about the problem at hand, with numbers of the right shapes."""
     c = certificate
     if isinstance(certificate, (str, os.PathLike)):
@@ -125,7 +125,7 @@ def _about(certificate: Any, form: SparsePrecision) -> PrecisionCertificate:
     return c
 
 
-def _value(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> tuple[str, str]:
+def _value(c: PrecisionCertificate, form: AnyPrecision, at: Point) -> tuple[str, str]:
     """Check the objective at the point, and what rounding may have added to it."""
     value, upper = scaled(form, at.value), scaled(form, at.upper, 1.0)
     reach = TWICE * (upper - value)
@@ -135,20 +135,20 @@ def _value(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> tup
 
 
 def _bounds(
-    c: PrecisionCertificate, form: SparsePrecision, at: Evaluated, sigma: FloatArray | None
+    c: PrecisionCertificate, form: AnyPrecision, at: Point, sigmas: list[FloatArray] | None
 ) -> tuple[list[tuple[str, str]], dict[str, float]]:
     """Check the bounds from the witnesses and the record of a search, and which one it was.
 
     Returns what is proved, too: the stored ones may be above that by what roots are found to.
     """
     lines, lower = [], {}
-    trivial = -math.inf if sigma is None else trivial_nats(form, sigma)
+    trivial = -math.inf if sigmas is None else trivial_nats(form, sigmas)
     proved = max(trivial, witnessed_bound(form, at.upper, c.witness))
     tree = None if c.proof is None else c.proof.get("tree")
-    if tree is not None:
+    if tree is not None and isinstance(form, SparsePrecision):
         proved = max(proved, graph_bound(form, c.witness.above(at.upper), tree))
         lines.append(("proof", f"{len(tree['nodes'])} parts of the search, each evaluated again"))
-    within = max(proved, restricted_nats(form, at, c.witness.restricted))
+    within = max(proved, restricted_bound(form, at, c.witness.restricted))
     for line, stored, nats in (
         ("trivial_bound", c.trivial_bound, trivial),
         ("bound", c.bound, proved),
@@ -167,16 +167,16 @@ def _bounds(
     return lines, lower
 
 
-def _derived(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:
+def _derived(c: PrecisionCertificate, form: AnyPrecision, at: Point) -> None:
     """Check the lines that follow from the problem and the point without a search."""
     null = null_value(form)
     require(abs(c.null_value - null) <= _slack(form, null), "null_value", c.null_value, null)
-    active = active_bounds(at.factor, form.alpha, form.beta)
+    active = at.active(form)
     require(c.active == active, "active", c.active, active)
 
 
 def _claim(
-    c: PrecisionCertificate, form: SparsePrecision, proved: dict[str, float]
+    c: PrecisionCertificate, form: AnyPrecision, proved: dict[str, float]
 ) -> tuple[Claim, str]:
     """Return the strongest claim that the numbers support, and a word on the one in the file."""
     found = precision_claims(
@@ -195,7 +195,7 @@ def _claim(
     return strongest, f"{strongest.value}; the file says '{c.claim.value}', which holds too"
 
 
-def check_shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
+def check_shapes(c: PrecisionCertificate, form: AnyPrecision) -> None:
     """Raise CertificateError where a witness does not fit the problem."""
     vectors: list[tuple[str, FloatArray | None]] = [
         ("x", c.x),
@@ -205,31 +205,40 @@ def check_shapes(c: PrecisionCertificate, form: SparsePrecision) -> None:
     ]
     for line, vector in vectors:
         if vector is not None and (vector.shape != form.shape or not np.all(np.isfinite(vector))):
+            shape = " x ".join(map(str, form.shape))
+            raise CertificateError(f"line 'witness.{line}' must hold {shape} finite numbers.")
+    mu, level, m = c.witness.modulus, c.witness.level, len(form.parts)
+    moduli, rounds = c.witness.moduli, len(c.witness.enclosing) + 1
+    if m > 1 and c.witness.final is not None:
+        fits = moduli is not None and len(moduli) == rounds * m
+        if not (fits and all(math.isfinite(v) and v >= 0.0 for v in moduli or ())):
             raise CertificateError(
-                f"line 'witness.{line}' must hold {form.shape[0]} finite numbers."
+                f"line 'witness.moduli' must hold {rounds * m} numbers of at least 0."
             )
-    mu, units, level = c.witness.modulus, c.witness.units, c.witness.level
+    elif moduli is not None:
+        raise CertificateError("line 'witness.moduli' is for several matrices.")
     if level is not None and not math.isfinite(level):
         raise CertificateError(f"line 'witness.level' must be a finite number, not {level}.")
     if mu is not None and not (math.isfinite(mu) and mu >= 0.0):
         raise CertificateError(f"line 'witness.modulus' must be a number of at least 0, not {mu}.")
     try:
-        rescaled(form, 0.0, units)
+        for part, units in zip(form.parts, c.witness.units_of(m), strict=True):
+            rescaled(part, 0.0, units)
     except ValueError as error:
         raise CertificateError(f"line 'witness.units' {error}") from error
 
 
-def _same_edges(c: PrecisionCertificate, form: SparsePrecision, at: Evaluated) -> None:
-    pairs = tuple(form.edges(np.flatnonzero(c.x)))
+def _same_edges(c: PrecisionCertificate, form: AnyPrecision, at: Point) -> None:
+    found = edges_at(form, c.x, at)
+    pairs = tuple((edge.one, edge.other) for edge in found)
     require(c.pairs == pairs, "edges", c.pairs, pairs)
-    omega = at.factor.omega
-    d = np.sqrt(np.diagonal(omega))
-    for (i, j), stored in zip(pairs, c.correlations, strict=True):
-        found = float(-omega[i, j] / (d[i] * d[j]))
-        require(abs(stored - found) <= _RELATIVE, f"edges ({i}, {j})", stored, found)
+    for edge, stored in zip(found, c.edges, strict=True):
+        for mine, theirs in zip(edge.correlations, stored.correlations, strict=True):
+            near = abs(theirs - mine) <= _RELATIVE
+            require(near, f"edges ({edge.one}, {edge.other})", theirs, mine)
 
 
-def _slack(form: SparsePrecision, value: float) -> float:
+def _slack(form: AnyPrecision, value: float) -> float:
     """Return how far a bound may be from the one found here.
 
     Enclosures of eigenvalues end at roots that are found to 1e-9, and another machine's rounding

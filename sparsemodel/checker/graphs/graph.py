@@ -111,13 +111,6 @@ class Graph:
         none = np.zeros(int(self.counted.sum()))
         return Supports(self.k, Ball(none), [], [], [], none > 0.0)
 
-    def scaled(self, nats: float, direction: float) -> float:
-        """Return the objective for a likelihood, rounded up or down."""
-        if not math.isfinite(nats):
-            return nats
-        out = self.weight * nats + self.constant
-        return out + direction * 4.0 * UNIT * (abs(self.weight * nats) + abs(self.constant))
-
 
 def _probed(S: Any, probes: list[float]) -> bool:
     rng, found = np.random.default_rng(20_180_907), []

@@ -24,11 +24,12 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.numerics import require_steps
 from sparsemodel.registry import backend_class, usable_backends
 
 choose.register(SparsePrecision, choose_precision)
+choose.register(JointPrecision, choose_precision)
 
 
 def make_plan(

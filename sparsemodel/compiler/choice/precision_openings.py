@@ -13,7 +13,7 @@ from sparsemodel.compiler.choice.openings import TOO_LONG, choose
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.plans.stage import Stage
 from sparsemodel.interfaces import FloatArray, Role
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import AnyPrecision
 
 _BRIEF, _WITH_FINISH = 0.1, 3.0
 """Patience of a finish that would take too long, and how many times as long as its start both take
@@ -22,7 +22,7 @@ then. Of 200 variables with 2080 edges a tenth of the tries gains four fifths of
 
 @choose.register
 def choose_precision(
-    form: SparsePrecision,
+    form: AnyPrecision,
     candidates: Candidates,
     facts: FactSheet,
     gradient: FloatArray | None = None,

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.documents.numbers import not_counted
 from sparsemodel.interfaces import Access, Cardinality, Form, SparseRegression
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 
 _SHOWN = 4
@@ -31,6 +31,18 @@ def _(form: SparsePrecision) -> str:
     return (
         f"minimise -log det + trace over matrices of order {form.order}, at most "
         f"{form.sparsity.k} of {pairs} edges{bounds}"
+    )
+
+
+@describe.register
+def _(form: JointPrecision) -> str:
+    low, high = (
+        f"{v:.3g}" for v in (min(p.alpha for p in form.parts), max(p.beta for p in form.parts))
+    )
+    return (
+        f"minimise the sum of -log det + trace over {len(form.parts)} matrices of order "
+        f"{form.order} with one pattern, at most {form.sparsity.k} of {form.sparsity.units} edges, "
+        f"eigenvalues in [{low}, {high}]"
     )
 
 
@@ -76,7 +88,7 @@ def restricted_words(form: Form) -> str:
 
 
 @restricted_words.register
-def _(form: SparsePrecision) -> str:
+def _(form: SparsePrecision | JointPrecision) -> str:
     return "Newton steps on the edges, component by component; ADMM where an eigenvalue bound binds"
 
 
@@ -105,8 +117,8 @@ def notes_for(form: Form) -> tuple[str, ...]:
 
 
 @notes_for.register
-def _(form: SparsePrecision) -> tuple[str, ...]:
-    if form.samples is not None:
+def _(form: SparsePrecision | JointPrecision) -> tuple[str, ...]:
+    if all(part.samples is not None for part in form.parts):
         return ()
     note = (
         "the number of observations behind the covariance matrix is not given; samples=n beside it "

@@ -45,7 +45,7 @@ class card(Symbolic):
     expression
         A variable or a slice of one. The entries left out of a slice are always in the model.
         ``sm.offdiag(Omega)`` counts the entries off the diagonal of a symmetric matrix, each
-        edge twice.
+        edge twice; ``sm.offdiag(A, B)`` those where any of the matrices is not zero.
     groups
         A label per entry: entries with one label count together, once.
         For a matrix one label per row (groups of rows), or one per entry, in its shape.
@@ -96,14 +96,13 @@ class card(Symbolic):
     def value(self) -> int | None:
         """Return how many are not zero; None before the variable has a value."""
         if self._edges is not None:
-            m = self._edges.expression.value
-            return None if m is None else int(np.sum(m != 0.0) - np.sum(np.diag(m) != 0.0))
+            return self._edges.value
         counts = [part.value for part in self._counted]
         return None if None in counts else sum(c for c in counts if c is not None)
 
     def __le__(self, k: Any) -> CardinalityConstraint | EdgeCount:
         limit = at_most(self._counted, k)
-        return limit if self._edges is None else EdgeCount(self._edges.expression, limit.k)
+        return limit if self._edges is None else EdgeCount(self._edges, limit.k)
 
     def __lt__(self, k: Any) -> NoReturn:
         raise ModelError("Write `card(w) <= k`; for card(w) < k that is `card(w) <= k - 1`.")
@@ -169,7 +168,7 @@ class card(Symbolic):
 
     def __repr__(self) -> str:
         if self._edges is not None:
-            return f"card(offdiag({self._edges.expression}))"
+            return f"card({self._edges!r})"
         return " + ".join(map(repr, self._counted))
 
 

@@ -17,9 +17,16 @@ from sparsemodel.modelling.expressions.parameters import Quantity
 
 @final
 class offdiag:
-    """The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``.
+    r"""The entries off the diagonal of a symmetric matrix variable, to be counted by ``card``.
 
     Both triangles are counted: ``card(offdiag(Omega)) <= 2 * m`` allows ``m`` edges.
+
+    Parameters
+    ----------
+    *matrices
+        Symmetric variables of one shape. Of several, an entry counts once where any of them is
+        not zero, :math:`|\{(i, j) : i \ne j, \exists g\; \Omega^{(g)}_{ij} \ne 0\}|`: precision
+        matrices with one pattern.
 
     Examples
     --------
@@ -27,13 +34,35 @@ class offdiag:
     >>> Omega = sm.Variable((5, 5), symmetric=True, name="Omega")
     >>> sm.card(sm.offdiag(Omega)) <= 8
     card(offdiag(Omega)) <= 8
+    >>> Theta = sm.Variable((5, 5), symmetric=True, name="Theta")
+    >>> sm.card(sm.offdiag(Omega, Theta)) <= 8
+    card(offdiag(Omega, Theta)) <= 8
     """
 
-    def __init__(self, matrix: Any) -> None:
-        self.expression: Affine = symmetric(matrix, "offdiag")
+    def __init__(self, *matrices: Any) -> None:
+        if not matrices:
+            raise ModelError("offdiag takes a symmetric variable, offdiag(Omega), or several.")
+        self.matrices: tuple[Affine, ...] = tuple(symmetric(m, "offdiag") for m in matrices)
+        shapes = {matrix.shape for matrix in self.matrices}
+        if len(shapes) > 1:
+            raise ModelError(
+                f"{self!r} counts one pattern of matrices of one shape, and these have "
+                f"{' and '.join(map(str, sorted(shapes)))}."
+            )
+        if len({id(m.pieces[0].variable) for m in self.matrices}) < len(self.matrices):
+            raise ModelError(f"{self!r} names a matrix twice; its pattern counts once anyway.")
+
+    @property
+    def value(self) -> int | None:
+        """Return how many entries are not zero; None before the variables have values."""
+        values = [matrix.value for matrix in self.matrices]
+        if any(value is None for value in values):
+            return None
+        pattern = np.any([value != 0.0 for value in values], axis=0)
+        return int(np.sum(pattern) - np.sum(np.diag(pattern)))
 
     def __repr__(self) -> str:
-        return f"offdiag({self.expression})"
+        return f"offdiag({', '.join(map(str, self.matrices))})"
 
 
 @final
@@ -41,15 +70,21 @@ class offdiag:
 class EdgeCount(Constraint):
     """``card(offdiag(Omega)) <= limit``, both triangles counted."""
 
-    expression: Affine
+    counted: offdiag
     limit: int | Quantity
+
+    @property
+    def expression(self) -> Affine:
+        """Return the matrices, added up."""
+        first, *others = self.counted.matrices
+        return sum(others, first)
 
     @property
     def limit_on_units(self) -> tuple[Any, int]:
         return self.limit, 2
 
     def __repr__(self) -> str:
-        return f"card(offdiag({self.expression})) <= {self.limit!r}"
+        return f"card({self.counted!r}) <= {self.limit!r}"
 
 
 @final

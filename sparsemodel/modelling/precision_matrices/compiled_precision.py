@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from sparsemodel.interfaces import (
     IntArray,
     ModelError,
 )
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
 from sparsemodel.modelling.declared import Reading, present_values
 from sparsemodel.modelling.expressions.comparisons import Constraint
+from sparsemodel.modelling.expressions.objective_terms import Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.values import cardinality_bound
@@ -97,13 +98,7 @@ class CompiledPrecision(CompiledProblem):
         return replace(self.form, covariance=S, alpha=low, beta=high, samples=found.samples)
 
     def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
-        """Return the edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
-        rows, cols = self.form.rows[chosen], self.form.cols[chosen]
-        pairs = np.stack([rows, cols], axis=1)
-        names = self.form.names
-        if names is None:
-            return pairs, None
-        return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
+        return edges_at(self.form, chosen)
 
     def free_bound(self, outcome: Outcome) -> float:
         """Return the bound that needs nothing but the eigenvalues of ``S``, in time."""
@@ -114,30 +109,7 @@ class CompiledPrecision(CompiledProblem):
         return trivial_bound(self.form)
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return a warning for each eigenvalue bound that the solution runs into, in time."""
-        p = self.form.order
-        if not budget().fits(cholesky_cost(p), inverse_cost(p), 2.0 * eigenvalue_cost(p)):
-            return ()
-        factor = factorise(self.form.matrix(outcome.x))
-        if factor is None:
-            return ()
-        texts = []
-        for text in active_bounds(factor, self.form.alpha, self.form.beta):
-            declared = self.bounds[1 if "upper" in text else 0] is not None
-            texts.append(f"{text} is active" if declared else _DEFAULT_IS_ACTIVE.format(text))
-            if not declared and "upper" in text:
-                texts.extend(self._dependence())
-        return tuple(texts)
-
-    def _dependence(self) -> tuple[str, ...]:
-        """Return why the likelihood alone has no maximum, where columns of the data say it."""
-        sample = self.sample
-        if sample.data is None or sample.shrinkage > 0.0 or sample.rest is not None:
-            return ()
-        if not budget().fits(gram_cost(*sample.data.shape)):
-            return ()
-        words = dependence(sample.data, self.form.names)
-        return (f"{words}; leave one of them out",) if words else ()
+        return notes_on(Matrix(self.form, self.sample, self.bounds), outcome.x)
 
     def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
         """Return the certificate of an outcome; None allows 5 seconds."""
@@ -203,56 +175,96 @@ class CompiledPrecision(CompiledProblem):
     @classmethod
     def of(cls, declared: Reading) -> CompiledPrecision:
         """Compile a declaration."""
-        objective, constraints = declared.goal.objective, declared.constraints
-        variable = _the_variable(declared.variables)
-        sample = sample_of(objective)
-        covariance = sample.effective
-        if covariance is not sample.covariance:
-            covariance = check_covariance(covariance, where="The sum of the traces' matrices")
-        p = covariance.shape[0]
-        if variable.shape[0] != p:
-            raise ModelError(f"S is {p} x {p} and {variable.label} is {variable.shape}.")
-        edges, alpha, beta = _limits(constraints)
-        required = _mask(constraints, p, required=True)
-        forbidden = _mask(constraints, p, required=False)
-        if np.any(required & forbidden):
-            i, j = (int(v) for v in np.argwhere(required & forbidden)[0])
-            raise InfeasibleError(f"The edge ({i}, {j}) is both required and forbidden.")
-        if edges is None:
-            edges = (p * (p - 1) - int(np.sum(required)) - int(np.sum(forbidden))) // 2
-        low, high = default_bounds(covariance, alpha=alpha, beta=beta)
-        form = SparsePrecision.build(
-            covariance,
-            edges,
-            alpha=low,
-            beta=high,
-            required=required,
-            forbidden=forbidden,
-            weight=sample.weight,
-            constant=objective.constant,
-            samples=sample.size,
-            names=variable.names or sample.names,
-        )
-        form = replace(form, parameters=present_values(declared))
-        if form.sparsity.k > form.sparsity.units:
-            raise ModelError(
-                f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
-                f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
-            )
+        (variable,) = declared.variables
+        matrix = matrix_of(variable, declared.goal.objective, declared.constraints)
+        form = replace(matrix.form, parameters=present_values(declared))
         spec = VariableSpec(variable.name or "Omega", variable.shape, form.names)
-        return cls(form, PrecisionLayout((spec,), form), sample, (alpha, beta))
+        return cls(form, PrecisionLayout((spec,), form), matrix.sample, matrix.bounds)
 
 
-def _the_variable(variables: tuple[Variable, ...]) -> Variable:
-    if len(variables) != 1:
+def edges_at(form: AnyPrecision, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
+    """Return edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
+    pairs, names = np.stack([form.rows[chosen], form.cols[chosen]], axis=1), form.names
+    if names is None:
+        return pairs, None
+    return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
+
+
+class Matrix(NamedTuple):
+    """A matrix of a declaration, with what is known of its data and its eigenvalue bounds."""
+
+    form: SparsePrecision
+    sample: Sample
+    bounds: tuple[float | None, float | None]
+
+
+def matrix_of(
+    variable: Variable, objective: Objective, constraints: tuple[Constraint, ...]
+) -> Matrix:
+    """Return what is declared of one matrix, from the terms and constraints that are about it."""
+    sample = sample_of(objective)
+    covariance = sample.effective
+    if covariance is not sample.covariance:
+        covariance = check_covariance(covariance, where="The sum of the traces' matrices")
+    p = covariance.shape[0]
+    if variable.shape[0] != p:
+        raise ModelError(f"S is {p} x {p} and {variable.label} is {variable.shape}.")
+    edges, alpha, beta = _limits(constraints)
+    required = _mask(constraints, p, required=True)
+    forbidden = _mask(constraints, p, required=False)
+    if np.any(required & forbidden):
+        i, j = (int(v) for v in np.argwhere(required & forbidden)[0])
+        raise InfeasibleError(f"The edge ({i}, {j}) is both required and forbidden.")
+    if edges is None:
+        edges = (p * (p - 1) - int(np.sum(required)) - int(np.sum(forbidden))) // 2
+    low, high = default_bounds(covariance, alpha=alpha, beta=beta)
+    form = SparsePrecision.build(
+        covariance,
+        edges,
+        alpha=low,
+        beta=high,
+        required=required,
+        forbidden=forbidden,
+        weight=sample.weight,
+        constant=objective.constant,
+        samples=sample.size,
+        names=variable.names or sample.names,
+    )
+    if form.sparsity.k > form.sparsity.units:
         raise ModelError(
-            "A precision-matrix problem has one symmetric variable, and this one has "
-            f"{len(variables)} variables. Several matrices with one pattern cannot be declared: "
-            "take the pairs with the largest sums, over the matrices, of squared partial "
-            "correlations, `np.square(P) / np.outer(d, d)` with P = np.linalg.inv(S) and "
-            "d = np.diag(P), and solve for each with the others in sm.forbidden_edges."
+            f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
+            f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
         )
-    return variables[0]
+    return Matrix(form, sample, (alpha, beta))
+
+
+def notes_on(matrix: Matrix, x: FloatArray) -> tuple[str, ...]:
+    """Return a warning for each eigenvalue bound that a matrix runs into, in time."""
+    form = matrix.form
+    p = form.order
+    if not budget().fits(cholesky_cost(p), inverse_cost(p), 2.0 * eigenvalue_cost(p)):
+        return ()
+    factor = factorise(form.matrix(x))
+    if factor is None:
+        return ()
+    texts = []
+    for text in active_bounds(factor, form.alpha, form.beta):
+        declared = matrix.bounds[1 if "upper" in text else 0] is not None
+        texts.append(f"{text} is active" if declared else _DEFAULT_IS_ACTIVE.format(text))
+        if not declared and "upper" in text:
+            texts.extend(_dependence(matrix))
+    return tuple(texts)
+
+
+def _dependence(matrix: Matrix) -> tuple[str, ...]:
+    """Return why the likelihood alone has no maximum, where columns of the data say it."""
+    sample = matrix.sample
+    if sample.data is None or sample.shrinkage > 0.0 or sample.rest is not None:
+        return ()
+    if not budget().fits(gram_cost(*sample.data.shape)):
+        return ()
+    words = dependence(sample.data, matrix.form.names)
+    return (f"{words}; leave one of them out",) if words else ()
 
 
 def _limits(

@@ -44,6 +44,11 @@ def card_spec(constraint: CardinalityConstraint, places: Places) -> CardSpec:
 
 def edge_spec(constraint: EdgeCount, patterns: Sequence[EdgePattern], places: Places) -> CardSpec:
     """Return ``card(offdiag(W)) <= k``, which does not count what is required."""
+    if len(constraint.counted.matrices) > 1:
+        raise ModelError(
+            f"{constraint!r} counts one pattern of several matrices, which precision matrices may "
+            "have (sm.gaussian_nll); with other losses give each matrix a limit of its own."
+        )
     piece = constraint.expression.pieces[0]
     off = ~np.eye(piece.shape[0], dtype=bool)
     for pattern in patterns:

@@ -82,17 +82,30 @@ class Solution(Fitted):
         """Return ``value - bound``; infinite without a bound."""
         return self.value - self.bound
 
-    def graph(self) -> Any:
+    def graph(self, matrix: str | None = None) -> Any:
         """Return the graph of a precision-matrix solution: an edge per nonzero off the diagonal.
 
         Edges carry the partial correlation as ``weight`` and the matrix entry as ``precision``.
+
+        Parameters
+        ----------
+        matrix
+            Of several matrices with one pattern, the label of the one whose numbers edges carry.
+
+        Returns
+        -------
+        networkx.Graph
+            With the names of the variables as nodes, where they have names.
         """
         from sparsemodel.reporting.graphs import precision_graph
 
-        matrices = [v for v in self.values.values() if np.ndim(v) == 2]
-        if self.indices.ndim != 2 or len(matrices) != 1:
+        if self.indices.ndim != 2 or any(np.ndim(v) != 2 for v in self.values.values()):
             raise ModelError("graph() is for the solutions of precision-matrix problems.")
-        return precision_graph(matrices[0], self.nodes)
+        labels = list(self.values)
+        if (matrix is None and len(labels) > 1) or (matrix is not None and matrix not in labels):
+            shown = ", ".join(map(repr, labels))
+            raise ModelError(f"graph() is about one of the matrices {shown}: graph({labels[0]!r}).")
+        return precision_graph(self.values[labels[0] if matrix is None else matrix], self.nodes)
 
     def document(self) -> Document:
         """Return what was found, and how, in words."""
@@ -140,9 +153,17 @@ class Solution(Fitted):
         return Bars(rows)
 
     def _edges(self) -> Bars:
-        """Return the edges of a precision matrix by the size of their partial correlations."""
-        ends = [(a, b, data["weight"]) for a, b, data in self.graph().edges(data=True)]
-        rows = [Bar(f"{a} -- {b}", float(r), f"{r:+.4f}") for a, b, r in ends]
+        """Return the edges by the size of their partial correlations, one for each matrix."""
+        from sparsemodel.reporting.graphs import partial_correlations
+
+        matrices = list(self.values.values())
+        pattern = np.triu(np.any([matrix != 0.0 for matrix in matrices], axis=0), 1)
+        each = np.stack([partial_correlations(matrix)[pattern] for matrix in matrices], axis=1)
+        node = self.nodes or range(len(pattern))
+        rows = [
+            Bar(f"{node[i]} -- {node[j]}", max(r, key=abs), ", ".join(f"{v:+.4f}" for v in r))
+            for (i, j), r in zip(np.argwhere(pattern).tolist(), each.tolist(), strict=True)
+        ]
         rows.sort(key=lambda bar: (-abs(bar.size), bar.name))
         return Bars(rows, ("edge", "partial correlation"), "There are no edges.", scale=1.0)
 

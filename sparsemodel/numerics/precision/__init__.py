@@ -8,6 +8,11 @@ from sparsemodel.numerics.precision.cholesky import (
     rounding,
     within_bounds,
 )
+from sparsemodel.numerics.precision.joint import (
+    joint_objective,
+    minimise_joint_on_support,
+    precision_states,
+)
 from sparsemodel.numerics.precision.log_det_newton import NewtonResult, minimise_newton
 from sparsemodel.numerics.precision.objective import (
     PrecisionObjective,
@@ -41,13 +46,16 @@ __all__ = [
     "eigenvalues",
     "factorise",
     "insertion_gains",
+    "joint_objective",
     "minimise_admm",
+    "minimise_joint_on_support",
     "minimise_newton",
     "minimise_on_pattern",
     "minimise_precision_on_support",
     "optimal_eigenvalues",
     "precision_objective",
     "precision_state",
+    "precision_states",
     "removal_costs",
     "ridge_partial_correlations",
     "rounding",

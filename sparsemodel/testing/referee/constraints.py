@@ -181,8 +181,8 @@ def _square(constraint: Any, values: Values) -> Any:
 
 
 def _edges(constraint: EdgeCount, values: Values, required: list[Any], k: int | None) -> list[str]:
-    matrix = _square(constraint, values)
-    nonzero = matrix != 0.0
+    pieces = constraint.expression.pieces
+    nonzero = np.any([np.asarray(values[id(piece.variable)]) != 0.0 for piece in pieces], axis=0)
     np.fill_diagonal(nonzero, False)
     for pattern in required:
         for i, j in pattern.pairs:

@@ -31,16 +31,10 @@ def witnesses_of(problem: Problem, k: int | None) -> Iterator[Values]:
     Unjudged
         For matrices of an order above eight.
     """
-    (variable,) = problem.variables
-    p = variable.shape[0]
+    p = problem.variables[0].shape[0]
     if p > _ORDER:
         raise Unjudged("too large a matrix for its optimum")
-    weight, covariance = 0.0, np.zeros((p, p))
-    for term in problem.goal.objective.terms:
-        if isinstance(term, NegativeLogDet):
-            weight += term.weight
-        elif isinstance(term, Trace):
-            covariance = covariance + term.weight * covariance_of(term).astype(np.float64)
+    means = [_mean(problem, variable) for variable in problem.variables]
     form: Any = problem.form  # defaults of bounds that nobody declared are part of the problem
     required, forbidden, limit = _patterns(problem, k)
     allowed = [
@@ -50,9 +44,28 @@ def witnesses_of(problem: Problem, k: int | None) -> Iterator[Values]:
         mask = np.eye(p, dtype=bool)
         for a, b in (*chosen, *required):
             mask[a, b] = mask[b, a] = True
-        found = inside(newton(covariance / weight, mask), form.alpha, form.beta)
-        if found is not None:
-            yield {id(variable): found}
+        found = {
+            id(variable): inside(newton(covariance, mask), part.alpha, part.beta)
+            for variable, covariance, part in zip(problem.variables, means, form.parts, strict=True)
+        }
+        whole = {place: matrix for place, matrix in found.items() if matrix is not None}
+        if len(whole) == len(found):
+            yield whole
+
+
+def _mean(problem: Problem, variable: Any) -> FloatArray:
+    """Return the sum of the matrices of a variable's traces, over the weight of its log det."""
+    weight, covariance = 0.0, np.zeros(variable.shape)
+    for term in problem.goal.objective.terms:
+        if not isinstance(term, (NegativeLogDet, Trace)):
+            continue
+        if term.expression.pieces[0].variable is not variable:
+            continue
+        if isinstance(term, NegativeLogDet):
+            weight += term.weight
+        else:
+            covariance = covariance + term.weight * covariance_of(term).astype(np.float64)
+    return np.asarray(covariance / weight)
 
 
 def _patterns(problem: Problem, k: int | None) -> tuple[set[Any], set[Any], int]:

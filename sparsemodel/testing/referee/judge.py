@@ -30,7 +30,7 @@ from sparsemodel.testing.referee.rules import (
 )
 from sparsemodel.testing.referee.search.dense import Dense, make_dense
 from sparsemodel.testing.referee.search.optimum import Candidate, Search, best_on, search
-from sparsemodel.testing.referee.search.supports import support_faults
+from sparsemodel.testing.referee.search.supports import pattern_of, support_faults
 
 
 class RefereeError(AssertionError):
@@ -263,9 +263,7 @@ def _of_graph(problem: Problem, c: PrecisionCertificate, ruling: Ruling) -> Answ
     if problem._solution is None:
         raise Unjudged("a graph's certificate without a solution")
     values = _by_label(problem, problem._solution.values)
-    matrix = next(iter(values.values()))
-    pairs = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
-    if pairs != set(c.pairs):
+    if pattern_of(values) != set(c.pairs):
         raise Unjudged("a graph's certificate of another matrix than the last solution")
     return Answer(values, c.value, {"certificate.bound": c.bound}, claim=c.claim, upper=c.upper)
 

@@ -16,7 +16,7 @@ from sparsemodel.certificates import Certificate, PrecisionCertificate
 from sparsemodel.certificates import certify as _certify
 from sparsemodel.certificates import verify as _verify
 from sparsemodel.certificates.statements.claims import Claim
-from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.testing.referee.judge import RefereeError, Ruling, rule
@@ -144,7 +144,7 @@ def _verified(watch: Watch, seen: Seen) -> Callable[..., Any]:
     def verified(certificate: Any, form: Any, **options: Any) -> Any:
         answer = _verify(certificate, form, **options)
         if not hasattr(certificate, "claim"):
-            graph = isinstance(form, SparsePrecision)
+            graph = isinstance(form, (SparsePrecision, JointPrecision))
             certificate = (PrecisionCertificate if graph else Certificate).load(certificate)
         _of_form(watch, seen, "verification", form, certificate)
         order = list(Claim)

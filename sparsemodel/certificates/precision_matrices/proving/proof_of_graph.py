@@ -16,13 +16,12 @@ from sparsemodel.certificates.precision_matrices.certificate_of_precision import
     PrecisionFacts,
 )
 from sparsemodel.certificates.precision_matrices.certify_precision import (
-    Evaluated,
     certified_until,
     certify_precision,
-    evaluate_point,
     proved_by_search,
     witnessed_bound,
 )
+from sparsemodel.certificates.precision_matrices.evaluated import Evaluated, evaluate_point
 from sparsemodel.certificates.precision_matrices.proving.part import GraphPart
 from sparsemodel.certificates.precision_matrices.proving.record import (
     everything,

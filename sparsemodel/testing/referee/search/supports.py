@@ -22,8 +22,7 @@ from sparsemodel.testing.referee.objective import counted, parts_of
 def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:
     """Return what is wrong with the support and the coefficients that a solution reports."""
     if is_about_a_graph(problem):
-        matrix = next(iter(values.values()))
-        nonzero = {(int(i), int(j)) for i, j in np.argwhere(np.triu(matrix, 1) != 0.0)}
+        nonzero = pattern_of(values)
         reported = {(int(i), int(j)) for i, j in solution.indices}
         # Required edges are not counted, and need not be reported.
         return (
@@ -38,6 +37,12 @@ def support_faults(problem: Problem, values: Values, solution: Solution) -> list
     if len(solution.coefficients) and not _is_listed(values, solution.coefficients):
         faults.append("the coefficients are not the nonzero values")
     return faults
+
+
+def pattern_of(values: Values) -> set[tuple[int, int]]:
+    """Return the edges of all matrices."""
+    any_ = np.any([np.asarray(matrix) != 0.0 for matrix in values.values()], axis=0)
+    return {(int(i), int(j)) for i, j in np.argwhere(np.triu(any_, 1))}
 
 
 def _nonzero_counted(problem: Problem, values: Values) -> list[int] | None:
