@@ -2,10 +2,11 @@
 
 The protocol of the paper on the data of this repository: the most significant features of a
 two-sample t-test on the training set, scaled by their standard deviation within the classes; six
-folds choose the number of edges (or the penalty) by the likelihood of what is left out; linear
-discriminant analysis with that matrix classifies the test set. Bladder tissue: cancer or not, a
-sixth of each class is tested. Gliomas: subtype LGm4 or LGm5, 112 are learnt from, the others
-tested. "GLasso, refitted" is the likelihood without penalty on the edges of GLasso.
+folds choose the number of edges (or the penalty) by the likelihood of what is left out, those of
+the default along a path; linear discriminant analysis with that matrix classifies the test set.
+Bladder tissue: cancer or not, a sixth of each class is tested. Gliomas: subtype LGm4 or LGm5, 112
+are learnt from, the others tested. "GLasso, refitted" is the
+likelihood without penalty on the edges of GLasso.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from common import Options, Trials, for_the_page, program, shipped, table
 
 import sparsemodel as sm
 
-Fit = Callable[[Any, int, float], Any]
+Fit = Callable[[Any, int, Any], list[Any]]
+"""The matrices for several numbers of edges or penalties, by a covariance of so many samples."""
 
 
 class Split(NamedTuple):
@@ -53,14 +55,28 @@ def split(X: Any, y: Any, features: int, train: float, rng: np.random.Generator)
     return Split(A[:, best] / spread[best], b, T[:, best] / spread[best], y[~kept])
 
 
+def likelihood(S: Any, n: int) -> tuple[Any, Any]:
+    Omega = sm.Variable(S.shape, symmetric=True)
+    return Omega, sm.minimize(sm.gaussian_nll(Omega, S, samples=n))
+
+
 def l0(backend: str | None) -> Fit:
-    def fit(S: Any, n: int, k: float) -> Any:
-        Omega = sm.Variable(S.shape, symmetric=True)
-        goal = sm.minimize(sm.gaussian_nll(Omega, S, samples=n))
-        sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 2 * int(k)).solve(backend)
-        return Omega.value
+    def fit(S: Any, n: int, values: Any) -> list[Any]:
+        Omega, goal = likelihood(S, n)
+        sizes, found = [int(k) for k in values], []
+        if backend is None and len(sizes) > 1:
+            path = sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 2 * sizes[0]).path(k=sizes)
+            return [next(iter(solution.values.values())) for solution in path]
+        for k in sizes:
+            sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 2 * k).solve(backend)
+            found.append(Omega.value)
+        return found
 
     return fit
+
+
+def one_by_one(single: Callable[[Any, int, float], Any]) -> Fit:
+    return lambda S, n, values: [single(S, n, value) for value in values]
 
 
 def glasso(S: Any, n: int, penalty: float) -> Any:
@@ -79,8 +95,7 @@ def refitted(S: Any, n: int, penalty: float) -> Any:
     if penalised is None:
         return None
     edges = np.argwhere(np.abs(np.triu(penalised, 1)) > 1e-10)
-    Omega = sm.Variable(S.shape, symmetric=True)
-    goal = sm.minimize(sm.gaussian_nll(Omega, S, samples=n))
+    Omega, goal = likelihood(S, n)
     sm.Problem(
         goal, sm.card(sm.offdiag(Omega)) <= 0, sm.required_edges(Omega, edges.tolist())
     ).solve()
@@ -104,8 +119,7 @@ def tuned(fit: Fit, grid: Any, X: Any, y: Any, rng: np.random.Generator) -> floa
         means = class_means(X[inside], y[inside])
         S = pooled(X[inside], y[inside], means)
         held = pooled(X[~inside], y[~inside], means)
-        for place, value in enumerate(grid):
-            Omega = fit(S, int(inside.sum()), value)
+        for place, Omega in enumerate(fit(S, int(inside.sum()), grid)):
             if Omega is None:
                 losses[place] = np.inf
             else:
@@ -145,49 +159,45 @@ METHODS: dict[str, tuple[Fit, tuple[float, ...]]] = {
     "GraSP": (l0("precision_grasp"), EDGES),
     "FBS": (l0("precision_fbs"), EDGES),
     "FoBa": (l0("precision_foba"), EDGES),
-    "GLasso": (glasso, PENALTIES),
-    "GLasso, refitted": (refitted, PENALTIES),
-    "diagonal": (diagonal, (0.0,)),
+    "GLasso": (one_by_one(glasso), PENALTIES),
+    "GLasso, refitted": (one_by_one(refitted), PENALTIES),
+    "diagonal": (one_by_one(diagonal), (0.0,)),
 }
 """A method, and what is chosen from: edges per feature, or penalties."""
 FEW = ("default", "GraHTP", "GLasso", "GLasso, refitted", "diagonal")
 MEASURES = ("specificity", "sensitivity", "MCC", "edges", "s")
 
 
-def trial(name: str, p: int, seed: int, number: int) -> dict[str, float]:
-    """Return the measures of every method for a random split; few methods where p < 100."""
+def trial(name: str, p: int, seed: int, number: int, label: str) -> dict[str, float]:
+    """Return the measures of a method for a random split."""
     X, y, share = problems()[name]
     data = split(X, y, p, share, np.random.default_rng((seed, number)))
     S = pooled(data.train, data.labels, class_means(data.train, data.labels))
-    numbers = {}
-    for label in METHODS if p >= 100 else FEW:
-        fit, grid = METHODS[label]
-        choice = [int(share * p) for share in grid] if grid is EDGES else grid
-        rng = np.random.default_rng((seed, number, 1))
-        began = time.process_time()
-        value = tuned(fit, choice, data.train, data.labels, rng)
-        Omega = fit(S, len(data.labels), value)
-        cpu = time.process_time() - began
-        density = float(np.count_nonzero(np.abs(np.triu(Omega, 1)) > 1e-10))
-        found = (*measures(classify(Omega, data), data.truth), density, cpu)
-        numbers |= {f"{label}, {what}": v for what, v in zip(MEASURES, found, strict=True)}
-    return numbers
+    fit, grid = METHODS[label]
+    choice = [int(share * p) for share in grid] if grid is EDGES else grid
+    rng = np.random.default_rng((seed, number, 1))
+    began = time.process_time()
+    value = tuned(fit, choice, data.train, data.labels, rng)
+    Omega = fit(S, len(data.labels), [value])[0]
+    cpu = time.process_time() - began
+    density = float(np.count_nonzero(np.abs(np.triu(Omega, 1)) > 1e-10))
+    found = (*measures(classify(Omega, data), data.truth), density, cpu)
+    return dict(zip(MEASURES, found, strict=True))
 
 
 def main(chosen: Options) -> None:
     trials = Trials(chosen, "grahtp_lda", trial)
-    p = chosen.pick(40, 113)
-    l0(None)(np.eye(3), 10, 1)  # imports are not part of the times
+    p, labels = (113, tuple(METHODS)) if chosen.full else (40, FEW)
+    l0(None)(np.eye(3), 10, [1])  # imports are not part of the times
     rows = []
     splits = range(chosen.repeats(2, 100))
-    for number, name in product(splits, problems()):
-        trials(name, p, chosen.seed, number)
-    for name in problems():
-        done = [d for number in splits if (d := trials(name, p, chosen.seed, number))]
-        for label in METHODS:
-            if not done or f"{label}, s" not in done[0]:
-                continue
-            found = np.array([[d[f"{label}, {what}"] for what in MEASURES] for d in done])
+    for number, name, label in product(splits, problems(), labels):
+        trials(name, p, chosen.seed, number, label)
+    for name, label in product(problems(), labels):
+        keys = [(name, p, chosen.seed, number, label) for number in splits]
+        done = [numbers for key in keys if (numbers := trials(*key))]
+        if done:
+            found = np.array([[numbers[what] for what in MEASURES] for numbers in done])
             mean, spread = found.mean(axis=0).tolist(), found.std(axis=0).tolist()
             cells = [f"{m:.2f} ({s:.2f})" for m, s in zip(mean[:3], spread[:3], strict=True)]
             rows.append((name, label, len(done), *cells, round(mean[3]), mean[4]))

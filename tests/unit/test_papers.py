@@ -142,7 +142,7 @@ def test_a_sample_of_the_recorded_trials_comes_out_again(
         for key in (keys[i] for i in rng.permutation(len(keys))):
             again = program(path.stem, monkeypatch).trial(*key)
             for name, value in trials[key]["numbers"].items():
-                if not name.endswith(", s"):
+                if name != "s" and not name.endswith(", s"):
                     assert again[name] == pytest.approx(value, rel=1e-3, abs=1e-12), (path, key)
                     judged += 1
             if judged >= 20:
