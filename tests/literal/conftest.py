@@ -156,7 +156,9 @@ def borderline():
 def correlated(request):
     """Columns that stand in for each other, so that forward steps are regretted."""
     labels = request.param == "logistic"
-    A, y = drawn(8, 60, 20, 5, correlation=0.9, uneven=True, labels=labels, noise=0.1)
+    A, y = drawn(
+        2 if labels else 8, 60, 20, 5, correlation=0.9, uneven=True, labels=labels, noise=0.1
+    )
     return Plain(A * (9.0 if labels else 1.0), y, 12, request.param, ridge=1e-3)
 
 
