@@ -183,7 +183,8 @@ def flatten(constraints: Iterable[Any]) -> tuple[Constraint, ...]:
             )
         else:
             hint = (
-                " Python compared two objects by identity here."
+                " Python compared two objects by identity here: of losses, counts and costs there "
+                "is `<=`."
                 if isinstance(item, (bool, np.bool_))
                 else ""
             )

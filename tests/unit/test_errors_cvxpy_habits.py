@@ -44,6 +44,14 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
     ("write", "words"),
     [
         (lambda w: A * w, "entry by entry"),
+        (lambda w: w <= 5.0 * sm.chosen(w), "is the bound `w <= M`"),
+        (
+            lambda w: sm.Problem(sm.minimize(sm.ridge(w, 1.0)), np.ones(4) @ sm.chosen(w) == 2),
+            "there is `<=`",
+        ),
+        (lambda w: sm.negative_binomial_loss(A @ w, np.arange(12), alpha=0.5), "1 / dispersion"),
+        (lambda w: sm.logistic_loss(A @ w, np.linspace(0.1, 0.9, 12)), "k in m trials"),
+        (lambda w: A @ sm.Variable((4, 3)) + sm.Variable((1, 3)), r"sm\.Variable\(m\)"),
         (lambda w: cp.Problem(cp.Minimize(cp.sum_squares(X)), [sm.card(X) <= 1]), "sm.Problem"),
         (lambda w: cp.Problem(sm.minimize(sm.squared_loss(A @ w, B))), "sm.Problem"),
         (lambda w: np.ones((4, 1)) * w, "entry by entry"),

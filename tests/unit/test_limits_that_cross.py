@@ -124,6 +124,37 @@ def test_room_and_exchanges_are_those_of_the_definition():
                 assert swaps[place, j] == posed.allowed([*np.delete(units, place), j])
 
 
+def test_entries_and_groups_of_two_kinds_are_counted_through_columns_of_zeros():
+    posed = Posed("budgets", 4)
+    w, row, column = sm.Variable(P), sm.Variable(3), sm.Variable(3)
+    nothing, z = np.zeros((N, 3)), sm.chosen(w)
+    fit = sm.squared_loss(posed.a @ w + nothing @ row + nothing @ column, posed.b)
+    problem = sm.Problem(
+        sm.minimize(fit + sm.ridge(w, 0.05)),
+        [z <= sm.chosen(row)[ROWS], z <= sm.chosen(column)[COLUMNS]],
+        [sm.card(row) <= 2, sm.card(column) <= 2, np.sum(z) <= 3],
+    )
+
+    def allowed(units) -> bool:
+        used = [set(labels[list(units)]) for labels in (ROWS, COLUMNS)]
+        return len(units) <= 3 and max(map(len, used)) <= 2
+
+    best = min(posed.value(s) for s in supports() if allowed(s))
+    assert problem.solve().value == pytest.approx(best, rel=1e-9)
+    assert problem.prove(gap=1e-6).bound == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_groups_within_a_budget_are_bounded_without_a_ridge(ridge):
+    posed, groups = Posed("budgets", 6), np.array([0, 0, 1, 1, 2, 2, 2, 3, 3])
+    w = sm.Variable(P)
+    goal = sm.squared_loss(posed.a @ w, posed.b) + sm.ridge(w, ridge)
+    cost = np.array([1.0, 2.0, 3.0, 2.0]) @ sm.chosen(w, groups=groups)
+    problem = sm.Problem(sm.minimize(goal), cost <= 5.0, sm.card(w, groups=groups) <= 2)
+    value = problem.solve("exhaustive").value
+    assert value * (1.0 - 1e-6) <= problem.certify().bound <= value * (1.0 + 1e-12)
+
+
 def test_the_bound_of_an_assignment_is_its_linear_relaxation():
     """That of rows and columns has whole numbers; greedily, four of the five would be counted."""
     gains = np.array([5.0, 4.0, 0.0, 4.0, 0.0, 0.0, 0.0, 0.0, 1.0])

@@ -89,10 +89,10 @@ def relax(
     reason = objection(form, form.ridge)
     if reason:
         return reason
-    if form.sparsity.knapsacks or form.sparsity.crossing:
-        return _within_budget(form, start, report, deadline, tolerance, worth)
     if entrywise(form):
         return _within_bounds(form, start, report, deadline, tolerance, worth)
+    if form.sparsity.knapsacks or form.sparsity.crossing:
+        return _within_budget(form, start, report, deadline, tolerance, worth)
     if form.traits.has_hessian:
         return working_set(form, form, start, report, deadline, tolerance, models)
     if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):

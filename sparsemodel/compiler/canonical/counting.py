@@ -116,8 +116,10 @@ class _Units:
             label = self._declaration.variables[part.variable].label
             raise ModelError(
                 f"Two cardinalities count {label} in different ways: its entries are units in one "
-                "and groups of them in another (or other groups). Count the same groups in both; "
-                "a limit on groups beside one on entries cannot be declared."
+                "and groups of them in another (or other groups). Give each group of one kind an "
+                "entry of a variable g of its own with columns of zeros, `A @ w + np.zeros((n, m)) "
+                "@ g`, and write `sm.chosen(w) <= sm.chosen(g)[labels]`, `sm.card(g) <= 2`: an "
+                "entry is in only beside that of its group."
             )
         codes = np.unique(labels[fresh], return_inverse=True)[1].reshape(-1)
         unit[coordinates[fresh]] = following + codes

@@ -76,7 +76,8 @@ def _(form: SparseRegression) -> str:
 
 def _parts(sparsity: Cardinality) -> str:
     """Return the limits on parts of the units: the first few, and how many there are."""
-    shown = [f"{most} of {units.size}" for units, most in sparsity.limited_sets()]
+    sets = [*sparsity.limited_sets(), *sparsity.limited_sets(crossing=True)]
+    shown = [f"{most} of {units.size}" for units, most in sets]
     more = f" and {len(shown) - _SHOWN} more parts" if len(shown) > _SHOWN else ""
     return f", at most {', '.join(shown[:_SHOWN])}{more} in parts" if shown else ""
 

@@ -52,6 +52,9 @@ def signs(y: FloatArray, where: str, loss: str) -> FloatArray:
     advice = (
         "recode them as 0 and 1"
         if found.size <= 2
+        else "of k in m trials stack the rows twice, with targets 1 and 0 and weights "
+        "np.r_[k, m - k]"
+        if found[0] >= 0.0 and found[-1] <= 1.0
         else "choose one class against the rest (for example y == value), use multinomial_loss "
         "for several classes (ordinal_loss where they have an order), or "
         "squared_loss or huber_loss for a numerical target"

@@ -236,8 +236,10 @@ class chosen(Symbolic):
         found = self._counted.chosen
         return found if found is None or self._places is None else found[self._places]
 
-    def sum(self) -> card:
-        """Return the number of chosen entries, the same as ``sm.card``."""
+    def sum(self, axis: int | None = None, out: None = None) -> card:
+        """Return the number of chosen entries, the same as ``sm.card``; ``np.sum`` calls it."""
+        if axis not in (None, 0) or out is not None:
+            raise ModelError("chosen(w).sum() is one number, and takes neither axis nor out.")
         self._once()
         return self._card
 
@@ -283,7 +285,7 @@ class chosen(Symbolic):
     def __mul__(self, _: Any) -> NoReturn:
         raise ModelError(
             "chosen(w) is a vector. With a price for each entry write `costs @ sm.chosen(w)`, with "
-            "one for all `price * sm.card(w)`."
+            "one for all `price * sm.card(w)`; `w <= M * z` is the bound `w <= M`."
         )
 
     __rmul__ = __mul__

@@ -119,7 +119,8 @@ class ObjectiveLike(Symbolic, ABC):
 
     def __ge__(self, other: Any) -> NoReturn:
         raise ModelError(
-            f"A lower bound on {self!r} is not understood; put the term into sm.minimize(...)."
+            f"A lower bound on {self!r} is not convex. Minimise the term, or bound it by `<=`; for "
+            "at least one of a set write `sm.card(w[some]) >= 1`."
         )
 
     __lt__ = __ge__

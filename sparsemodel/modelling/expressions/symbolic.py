@@ -156,6 +156,7 @@ HINTS = {
     "norm2": "write sm.norm(w)",
     "pos": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u)",
     "probit": "write sm.logistic_loss(A @ w, y), or its likelihood as a sm.custom_loss",
+    "glm": _FORMULA,
     "ols": _FORMULA,
     "pinball": "write sm.quantile_loss(A @ w, b, tau=...)",
     "quad_form": "write sm.norm(F @ w)**2 with F = np.linalg.cholesky(Q).T",
@@ -190,13 +191,10 @@ _ALTERNATIVES = (
     (HINTS["mae"], "l1 lad"),
     (HINTS["log_cosh"], "logcosh smooth_l1 fair pseudo_huber"),
     (HINTS["hurdle"], "zip zinb zero_inflated zeroinfl"),
-    (HINTS["huber"], "rlm"),
     (HINTS["norm"], "norm_inf l2_norm"),
     (HINTS["total_variation"], "tv trend_filter trend_filtering"),
     (HINTS["count_nonzero"], "l0 l0_norm nnz cardinality best_subset subset_selection"),
-    (HINTS["square"], "power quad_over_lin"),
     (_ROBUST, "student t welsch exponential_squared"),
-    (_NORMS, "group_lasso_penalty l1_penalty penalty"),
     ("write sm.negative_binomial_loss(A @ w, y, theta=...)", "negbin nbinom nb2 nb"),
     ("write sm.poisson_loss(A @ w, y)", "quasi_poisson quasipoisson poisson_nll"),
     ("write sm.ordinal_loss(A @ w, y)", "ordered_logit proportional_odds polr"),
@@ -208,7 +206,6 @@ _ALTERNATIVES = (
         "write sm.gamma_loss(A @ w, time) without censoring, sm.cox_loss, or a sm.custom_loss",
         "weibull aft exponential_survival",
     ),
-    ("write its likelihood as a sm.custom_loss, where it is convex", "beta beta_regression"),
     ("write sm.hinge_loss((A[i] - A[j]) @ w, np.ones(m)) of pairs i before j", "rank ranking"),
     (_CHOICES, "sos1 implies indicator logical_or if_then either_or"),
     (
@@ -219,7 +216,6 @@ _ALTERNATIVES = (
     ("scale the data before, or use sm.encode(df)", "standardize scale normalize one_hot"),
     ("add it to the prediction: A @ w + np.log(exposure)", "offset exposure"),
     ("write sm.Problem(sm.minimize(loss), sm.card(w) <= k)", "model addvar addconstr constraint"),
-    (_FORMULA, "glm gls wls"),
     (_ALGORITHMS, "omp iht cosamp niht htp splicing abess forward stepwise mio miqp l0bnb gurobi"),
     (
         _ESTIMATORS,
@@ -272,6 +268,11 @@ _ARGUMENTS = {
     "ub": _BOUND,
 }
 """What to write in place of arguments that functions of this language have not."""
+_ARGUMENTS_OF = {
+    ("sm.negative_binomial_loss", "alpha"): _ARGUMENTS["dispersion"],
+    ("solution.predict", "offset"): "of new rows write `(new @ w + c + offset).value`",
+    ("solution.predict", "exposure"): "of new rows write `(new @ w + c + np.log(exposure)).value`",
+}
 _POSITIONS = {
     "sm.cox_loss": "Times and events are two columns, `np.column_stack([time, event])`; strata a "
     "third.",
@@ -297,6 +298,7 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     places = math.inf if code.co_flags & CO_VARARGS else code.co_argcount
     what = "sm." + function.__qualname__.removesuffix(".__init__")
+    what = what.replace("sm.Fitted.", "solution.")
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -320,6 +322,8 @@ def refuse_argument(name: str, known: Iterable[str], what: str) -> NoReturn:
     listed = [one for one in known if one != "self"]
     close = closest(name, listed)
     hint = f"is {close!r} meant?" if close else f"it has {', '.join(listed)}."
+    if (what, name) in _ARGUMENTS_OF:
+        raise DataTypeError(f"{what} has no argument {name!r}; {_ARGUMENTS_OF[what, name]}.")
     wished = name if name in _ARGUMENTS else closest(name, () if close else _ARGUMENTS)
     hint = f"{_ARGUMENTS[wished]}." if wished else hint
     raise DataTypeError(f"{what} has no argument {name!r}; {hint}")

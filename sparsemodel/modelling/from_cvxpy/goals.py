@@ -140,8 +140,9 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
         )
     raise ModelError(
         f"The CVXPY constraint {shown(constraint)} ({kind}) is not recognised; affine relations, "
-        "norms of affine expressions and `Omega >> alpha * np.eye(p)` are. Declare the problem "
-        "with sm.Variable, or leave it to CVXPY."
+        "norms of affine expressions (`cp.norm(x) <= t` for cp.SOC(t, x)) and `Omega >> alpha * "
+        "np.eye(p)` are. A loss that is bounded goes into the objective, with a weight that keeps "
+        "the bound."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.modelling.declared import Reading
+from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.predicting import Kind, Predictor, predictor_of
 from sparsemodel.modelling.results.summary import Summary
@@ -67,6 +68,7 @@ class Fitted(Signposted):
     use: Use | None
     """What :meth:`predict` and :meth:`summary` ask."""
 
+    @taking_only_its_own
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return predictions for new data.
 

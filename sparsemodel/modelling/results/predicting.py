@@ -175,8 +175,8 @@ def _of_term(
     if several or any(len(piece.shape) > 1 for piece in rest) or np.ndim(offset) > 0:
         return ModelError(
             "predict() is for predictions such as `A @ w + c`, with one data matrix and the same "
-            f"constant for every row, not for {prediction!r}; multiply the new data by the .value "
-            "of the variables."
+            f"constant for every row, not for {prediction!r}; write it of the new data and take "
+            "its value, `(new @ w + c + offset).value`."
         )
     if any(piece.shape not in ((), data[0].shape[1:]) for piece in rest):
         return ModelError(

@@ -346,7 +346,8 @@ class Affine(AffineLike):
             elif other != shape[1:]:
                 raise DataError(
                     f"The parts of {self} have the shapes {', '.join(map(str, shapes))}, which "
-                    "do not add up: every data matrix needs the same number of rows."
+                    "do not add up: every data matrix needs the same number of rows. An intercept "
+                    "is sm.Variable(), of a matrix of predictions sm.Variable(m)."
                 )
         return shape
 
