@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, certify, verify
@@ -22,6 +24,7 @@ from sparsemodel.certificates.proving import attempts
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
+from sparsemodel.checker.__main__ import main
 from sparsemodel.documents import as_text
 from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
 
@@ -260,3 +263,25 @@ def test_coordinates_that_nothing_depends_on_cost_no_bound(shape, column):
     for found in (problem.certify(), problem.prove()):
         assert found.claim in (Claim.OPTIMAL, Claim.ZERO)
         verify(found, problem.form)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_equal_and_negative_columns_with_nonnegative_coefficients_have_bounds(
+    tmp_path: Path, sign: float
+) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((12, 6))
+    y = x @ np.r_[1.0, 0.0, -1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(12)
+    x[:, 1] = sign * x[:, 0]
+    w = sm.Variable(6, name="w", nonneg=True)
+    one = sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w) <= 2)
+    proof = one.prove()
+    assert METHOD in proof.bound_method
+    assert proof.relative_gap <= 1e-4
+    pairs = [sorted(pair) for pair in combinations(range(6), 2)]
+    best = min(0.5 * nnls(x[:, on], y)[1] ** 2 / 12 for on in pairs)
+    assert proof.bound <= best * (1.0 + 1e-12)
+    assert proof.value == pytest.approx(best, rel=1e-9)
+    path = proof.save(tmp_path / "proof.json")
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0

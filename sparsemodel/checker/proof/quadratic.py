@@ -21,8 +21,10 @@ nothing: a declared bound, or with a ridge ``lambda_j M_j^2 / 2`` above what a b
 known one has to pay with.
 
 *Equal columns*, but for the sign and beside an intercept for a constant, are worth no more together
-than one of them where neither has a ridge or bounds: coefficients add up. Supports that hold both
-need no bounds, and the entry between them is left out of ``S``.
+than one of them where neither has a ridge or bounds, or both the same sign: coefficients add up,
+and of two with one sign what they have in common cancels where columns are each other's negative
+(not with least sizes). Supports that hold both need no bounds, and the entry between them is left
+out of ``S``.
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool
     m, neighbours, level = held
     counted = np.flatnonzero(problem.unit >= 0)
     sides = np.stack([problem.lower, problem.upper])
-    signs = np.all((sides == 0.0) | np.isinf(sides))
+    signs = np.all((sides == 0.0) | np.isinf(sides)) and not np.any(problem.least)
     if not problem.squares or len(problem.shape) > 1 or np.any(np.isfinite(sides[:, problem.free])):
         raise Refuted("coefficient bounds are for squared losses and vectors.")
     if np.any((problem.lower[counted] > 0.0) | (problem.upper[counted] < 0.0)):
@@ -165,12 +167,16 @@ def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
     matrices = [term.matrix for term in problem.terms]
     plain = np.all(matrices[0] == 1.0, axis=0) & (middle(problem.ridge) == 0.0)
     shifted = len(matrices) == 1 and bool(np.any(plain[problem.free]))
-    loose = counted[(middle(problem.ridge)[counted] == 0.0) & (not problem.bounded)]
+    lower, upper = problem.lower, problem.upper
+    signs_only = np.isin(lower, (-np.inf, 0.0)) & np.isin(upper, (0.0, np.inf)) & (lower < upper)
+    loose = counted[((middle(problem.ridge) == 0.0) & signs_only)[counted]]
     size = np.sqrt(np.maximum(np.diag(middle(s)), 0.0))[loose]
     close = np.abs(middle(s)[np.ix_(loose, loose)]) >= (1.0 - 1e-6) * np.outer(size, size)
     found = []
     for i, j in loose[np.argwhere(np.triu(close, 1))]:
-        for sign in (1.0, -1.0):
+        alike = lower[i] == lower[j] and upper[i] == upper[j]
+        least = problem.least[i] > 0.0 or problem.least[j] > 0.0
+        for sign in ((-1.0,) if least else (1.0, -1.0)) if alike else ():
             sums = [(matrix[:, i], sign * matrix[:, j]) for matrix in matrices]
             if all(one_sum(a, b, zero=not shifted) for a, b in sums):
                 found.append((i, j))

@@ -200,7 +200,12 @@ def most_coordinates(form: SparseRegression) -> int:
 
 
 def signs_only(form: SparseRegression) -> bool:
-    """Return whether bounds on counted coordinates are signs, or none."""
+    """Return whether bounds on counted coordinates are signs, or none, without least sizes.
+
+    A coordinate that is held at its least size is no equation, as at any other bound.
+    """
+    if form.box is not None and form.box.least is not None and np.any(form.box.least):
+        return False
     low, high = (side[form.sparsity.counted] for side in _sides(form))
     return bool(np.all((low == 0.0) | np.isinf(low)) and np.all((high == 0.0) | np.isinf(high)))
 

@@ -9,7 +9,8 @@ the columns' norms :math:`|E_{ij}| \le u` and
 :math:`H_{FF} + \Lambda_F`: a bound on every entry.
 
 Equal columns, or negative ones, are worth no more together than one of them where neither has a
-ridge or bounds, beside an intercept also up to a constant. So supports that hold both need no
+ridge or bounds, or both one sign, beside an intercept also up to a constant: coefficients add up,
+and what both have in common cancels between negative columns. So supports that hold both need no
 bounds on their coefficients, and the entry between them is left out of ``S``.
 """
 
@@ -127,10 +128,16 @@ def _equal_columns(
 ) -> Iterator[tuple[int, int]]:
     """Yield places in ``counted`` of columns that agree exactly but for their sign.
 
-    Beside an intercept but for a constant as well.
+    Beside an intercept but for a constant as well. Coefficients have no bounds or one sign; those
+    with least sizes agree with their sign.
     """
-    loose = np.flatnonzero((form.ridge[counted] == 0.0) & (np.diag(gram) > 0.0))
-    if form.box is not None or loose.size < 2:
+    ends, least = np.tile([[-np.inf], [np.inf]], counted.size), np.zeros(counted.size)
+    if form.box is not None:
+        ends = np.stack([form.box.lower[counted], form.box.upper[counted]])
+        least = least if form.box.least is None else form.box.least[counted]
+    signs_only = np.all((ends == 0.0) | np.isinf(ends), axis=0) & (ends[0] < ends[1])
+    loose = np.flatnonzero((form.ridge[counted] == 0.0) & (np.diag(gram) > 0.0) & signs_only)
+    if loose.size < 2:
         return
     sizes, places = np.sqrt(np.diag(gram)), list[tuple[int, int]]()
     for first, i in enumerate(loose.tolist(), 1):
@@ -142,6 +149,9 @@ def _equal_columns(
     found = intercept(form) if len(form.terms) == 1 else None
     shifted = found is not None and bool(np.all(found[1][0] == 1.0))
     for i, j in places:
+        cancel = gram[i, j] < 0.0 and max(least[i], least[j]) > 0.0
+        if cancel or not np.array_equal(ends[:, i], ends[:, j]):
+            continue
         both = np.array([counted[i], counted[j]], dtype=np.intp)
         pairs = [term.design.restrict(both).to_array().T for term in form.terms]
         sign = -1.0 if gram[i, j] > 0.0 else 1.0
