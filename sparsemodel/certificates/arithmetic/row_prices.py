@@ -30,6 +30,23 @@ class RowPrices(LinearLoss):
         ends = self.rows.ends(y)
         return Term(self.rows.design, self, y, np.ones(y.size), -ends)
 
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return between what ends slopes stay with the same ends of the constraints.
+
+        Those of an equation may be anything, others keep their sign, those of norms are as they
+        are.
+        """
+        low, high, count = y.copy(), y.copy(), self.rows.lower.size
+        first, equal = y[:count], (self.rows.lower == self.rows.upper) & (y[:count] != 0.0)
+        low[:count] = np.where(equal | (first < 0.0), -np.inf, 0.0)
+        high[:count] = np.where(equal | (first > 0.0), np.inf, 0.0)
+        return low, high
+
+    def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
+        """Return 0 for slopes with the same ends as ``y``: what they lose is in the offset."""
+        low, high = self.dual_interval(y)
+        return np.where((a >= low) & (a <= high), 0.0, np.inf)
+
     def moved(self, term: Term, y: FloatArray) -> Term:
         """Return the term, on some of the columns perhaps, with other slopes.
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up, sums_agree
+from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.dual_bounds.conjugates import domain_slack
 from sparsemodel.interfaces import (
     BoolArray,
@@ -71,6 +72,8 @@ def exact_neighbour(
         np.where(np.any(c, axis=1), _rowwise_min(domain_slack(term, a)), 0.0)
         for term, a, c in zip(form.terms, duals, scaled, strict=True)
     ]
+    scale, shares = _units(form, scaled, slacks)
+    scaled, residual = [c * scale for c in scaled], residual * scale[:, None]
     largest = max((float(s.max(initial=0.0)) for s in slacks), default=0.0)
     if not largest > 0.0:
         return "every dual variable is at the end of its domain"
@@ -78,13 +81,13 @@ def exact_neighbour(
     limits = [math.inf] if math.isinf(largest) else []
     for limit in [*limits, *(share * finite for share in _SHARES if finite > 0.0)]:
         moving = [slack >= limit for slack in slacks]
-        stretch = _stretch(form, scaled, moving, residual)
+        stretch = _stretch(form, scaled, moving, shares, residual)
         if stretch is None:
             continue
         moved = tuple(
-            move * norm_up(c, axis=1) * stretch + before_row
-            for move, c, before_row in zip(
-                moving, scaled, (_rowwise_max(b) for b in already), strict=True
+            move * share * norm_up(c, axis=1) * stretch + before_row
+            for move, share, c, before_row in zip(
+                moving, shares, scaled, (_rowwise_max(b) for b in already), strict=True
             )
         )
         if all(np.all(m[on] <= s[on]) for m, s, on in zip(moved, slacks, moving, strict=True)):
@@ -100,19 +103,41 @@ def exact_neighbour(
     )
 
 
+def _units(
+    form: SparseRegression, columns: list[FloatArray], slacks: list[FloatArray]
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Return powers of two that bring columns to one, by what can move of the data, and how much
+    each observation moves beside the others: linear constraints have units of their own.
+    """
+    rows, squares = row_term(form), np.zeros(columns[0].shape[1])
+    for i, (term, c, slack) in enumerate(zip(form.terms, columns, slacks, strict=True)):
+        squares += (term.weights * (slack > 0.0) * (i != rows)) @ np.square(c)
+    scale = np.exp2(-np.round(np.log2(_positive(np.sqrt(squares)))))
+    shares = [np.ones(s.shape) for s in slacks]
+    if rows is not None:
+        sizes = np.sum(np.square(columns[rows] * scale), axis=1)
+        shares[rows] = np.exp2(-np.round(np.log2(_positive(sizes))))
+    return scale, shares
+
+
+def _positive(sizes: FloatArray) -> FloatArray:
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
 def _stretch(
     form: SparseRegression,
     columns: list[FloatArray],
     moving: list[BoolArray],
+    shares: list[FloatArray],
     residual: FloatArray,
 ) -> float | None:
     """Return an upper bound on ``||y||``, or None when the matrix may be singular."""
     size = columns[0].shape[1]
     matrix = np.zeros((size, size))
     total = 0
-    for term, c, move in zip(form.terms, columns, moving, strict=True):
+    for term, c, move, share in zip(form.terms, columns, moving, shares, strict=True):
         part = c[move]
-        matrix += part.T @ (term.weights[move][:, None] * part)
+        matrix += part.T @ ((share * term.weights)[move][:, None] * part)
         total += part.shape[0]
     error: float = (gamma(total + 16) + 64.0 * size * size * U) * float(np.trace(matrix)) + TINY
     lowest: float = float(np.linalg.eigvalsh(matrix)[0]) - 2.0 * error

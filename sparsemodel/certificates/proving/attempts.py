@@ -41,7 +41,7 @@ from sparsemodel.certificates.proving.records.writing import Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.claims import relative_gap_of
 from sparsemodel.certificates.statements.exact_fit import exact_fit
-from sparsemodel.certificates.statements.numbers import rows_of
+from sparsemodel.certificates.statements.numbers import norms_of, rows_of
 from sparsemodel.certificates.statements.objective_interval import (
     constant_part,
     feasible_upper,
@@ -179,17 +179,15 @@ def searchable(seen: Survey, x: FloatArray, *, sloped: bool) -> Survey:
     """Return a survey with linear constraints in the objective, for a search.
 
     Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
-    choice of the slopes, can say much.
+    choice of the slopes, can say much; with ``sloped`` also then, and for limits on norms.
     """
-    if sloped:
-        return with_multipliers(seen, x, STIFF, own=True, sloped=True)
     other = own_slopes(seen, x) if compilable() else None
-    if other is None:
-        return with_multipliers(seen, x, STIFF, own=True)
+    if other is None or (sloped and norms_of(seen.form)):
+        return with_multipliers(seen, x, STIFF, own=True, sloped=sloped)
     form = seen.form
     count = sum(term.design.shape[0] for term in form.terms)
     curved = other.below.box is not None or count >= form.sparsity.size
-    return other if curved else with_multipliers(seen, x, STIFF)
+    return other if sloped or curved else with_multipliers(seen, x, STIFF)
 
 
 def own_slopes(seen: Survey, x: FloatArray) -> Survey | None:
@@ -267,7 +265,7 @@ def resumed(attempt: Attempt, x: FloatArray | None) -> Attempt:
 def _stuck(attempt: Attempt) -> bool:
     """Return whether nodes have no relaxation, nor supports that could be looked at one by one."""
     task, root = attempt.task, attempt.search.root
-    if not isinstance(root, gram.GramPart) or task.form.sparsity.bare or task.tree is not None:
+    if not isinstance(root, gram.GramPart) or root.enumerable or task.tree is not None:
         return False
     fresh = bool(attempt.search.open) and not attempt.search.nodes
     return fresh and not root.curved(task.deadline)

@@ -111,8 +111,8 @@ def prove(
     known
         Bounds without branching that are known already; without any, a quarter of the time is kept.
     sloped
-        Whether parts have multipliers of their own for limits on norms from the beginning, not only
-        where those of the solution leave a part with a gap.
+        Whether parts have multipliers of their own from the beginning, also for limits on norms,
+        not only where those of the solution leave a part with a gap.
 
     Returns
     -------
@@ -179,10 +179,10 @@ def prove(
         max_nodes,
         bounds,
         boxable and bounds is None and resume is None and not seen.condensed,
-        seen.multipliers is None or seen.multipliers.norms is None or norm_slopes(form),
+        _every_slope(seen, form),
     )
     found, again = attempted(task, quick), None
-    if found.search.gives_up and not found.interrupted:
+    if found.search.gives_up and not (found.interrupted or sloped):
         again = _with_slopes(seen, found, began, time_limit, names, backend, history)
         if again is not None and again.relative_gap <= gap:
             return again
@@ -194,10 +194,16 @@ def prove(
     return certificate if again is None or again.bound <= certificate.bound else again
 
 
+def _every_slope(seen: Survey, form: SparseRegression) -> bool:
+    """Return whether parts choose slopes of all that is in the objective of ``form``."""
+    held = seen.multipliers
+    return held is None or norm_slopes(form) or (held.own and held.norms is None)
+
+
 def _with_slopes(
     seen: Survey, found: Attempt, began: float, time_limit: float | None, *words: Any
 ) -> Certificate | None:
-    """Return a proof whose parts have multipliers of norms of their own; None where none is."""
+    """Return a proof whose parts have multipliers of their own; None where none is."""
     task, (names, backend, history) = found.task, words
     try:
         return prove(

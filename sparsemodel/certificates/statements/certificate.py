@@ -150,7 +150,8 @@ class Certificate(SearchedCertificate):
         shape, terms, witness = self.problem.shape, self.problem.terms, self.witness
         if not shape or self.x.shape != shape:
             return f"line 'witness.x' has shape {self.x.shape}, the problem {shape}."
-        more = 0 if witness.multipliers is None else 2
+        held = witness.multipliers  # rows have a term or two, and every norm may have its own
+        more = 0 if held is None else 2 + (0 if held.norms is None else held.norms.size)
         if len(witness.duals) > len(terms) + more:
             return f"line 'witness.duals' has {len(witness.duals)} entries, not {len(terms)}."
         known = zip(witness.duals, terms, strict=False)  # constraints have no number of rows here

@@ -129,7 +129,14 @@ def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
     terms = list(problem.terms)
     for name, entries, aim, c, o in made:
         A, weights, offset = (problem.number(v) for v in (entries, c, o + np.zeros(aim.shape)))
-        terms.append(Term(entries, A, loss_of(name, {}, aim, aim.shape), aim, weights, offset))
+        loss = loss_of(name, {}, aim, aim.shape)
+        if name == "linear_term":  # another slope of the same sign, or of an equation, is as good
+            equal = np.append(low == high, np.zeros(y.size - low.size, dtype=bool)) & (y != 0.0)
+            rows = np.arange(y.size) < low.size
+            below, above = rows & ((y < 0.0) | equal), rows & ((y > 0.0) | equal)
+            loss.lower = np.where(below, -np.inf, np.where(rows, 0.0, y))
+            loss.upper = np.where(above, np.inf, np.where(rows, 0.0, y))
+        terms.append(Term(entries, A, loss, aim, weights, offset))
     squares = problem.squares and all(t.loss.name != "absolute_loss" for t in terms)
     whole = replace(problem, terms=terms, constant=constant, squares=squares)
     lower, upper = _implied(problem, matrix, low, high)

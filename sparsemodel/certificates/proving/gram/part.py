@@ -68,8 +68,6 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
             out.append("a coordinate that is always in has bounds")
-        if box.least is not None:
-            out.append("coordinates are zero or away from it")
         if np.any((low > 0.0) | (high < 0.0)):
             out.append("bounds keep counted coordinates away from zero")
     return tuple(out)
@@ -182,7 +180,8 @@ class GramPart(NodeBounder):
         if term is None or not isinstance(term.loss, RowPrices):
             return slopes
         on = self._active[self._full(node.status)[: self._active.size] == IN]
-        away = refutation(term.loss.rows, self._gram.box, on, aim.upper)
+        box = self._gram.box
+        away = refutation(term.loss.rows, box and box.chosen, on, aim.upper)
         return slopes if away is None else slacks.signed(slopes + away)
 
     def _within_budget(self, stage: Stage, node: Node, aim: Aim) -> Relaxed:
@@ -235,16 +234,18 @@ class GramPart(NodeBounder):
         if costs is not None:
             each[self._places] = costs.costs
             most = max(costs.left(np.flatnonzero(node.status == IN)), 0.0)
+        status = self._full(self._open(node))
+        lower, upper = self._ends(stage, status)
         w, t, _, _, _ = self._gram.compiled()(
             stage.matrix,
             linear,
             stage.constant + paid,
             stage.curvature,
-            stage.lower,
-            stage.upper,
-            start,
+            lower,
+            upper,
+            np.clip(start, lower, upper),
             hint,
-            self._full(self._open(node)),
+            status,
             most,
             each,
             prices,
@@ -254,6 +255,17 @@ class GramPart(NodeBounder):
             4 if aim.exact else _ROUNDS,
         )
         return w, float(t)
+
+    def _ends(self, stage: Stage, status: Any) -> tuple[FloatArray, FloatArray]:
+        """Return scaled bounds; coordinates that are in have at least their least sizes."""
+        box = self._gram.box
+        if box is None or box.least is None:
+            return stage.lower, stage.upper
+        lower, upper = stage.lower.copy(), stage.upper.copy()
+        on = np.flatnonzero(status[: stage.active.size] == IN)
+        at, root, ends = stage.active[on], stage.root[on], box.chosen
+        lower[on], upper[on] = root * ends.lower[at], root * ends.upper[at]
+        return lower, upper
 
     def _prices(self, node: Node, *, alike: bool) -> tuple[FloatArray, float, float]:
         """Return prices of coordinates, the multiplier of one that all have, and what is paid.
@@ -317,6 +329,14 @@ class GramPart(NodeBounder):
         full[self._places] = status
         return full
 
+    @property
+    def enumerable(self) -> bool:
+        """Return whether supports may be looked at one by one.
+
+        On a support where declared bounds hold coefficients the minimum is another one.
+        """
+        return self.sparsity.bare and self._gram.points is None
+
     def finishes(self, node: Node) -> bool:
         """Return whether one or two units are left to choose, and all of them may be."""
         return self.sparsity.bare and 1 <= node.k <= _AT_ONCE
@@ -326,9 +346,7 @@ class GramPart(NodeBounder):
         gram = self._gram
         # Nothing else bounds a problem that has no relaxation.
         limit = FEW if node.link is not None else WHOLE
-        # On a support where declared bounds hold coefficients the minimum is another one.
-        alike = self.sparsity.bare and gram.points is None
-        if not alike or not applies(int(node.undecided.size), node.k, limit):
+        if not self.enumerable or not applies(int(node.undecided.size), node.k, limit):
             return None
         gram.compiled()
         found = enumerate_supports(
@@ -395,5 +413,4 @@ class GramPart(NodeBounder):
 def _kept(form: SparseRegression, x: FloatArray) -> bool:
     """Return whether a point is within the bounds, where nothing else constrains it."""
     box = form.box
-    inside = box is None or bool(np.all((x >= box.lower) & (x <= box.upper)))
-    return inside and form.region is None
+    return form.region is None and (box is None or not any(map(np.any, box.broken(x, 0.0))))
