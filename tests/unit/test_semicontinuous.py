@@ -161,3 +161,63 @@ def test_the_referee_finds_an_entry_that_is_too_near_to_zero():
 def test_what_cannot_be_declared_is_refused_with_what_to_write(wrong, words):
     with pytest.raises(ModelError, match=words):
         wrong(sm.Variable(P, name="w"))
+
+
+def test_coefficients_that_a_neighbour_at_its_least_size_makes_larger_are_within_their_bounds():
+    rng = np.random.default_rng(0)
+    gram = np.eye(6)
+    gram[0, 1] = gram[1, 0] = -0.8
+    gram[2:, 2:] = 0.75 + 0.25 * np.eye(4)  # too close together for dominance alone
+    A = np.linalg.qr(rng.standard_normal((30, 6)))[0] @ np.linalg.cholesky(gram).T
+    y = A @ np.linalg.solve(gram, np.r_[2.75, -1.84, 0.01 * rng.standard_normal(4)])
+    w = sm.Variable(6, name="w")
+    loss = sm.squared_loss(A @ w, y, reduction="sum")
+    problem = sm.Problem(
+        sm.minimize(loss),
+        [sm.card(w) <= 2, sm.semicontinuous(w, np.r_[1e-3, 1.7, [1e-3] * 4], np.inf)],
+    )
+    proof = problem.prove()
+    assert proof.claim is Claim.OPTIMAL
+    # Without the second the first is 2.75, with it at its own choice 3.55, and at its least size:
+    assert proof.x[1] == pytest.approx(1.7)
+    assert proof.x[0] > 4.1
+    assert proof.witness.bounds is None or proof.witness.bounds.radius[0] > proof.x[0]
+
+
+@pytest.mark.parametrize(("least", "k", "total"), [(1.0, 2, 1.0), (0.3, 4, 1.0), (0.4, 3, 0.9)])
+def test_a_sum_that_few_positions_alone_can_have_is_feasible(least, k, total):
+    A, b = data(1)
+    w, problem = declared(A, b)
+    made = problem(sm.card(w) <= k, sm.semicontinuous(w, least, np.inf), w.sum() == total)
+    judge(made, made.solve())
+
+
+@pytest.mark.parametrize("total", [None, 1.0])
+def test_positions_without_a_ridge_are_proved_by_compiled_nodes(tmp_path, total):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(2)
+    A, w = rng.standard_normal((8, P)), sm.Variable(P, name="w")
+    y = A @ np.r_[0.2, 0.6, 0.25, np.zeros(3)] + 0.2 * rng.standard_normal(8)
+    rules = [sm.card(w) <= 2, sm.semicontinuous(w, 0.3, 2.0)]
+    problem = sm.Problem(
+        sm.minimize(sm.squared_loss(A @ w, y)),
+        rules + ([] if total is None else [w.sum() == total]),
+    )
+    proof = problem.prove()
+    assert proof.proof["tree"]["gram"] is True
+    assert proof.relative_gap <= 1e-4
+    least = 0.5 * y @ y / 8 if total is None else np.inf
+    for size in (1, 2):
+        for s in combinations(range(P), size):
+            rows = np.vstack([A[:, s] / np.sqrt(8), 1e6 * np.ones(size) * (total is not None)])
+            x = lsq_linear(
+                rows, np.r_[y / np.sqrt(8), 1e6 * (total or 0.0)], (0.3, 2.0), tol=1e-14
+            ).x
+            if total is None or abs(x.sum() - total) < 1e-6:
+                least = min(least, 0.5 * float(np.mean((A[:, s] @ x - y) ** 2)))
+    assert proof.bound <= least * (1.0 + 1e-6)
+    assert proof.value == pytest.approx(least, rel=1e-5)
+    path = proof.save(tmp_path / "c.json")
+    verify(path, problem.form)
+    np.savez(tmp_path / "data.npz", A=A, y=y)
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0

@@ -104,7 +104,11 @@ def _candidates(
     yield sparsity.free
     yield select(sparsity, objective.gradient(origin))
     if region is not None and region.linear and not form.matrix:
-        yield from (select(sparsity, x) for x in _sparse_vertices(form))
+        for x in _sparse_vertices(form):
+            units = sparsity.active_units(x)
+            if units.size <= sparsity.budget:  # what is zero may have to stay so
+                yield sparsity.coordinates(units)
+            yield select(sparsity, x)
     elif region is not None:
         for ball in region.every_ball:
             if ball.center is not None:
@@ -144,6 +148,11 @@ def in_one_unit(
     return matrix / size[:, None], low / size / unit, high / size / unit, bounds / unit, unit
 
 
+def _both_signs(ends: FloatArray) -> FloatArray:
+    """Return bounds of ``r`` then ``s``, of x = r - s with r, s >= 0 whose bounds are ``ends``."""
+    return np.concatenate([np.maximum(ends, 0.0), np.maximum(-ends[:, ::-1], 0.0)])
+
+
 def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
     """Yield solutions of the linear constraints with few nonzeros, sparser from one to the next.
 
@@ -167,13 +176,7 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
     limits = np.concatenate([high[~equal], -low[~equal]])
     kept = np.isfinite(limits)
     counted: BoolArray = form.sparsity.counted
-    # x = r - s with r, s >= 0; bounds of x are bounds of r and s where they exclude a sign.
-    bounds = np.concatenate(
-        [
-            np.maximum(ends, 0.0),
-            np.maximum(-ends[:, ::-1], 0.0),
-        ]
-    )
+    bounds = _both_signs(ends)
     cost = counted.astype(np.float64)
 
     def solved(cost: FloatArray, bounds: FloatArray) -> Any:
@@ -198,9 +201,15 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
         scale = float(np.abs(x).max(initial=0.0)) or 1.0
         cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
     units, budget = form.sparsity.units, form.sparsity.budget
-    for chosen in combinations(range(units), budget) if math.comb(units, budget) <= _FEW else ():
+    sizes = range(budget, budget + 1)
+    if form.box is not None and form.box.least is not None:
+        sizes, chosen = range(1, budget + 1), form.box.chosen
+        bounds = _both_signs(np.column_stack([chosen.lower, chosen.upper]) / unit)
+    if sum(math.comb(units, count) for count in sizes) > _FEW:
+        return
+    for on in (each for count in sizes for each in combinations(range(units), count)):
         off = np.ones(size, dtype=bool)
-        off[form.sparsity.coordinates(np.array(chosen, dtype=np.intp))] = False
+        off[form.sparsity.coordinates(np.array(on, dtype=np.intp))] = False
         program = solved(cost, np.where(np.tile(off, 2)[:, None], 0.0, bounds))
         if program.status == 0:
             yield unit * (program.x[:size] - program.x[size:])

@@ -177,9 +177,7 @@ class DualPart(NodeBounder):
         inside[node.undecided] = True
         size, found = float(inside.sum()), None
         if node.k <= 0 or not node.hint or size <= _AGAIN * node.hint:
-            if self._last[0] != inside.tobytes():  # one of a node's children has the same problem
-                self._last = inside.tobytes(), self._fitted(inside)
-            found = self._last[1]
+            found = self._fitted(inside, node.status)
         rows = [t.design.shape[0] for t in self._form.terms]
         zero = Witness(tuple(np.zeros((n, *self._form.shape[1:])) for n in rows))
         start = self._world.start(node.start)[self._coordinates]
@@ -192,16 +190,30 @@ class DualPart(NodeBounder):
             return replace(found, hint=size if little else 0.0)
         return replace(bare, hint=node.hint if found is None and node.hint else size)
 
-    def _fitted(self, inside: Any) -> Relaxed | None:
-        """Return the minimum on the units ``inside``, whose loose slopes vanish; None for none."""
-        world = self._world
+    def _fitted(self, inside: Any, status: Any) -> Relaxed | None:
+        """Return the minimum on the units ``inside``, whose loose slopes vanish; None for none.
+
+        Those that ``status`` says are in have at least their least sizes.
+        """
+        box = self._form.box
+        apart = box is not None and box.least is not None
+        key = np.where(apart & (status == IN), 2, inside).tobytes()
+        if self._last[0] != key:  # one of a node's children has the same problem
+            self._last = key, self._minimised(inside, status if apart else None)
+        return self._last[1]
+
+    def _minimised(self, inside: Any, status: Any) -> Relaxed | None:
+        world, form = self._world, self._form
+        if status is not None:
+            world = world.with_least_sizes(np.union1d(self.inside_units, self.units[status == IN]))
+            form = restricted(world.form, self._coordinates, self._inside)
         units = np.union1d(self.inside_units, self.units[inside])
         chosen = world.points.form.sparsity.coordinates(units)
-        loose, box = loose_coordinates(self._form), self._form.box
+        loose, box = loose_coordinates(form), form.box
         loose = (loose.T & np.isin(self._coordinates, chosen)).T
         if np.sum(_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
             return None
-        sloped, point = self._form, None
+        sloped, point = form, None
         if world.rows is not None:
             rows = world.rows.on(self._coordinates)
             point = world.minimum(chosen, world.points, _CLOSE)
@@ -339,7 +351,7 @@ class DualPart(NodeBounder):
             return None
         inside = node.status == IN
         inside[undecided] = True
-        found = self._fitted(inside)
+        found = self._fitted(inside, node.status)
         if found is None:
             return None
         value = max(node.bound, proved_of(node, found))

@@ -12,6 +12,7 @@ from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import (
     Access,
+    BoolArray,
     Box,
     Design,
     FloatArray,
@@ -28,7 +29,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     """Return ``form`` on ``coordinates`` alone, where the units of ``inside`` are not counted.
 
     ``coordinates`` is sorted and holds all free coordinates and whole units; the ``inside`` ones
-    are paid for in the constant, and ``k`` is what they leave.
+    are paid for in the constant, have at least their least sizes, and ``k`` is what they leave.
     """
     sparsity = form.sparsity
     unit = unit_of(form)[coordinates]
@@ -42,9 +43,12 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         groups[kept] = np.searchsorted(counted, unit[kept])
     box = None
     if form.box is not None:
-        lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
-        least = None if form.box.least is None else form.box.least[coordinates]
-        box = Box(lower, np.broadcast_to(form.box.upper, form.shape)[coordinates], least)
+        inner = Box(
+            np.broadcast_to(form.box.lower, form.shape)[coordinates],
+            np.broadcast_to(form.box.upper, form.shape)[coordinates],
+            None if form.box.least is None else form.box.least[coordinates],
+        )
+        box = held(inner, np.isin(unit, taken))
     terms = tuple(
         Term(columns_of(t.design, coordinates), t.loss, t.target, t.weights, t.offset)
         for t in form.terms
@@ -60,6 +64,16 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
         box=box,
         constant=form.constant + sparsity.charge(taken),
     )
+
+
+def held(box: Box, inside: BoolArray) -> Box:
+    """Return bounds where coordinates ``inside`` have at least their least sizes."""
+    if box.least is None:
+        return box
+    ends, least = box.chosen, np.where(inside, 0.0, box.least)
+    sides = ((ends.lower, box.lower), (ends.upper, box.upper))
+    low, high = (np.where(inside, end, side) for end, side in sides)
+    return Box(low, high, least if least.any() else None)
 
 
 def columns_of(design: Design, columns: IntArray) -> Design:

@@ -11,12 +11,14 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices, row_term
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
+from sparsemodel.certificates.proving.dual.subproblem import held
 from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
 from sparsemodel.certificates.statements.numbers import Rows, constraints_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import (
     BoolArray,
+    Box,
     FloatArray,
     IntArray,
     Point,
@@ -127,6 +129,17 @@ class World:
         except UnboundedError:
             return None
         return point if np.isfinite(point.value) else None
+
+    def with_least_sizes(self, units: IntArray) -> World:
+        """Return a world where ``units`` have at least their least sizes, and others none."""
+        on = np.isin(self.unit, units)
+
+        def apart(form: SparseRegression) -> SparseRegression:
+            box = form.box and held(form.box, on)
+            return replace(form, box=box and Box(box.lower, box.upper))
+
+        points, ends = (RegressionObjective(apart(o.form)) for o in (self.points, self.ends))
+        return replace(self, form=apart(self.form), points=points, ends=ends)
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""

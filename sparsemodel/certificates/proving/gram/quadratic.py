@@ -230,7 +230,8 @@ def minorant(
         reach_up = (np.abs(v[:count]) + spread[:count]) * (1.0 + 8.0 * U) + TINY
         gains = half_square_over(reach_up, curvature)
     else:
-        own = Box(box.lower[active], box.upper[active])
+        ends = box.chosen
+        own = Box(ends.lower[active], ends.upper[active])
         gains = coordinate_gains(v[:count], spread[:count] + TINY, curvature, own)
     if not (math.isfinite(base) and not np.any(np.isnan(gains))):
         return None

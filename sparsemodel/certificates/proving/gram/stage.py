@@ -148,7 +148,7 @@ class Gram:
         loose = form.ridge[sparsity.free] == 0.0
         if box is not None:
             low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
-            box = Box(low, high)
+            box = Box(low, high, box.least)
         return cls(
             form=form,
             q=Quadratic.of(form) if quadratic is None else quadratic,

@@ -77,7 +77,7 @@ class GramReader(Reader):
         self._always = np.setdiff1d(free, self._balanced)
         if box is not None:
             low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
-            box = Box(low, high)
+            box = Box(low, high, box.least)
         self._box = box
         self._stages = [self._stage(q, stage) for stage in stages]
 
