@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.rounding import U
 from sparsemodel.certificates.arithmetic.row_prices import norm_slopes
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
@@ -331,7 +332,10 @@ class _Conclusion:
 
     def _proved(self, record: dict[str, Any] | None) -> float:
         """Return the bound of the parts, no higher than what the record proves."""
-        task, proved = self.task, self.search.bound
+        task, sparsity = self.task, self.task.form.sparsity
+        prices = np.sort(np.broadcast_to(sparsity.unit_price, (sparsity.units,)))
+        # Whoever checks it adds prices up in another order.
+        proved = self.search.bound - 8.0 * U * float(prices[-max(sparsity.budget, 1) :].sum())
         dual = record is not None and not record["gram"]
         loose = loose_coordinates(task.form)[task.form.sparsity.counted]
         if dual and (task.inner is not task.form or np.any(loose)):

@@ -191,20 +191,15 @@ class DualPart(NodeBounder):
         return replace(bare, hint=node.hint if found is None and node.hint else size)
 
     def _fitted(self, inside: Any, status: Any) -> Relaxed | None:
-        """Return the minimum on the units ``inside``, whose loose slopes vanish; None for none.
-
-        Those that ``status`` says are in have at least their least sizes.
-        """
-        box = self._form.box
-        apart = box is not None and box.least is not None
-        key = np.where(apart & (status == IN), 2, inside).tobytes()
+        """Return the minimum on the units ``inside``, whose loose slopes vanish; None for none."""
+        key = np.where(self._world.apart & (status == IN), 2, inside).tobytes()
         if self._last[0] != key:  # one of a node's children has the same problem
-            self._last = key, self._minimised(inside, status if apart else None)
+            self._last = key, self._minimised(inside, status)
         return self._last[1]
 
     def _minimised(self, inside: Any, status: Any) -> Relaxed | None:
         world, form = self._world, self._form
-        if status is not None:
+        if world.apart:
             world = world.with_least_sizes(np.union1d(self.inside_units, self.units[status == IN]))
             form = restricted(world.form, self._coordinates, self._inside)
         units = np.union1d(self.inside_units, self.units[inside])

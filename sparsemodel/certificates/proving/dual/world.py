@@ -130,6 +130,11 @@ class World:
             return None
         return point if np.isfinite(point.value) else None
 
+    @property
+    def apart(self) -> bool:
+        """Return whether coordinates have least sizes, with which parts differ by what is in."""
+        return self.form.box is not None and self.form.box.least is not None
+
     def with_least_sizes(self, units: IntArray) -> World:
         """Return a world where ``units`` have at least their least sizes, and others none."""
         on = np.isin(self.unit, units)

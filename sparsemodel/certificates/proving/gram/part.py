@@ -22,6 +22,7 @@ from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, best_stage
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.interfaces import FloatArray, IntArray, Knapsack, SparseRegression
+from sparsemodel.numerics.minimisers.feasible import satisfied
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _ROUNDS = 200
@@ -235,7 +236,7 @@ class GramPart(NodeBounder):
             each[self._places] = costs.costs
             most = max(costs.left(np.flatnonzero(node.status == IN)), 0.0)
         status = self._full(self._open(node))
-        lower, upper = self._ends(stage, status)
+        lower, upper = stage.ends(self._gram.box, status == IN)
         w, t, _, _, _ = self._gram.compiled()(
             stage.matrix,
             linear,
@@ -255,17 +256,6 @@ class GramPart(NodeBounder):
             4 if aim.exact else _ROUNDS,
         )
         return w, float(t)
-
-    def _ends(self, stage: Stage, status: Any) -> tuple[FloatArray, FloatArray]:
-        """Return scaled bounds; coordinates that are in have at least their least sizes."""
-        box = self._gram.box
-        if box is None or box.least is None:
-            return stage.lower, stage.upper
-        lower, upper = stage.lower.copy(), stage.upper.copy()
-        on = np.flatnonzero(status[: stage.active.size] == IN)
-        at, root, ends = stage.active[on], stage.root[on], box.chosen
-        lower[on], upper[on] = root * ends.lower[at], root * ends.upper[at]
-        return lower, upper
 
     def _prices(self, node: Node, *, alike: bool) -> tuple[FloatArray, float, float]:
         """Return prices of coordinates, the multiplier of one that all have, and what is paid.
@@ -405,12 +395,6 @@ class GramPart(NodeBounder):
         x[support] = values
         x = x if q.near is None else q.near.restore(x)
         points = self._gram.points
-        if points is None or _kept(points.form, x):
+        if points is None or satisfied(points.form, x, 0.0):
             return x
         return minimise_restricted(points, support, points.origin()).x
-
-
-def _kept(form: SparseRegression, x: FloatArray) -> bool:
-    """Return whether a point is within the bounds, where nothing else constrains it."""
-    box = form.box
-    return form.region is None and (box is None or not any(map(np.any, box.broken(x, 0.0))))

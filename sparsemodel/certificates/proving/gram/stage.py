@@ -203,6 +203,16 @@ class Stage:
         w = np.clip(self.root * x[self.active], self.lower[:size], self.upper[:size])
         return w if self.slacks is None else self.slacks.start(w)
 
+    def ends(self, box: Box | None, inside: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds where coordinates ``inside`` have at least the least sizes of ``box``."""
+        if box is None or box.least is None:
+            return self.lower, self.upper
+        lower, upper = self.lower.copy(), self.upper.copy()
+        on = np.flatnonzero(inside[: self.active.size])
+        at, root, ends = self.active[on], self.root[on], box.chosen
+        lower[on], upper[on] = root * ends.lower[at], root * ends.upper[at]
+        return lower, upper
+
     def point(self, w: FloatArray) -> FloatArray:
         """Return unscaled values of ``active`` then ``balanced`` for scaled ``w``."""
         x = w[: self.active.size] / self.root
