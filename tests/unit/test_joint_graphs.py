@@ -268,3 +268,23 @@ def test_what_cannot_be_declared_says_what_to_write() -> None:
         sm.Problem(sm.minimize(named), joint)
     with pytest.raises(sm.UnsupportedProblemError, match="precision_swap"):
         sm.Problem(both, joint).solve("precision_grahtp")
+
+
+@pytest.mark.parametrize("limit", [12, 4])
+def test_the_checker_takes_trivial_bounds_and_variables_in_very_different_units(
+    limit: int, tmp_path: Path
+) -> None:
+    """Twelve entries are all of them: the bound is that of any number of edges."""
+    rng = np.random.default_rng(2)
+    units = np.ones(4) if limit == 12 else 10.0 ** np.array([2, -2, 0, 1])
+    X = rng.standard_normal((60, 4)).cumsum(axis=1) * units
+    omega = sm.Variable((4, 4), symmetric=True)
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, data=X)), sm.card(sm.offdiag(omega)) <= limit
+    )
+    problem.solve()
+    certificate = problem.certify()
+    assert (certificate.witness.final is None) == (limit == 12)
+    certificate.save(tmp_path / "graph.json")
+    np.savez(tmp_path / "data.npz", X=X)
+    assert check([str(tmp_path / "graph.json"), str(tmp_path / "data.npz")]) == 0

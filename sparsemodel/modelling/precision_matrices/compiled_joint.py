@@ -91,7 +91,7 @@ class CompiledJoint(CompiledProblem):
     ) -> Any:
         raise UnsupportedProblemError(
             "prove() searches the edges of one precision matrix. certify() bounds how far one "
-            "pattern of several is from the best; so do the sum of the bounds that prove() gives "
+            "pattern of several is from the best; so does the sum of the bounds that prove() gives "
             "for each matrix alone, with the same number of edges."
         )
 
