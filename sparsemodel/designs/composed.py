@@ -199,11 +199,13 @@ class TransformedDesign(Design):
         scale: FloatArray | None = None,
         explicit: bool = False,
     ) -> None:
-        self._design = design
-        self._explicit = explicit
-        self._select = select
-        self._means = means
-        self._scale = scale
+        self._design, self._explicit = design, explicit
+        self._select, self._means, self._scale = select, means, scale
+
+    @property
+    def scale(self) -> FloatArray | None:
+        """Return what columns are multiplied by; None for ones."""
+        return self._scale
 
     @property
     def inner(self) -> Design:

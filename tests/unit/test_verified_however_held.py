@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.arithmetic.products import predictions
+from sparsemodel.certificates.arithmetic.products import column_norms, predictions
 from sparsemodel.checker.__main__ import main
+from sparsemodel.designs import SparseDesign, TransformedDesign
 
 HELD = ("dense", "sparse", "mapped", "dask")
 OFFSETS = (0.0, 3.0, 1e3, 1e6, 1e8)
@@ -99,3 +100,15 @@ def test_entries_that_are_stored_in_parts_have_room_for_their_sum() -> None:
     _, often = predictions(sm.as_design(pieces), x, support)
     np.testing.assert_allclose(once, 20 * 2.0**-53 * np.abs(dense) @ np.abs(x))  # 2 products
     np.testing.assert_allclose(often, 272 * 2.0**-53 * np.abs(dense) @ np.abs(x))  # 128 products
+
+
+@pytest.mark.parametrize("exponent", [0, 200])
+def test_norms_of_scaled_columns_are_bounds_without_writing_rows_out(exponent, monkeypatch, rng):
+    a = sp.random_array((60, 20), density=0.3, rng=rng, format="csr") * 2.0**-exponent
+    scale = rng.uniform(-3.0, 3.0, 20) * 2.0**exponent
+    design = TransformedDesign(SparseDesign(a), scale=scale)
+    monkeypatch.setattr(SparseDesign, "row_blocks", None)
+    exact = np.linalg.norm(a.toarray() * scale, axis=0)
+    found = column_norms(design)
+    assert np.all(found >= exact)
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-80)

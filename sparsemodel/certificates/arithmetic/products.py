@@ -66,6 +66,10 @@ def _column_norms(design: Design) -> FloatArray:
         for index, block in design.blocks:
             out[index] += column_norms(block)  # the triangle inequality, where blocks overlap
         return out * (1.0 + gamma(len(design.blocks) + 1))
+    if isinstance(design, TransformedDesign) and design.only_scaled:  # its rows are dense
+        factors = 1.0 if design.scale is None else np.abs(design.scale)
+        sizes = factors * column_norms(design.inner) * (1.0 + gamma(3))
+        return np.asarray(sizes + 1e-150 * np.sqrt(n))
     if isinstance(design, SparseDesign):
         squares = np.asarray(_squared(design).sum(axis=0), dtype=np.float64).ravel()
     elif isinstance(design, (DenseDesign, DenseColumns, OnesDesign)) or _elsewhere(design):
