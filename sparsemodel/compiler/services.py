@@ -7,6 +7,7 @@ backends, adapters, paths and proofs are given it.
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 from sparsemodel.interfaces import (
@@ -116,10 +117,11 @@ def _(objective: RegressionObjective, restricted: RestrictedSolver) -> None:
 
 
 @singledispatch
-def bounding_point(objective: Objective, last: Point) -> Point | None:
+def bounding_point(objective: Objective, last: Point) -> tuple[Point, float] | None:
     """Return the point whose gradient gives the best lower bound of a run that ended at ``last``.
 
-    None where none does. Raises an error where ``last`` shows that there is no minimum.
+    And what it proves at most, in plain arithmetic. None where none does. Raises an error where
+    ``last`` shows that there is no minimum.
     """
     if isinstance(objective, OfRegression):
         check_attained(objective, last)
@@ -127,8 +129,12 @@ def bounding_point(objective: Objective, last: Point) -> Point | None:
 
 
 @bounding_point.register
-def _(objective: RegressionObjective, last: Point) -> Point | None:
+def _(objective: RegressionObjective, last: Point) -> tuple[Point, float] | None:
     check_range(objective, last)
     check_attained(objective, last)
     objective.bound_at(last)
-    return objective.bounds.point
+    found = objective.bounds
+    if found.point is None:
+        return None
+    # Constraints, of which the merit knows nothing, may make a better bound of its point.
+    return found.point, math.inf if objective.form.constrained else found.merit

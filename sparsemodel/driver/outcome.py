@@ -69,6 +69,8 @@ class Outcome:
     notes: tuple[str, ...]
     duals: tuple[tuple[FloatArray, ...], ...]
     """Dual points worth trying as bounds, a loss gradient per term each."""
+    promise: float = np.inf
+    """What none of them proves more than, in plain arithmetic."""
     stages: tuple[StageEnd, ...] = ()
     """What each stage did."""
     bound: float = -np.inf

@@ -228,8 +228,10 @@ class _Run:
         if self._options.proved_last and not self._proofs and not best.stop.requested:
             point, _ = self._prove(point)
         bounding = bounding_point(objective, point)
+        promise = np.inf if self._duals else -np.inf
         if bounding is not None:
-            self._duals.append(restored_dual(self._form, reduced, objective, bounding))
+            self._duals.append(restored_dual(self._form, reduced, objective, bounding[0]))
+            promise = max(promise, bounding[1])
         x, value = restored(self._form, reduced, objective, point)
         proof = self._proof
         return Outcome(
@@ -243,6 +245,7 @@ class _Run:
             seconds=time.perf_counter() - began,
             notes=tuple(self._notes),
             duals=tuple(self._duals),
+            promise=promise,
             stages=tuple(self._ends),
             bound=-np.inf if proof is None else min(proof.bound, _moved(value, -1.0)),
             optimal=proof is not None and proof.closed and value <= _moved(proof.upper, 1.0),

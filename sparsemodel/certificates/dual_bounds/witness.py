@@ -144,15 +144,23 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | Non
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
-def free_bound(form: SparseRegression, gradients: Iterable[tuple[FloatArray, ...]]) -> Bound:
+def free_bound(
+    form: SparseRegression,
+    gradients: Iterable[tuple[FloatArray, ...]],
+    promise: float = np.inf,
+) -> Bound:
     """Return the best bound from the gradients of a run and from the infimum of the losses.
 
     Parameters
     ----------
     gradients
         For each point tried, the gradient of every term in its predictions, weights inside.
+    promise
+        What none of these proves more than.
     """
     best = infimum_bound(form)
+    if promise <= best.value:
+        return best
     for known in gradients:
         witness = from_gradients(form, known)
         if witness is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -79,7 +80,7 @@ class Candidates:
 
     def able(self, role: Role) -> Iterator[str]:
         """Yield the backends that take a role here, the one that promises most first."""
-        return self._promising(n for n, cls in self._known.items() if role in cls.roles)
+        return self._promising(role)
 
     def best(self, role: Role) -> str | None:
         """Return the backend that takes a role here and promises most; None where none can."""
@@ -87,19 +88,27 @@ class Candidates:
 
     def fallback(self) -> Choice | None:
         """Return the one backend that promises most, whatever its roles; None where none can."""
-        name = next(self._promising(self._known), None)
+        name = next(self._promising(None), None)
         return None if name is None else Choice((self.stage(name),))
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
         return sorted(self._known)
 
-    def _promising(self, names: Iterable[str]) -> Iterator[str]:
+    def _promising(self, role: Role | None) -> Iterator[str]:
         """Yield those that can, by their priors; backends without one last, ties by name."""
-        ordered = sorted(sorted(names), key=self._expected)
+        ordered = _by_promise(tuple(self._known.items()), role)
         return (name for name in ordered if not self.objections(name))
 
-    def _expected(self, name: str) -> tuple[float, float]:
-        """Return what sorts backends by their priors, those without one last."""
-        prior = self._known[name].prior
-        return (np.inf, np.inf) if prior is None else (-prior.close, prior.excess)
+
+@lru_cache(maxsize=64)
+def _by_promise(known: tuple[tuple[str, type[Backend]], ...], role: Role | None) -> list[str]:
+    """Return the names of the backends that take a role, or of all, by their priors."""
+
+    def expected(item: tuple[str, type[Backend]]) -> tuple[float, float, str]:
+        prior = item[1].prior
+        ends = (np.inf, np.inf) if prior is None else (-prior.close, prior.excess)
+        return (*ends, item[0])
+
+    taking = [item for item in known if role is None or role in item[1].roles]
+    return [name for name, _ in sorted(taking, key=expected)]

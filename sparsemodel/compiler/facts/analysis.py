@@ -279,10 +279,13 @@ def _first_products(form: SparseRegression) -> tuple[FloatArray, FloatArray | No
     """Return the gradient at zero; of one file the weighted sums of its columns as well."""
     objective, term = RegressionObjective(form), form.terms[0]
     origin = objective.origin()
+    pulls = objective.prediction_gradients(origin)
     if len(form.terms) > 1 or not term.design.streamed:
-        return objective.gradient(origin), None
-    (slopes,) = objective.prediction_gradients(origin)
-    both = term.design.rmatvec(np.column_stack([slopes, term.weights]))
+        total = np.zeros(form.shape)
+        for each, r in zip(form.terms, pulls, strict=True):
+            total += each.design.rmatvec(r)
+        return total, None
+    both = term.design.rmatvec(np.column_stack([pulls[0], term.weights]))
     return both[:, :-1].reshape(form.shape), both[:, -1]
 
 

@@ -152,7 +152,7 @@ class Compiled(CompiledProblem):
 
         for term in self.form.terms:  # a bound rests on products with the adjoint
             check_adjoint(term.design)
-        return free_bound(self.form, outcome.duals).value
+        return free_bound(self.form, outcome.duals, outcome.promise).value
 
     def short_proof(self, effort: Effort) -> Callable[[FloatArray], ShortProof | None] | None:
         """Return what tries a branch and bound where patience was asked for, else None."""
