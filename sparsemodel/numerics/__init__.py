@@ -23,13 +23,13 @@ from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import (
     ExchangeSearch,
-    Rounds,
     exactly_priced,
     quadratic_of,
 )
-from sparsemodel.numerics.exchange.removal import clear_from, removal_costs, separation
+from sparsemodel.numerics.exchange.removal import removal_costs, separation
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
@@ -108,7 +108,6 @@ __all__ = [
     "check_attained",
     "check_bounded",
     "check_range",
-    "clear_from",
     "conjugate_gradients",
     "conjugate_slope",
     "constant_step",

@@ -17,7 +17,6 @@ from sparsemodel.numerics import (
     ExchangeSearch,
     HessianRows,
     RegressionObjective,
-    Rounds,
     minimise_restricted,
 )
 from sparsemodel_backends.exchange import Exchange
@@ -350,19 +349,6 @@ def test_time_that_is_up_ends_the_search() -> None:
     context = Context(minimise_restricted, limits=Limits(deadline=0.0))
     result = Exchange(effort=1e6).solve(objective, context)
     assert result.stop is Stop.TIME_LIMIT
-
-
-def test_rounds_stop_by_what_was_seen() -> None:
-    rounds = Rounds(1.0, 10_000)
-    while not rounds.enough:
-        rounds.count([b"one"], better=False)
-    assert rounds.done == 21  # three times 2 + 3 + 2
-    rounds = Rounds(1.0, 10_000)
-    number = 0
-    while not rounds.enough:
-        rounds.count([bytes([number % 40])], better=number == 30)
-        number += 1
-    assert rounds.done == 31 + 40 + 31  # forty in vain, and as many as before the improvement
 
 
 def test_bad_options_are_refused() -> None:

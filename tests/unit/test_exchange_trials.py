@@ -200,3 +200,43 @@ def test_groups_of_correlated_columns_end_no_higher_than_a_known_support() -> No
         objective, np.flatnonzero(np.isin(groups, better)), objective.origin()
     )
     assert problem.solve().value <= known.value * (1.0 + 1e-9)
+
+
+def test_rounds_stop_by_what_was_seen() -> None:
+    rounds = Rounds(1.0, 10_000)
+    while not rounds.enough:
+        rounds.count([b"one"], better=False)
+    assert rounds.done == 21  # three times 2 + 3 + 2
+    rounds = Rounds(1.0, 10_000)
+    number = 0
+    while not rounds.enough:
+        rounds.count([bytes([number % 40])], better=number == 30)
+        number += 1
+    assert rounds.done == 31 + 40 + 31  # forty in vain, and as many as before the improvement
+
+
+def test_searches_that_find_none_better_are_enough_early() -> None:
+    """As many for each of their ends as the support's contrast asks for, from nowhere better."""
+    rounds = Rounds(1.0, 10_000)
+    rounds.count([b"here"] * 7, better=False)
+    assert rounds.none_better(b"here", 7)
+    assert not rounds.none_better(b"here", 14)
+    assert not rounds.none_better(b"there", 7), "no search has come back"
+    rounds.count([b"there"] * 7, better=False)
+    assert rounds.none_better(b"here", 7)
+    assert rounds.wanted(14) == 14
+    assert not rounds.none_better(b"here", 14)
+    rounds.count([b"there"] * 14, better=True)
+    assert not rounds.none_better(b"there", 7), "what was improved may be improved again"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_searches_end_where_many_do(seed: int) -> None:
+    """On columns of little correlation the end is that of four times as many searches."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((200, 120))
+    y = A[:, :8] @ rng.choice([-1.0, 1.0], 8) + 4.0 * rng.standard_normal(200)
+    w = sm.Variable(120)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 8)
+    short, long = (problem.solve(effort=effort) for effort in ("medium", "high"))
+    assert short.value == pytest.approx(long.value, rel=1e-12)

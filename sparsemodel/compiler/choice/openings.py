@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
     Role,
     SparseRegression,
 )
-from sparsemodel.numerics import as_sequence, clear_from
+from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import cholesky_cost
 
 SMALL = 2000
@@ -36,6 +36,9 @@ that."""
 INCOHERENT, EXPLAINED = 0.5, 0.25
 """A recovery is likely where promising columns are correlated by no more, and a first guess of the
 support leaves no more of the loss."""
+_OUTSTANDING = 2.5
+"""Worth of each chosen coordinate, in units of what any other would gain, from which a recovery is
+the plan's end. Exchanges were better than none of 425 recoveries with more."""
 
 TOO_LONG = 5.0
 """Forecast seconds from which the finish is not begun by default."""
@@ -166,7 +169,7 @@ def _opening(
         f"a recovery is likely: promising columns are correlated by {coherence:.2g}, and a first "
         f"guess leaves {left:.1%} of the loss"
     )
-    return Role.RECOVERY, why, clear_from(coherence)
+    return Role.RECOVERY, why, _OUTSTANDING
 
 
 def _recoverable(form: SparseRegression) -> bool:

@@ -19,7 +19,8 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.greedy import merged, thinned
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch, Rounds
+from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
+from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
@@ -83,9 +84,8 @@ class ExchangeTrials:
         self._origin = objective.origin().value
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
-        sparsity = objective.cardinality
-        alone = sparsity.groups is None and sparsity.bare
-        self._plain = alone and not objective.form.constrained
+        sparsity, constrained = objective.cardinality, objective.form.constrained
+        self._plain = sparsity.groups is None and sparsity.bare and not constrained
         self._started = False  # afresh, thinned: the starts are always the same
         self._free = np.zeros(objective.shape[0], dtype=bool)
         self._free[sparsity.free] = True

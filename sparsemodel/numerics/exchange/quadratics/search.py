@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import final
 
@@ -13,6 +14,7 @@ from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend
 from sparsemodel.numerics.exchange.quadratics.close_columns import proposals
 from sparsemodel.numerics.exchange.quadratics.perturbations import completed, perturbed, promising
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
 from sparsemodel.numerics.exchange.removal import clear_from, with_cheapest_replaced
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.support.hard_threshold import top_k
@@ -32,11 +34,8 @@ _ABREAST, _ENTRIES = 24, 2**18
 it, in a sixth more time."""
 _TOGETHER = 12
 """Rows that are read together while a support is filled, where there are many columns."""
-_IDLE = 40
-"""Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
-89 ended within 0.1 % of what 400 rounds find, as with sixty; with 24 it were 88."""
-_CAREFUL = 3.0
-"""Times as many rounds as if their starts were drawn independently."""
+_PLENTY = 1500
+"""Numbers of a table of prices from which fewer searches side by side take clearly less time."""
 
 
 def exactly_priced(objective: Objective) -> bool:
@@ -75,6 +74,7 @@ class ExchangeSearch:
         self.rows, self.linear = rows, linear
         self._most, self._price = most, 2.0 * price
         self._current = Exchanges(rows, linear)
+        self._contrast: tuple[Exchanges, bytes, float] | None = None
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
@@ -108,12 +108,25 @@ class ExchangeSearch:
         resembles a coordinate outside so much that it could stand in its place.
         """
         now = self._current
-        if not now.size:
+        if not now.size or not self.contrast > clear_from(0.0):
             return False
         likeness = np.abs(now.rows.rows(now.coordinates(now.members[0])))
         likeness[:, now.coordinates(now.members[0])] = 0.0
-        times = clear_from(float(likeness.max()))
-        return np.isfinite(times) and bool(-now.best()[2][0] > times * now.insertions().max())
+        return self.contrast > clear_from(float(likeness.max()))
+
+    @property
+    def contrast(self) -> float:
+        """Return what the cheapest exchange costs over the most that another coordinate gains."""
+        now, here = self._current, self._current.members.tobytes()
+        if self._contrast is None or self._contrast[:2] != (now, here):
+            cost, gain = -float(now.best()[2][0]), float(now.insertions().max())
+            self._contrast = (now, here, cost / gain if gain > 0.0 else math.inf)
+        return self._contrast[2]
+
+    @property
+    def sure(self) -> int:
+        """Return how many searches for each of their ends tell that none is better than this."""
+        return searches_for(self.contrast)
 
     def start(self, support: IntArray) -> None:
         """Begin at a support; members that the others make superfluous are left out."""
@@ -290,15 +303,16 @@ class ExchangeSearch:
     # ---- perturbations -----------------------------------------------------------------------
 
     def perturb(
-        self, rng: np.random.Generator, over: Callable[[], bool]
+        self, rng: np.random.Generator, over: Callable[[], bool], most: int = _ABREAST
     ) -> tuple[list[bytes], bool]:
         """Search from perturbed copies of the support, and go to a better one if that is found.
 
+        From ``most`` copies, where more would take longer.
         Returns the supports that the searches ended at as bytes of sorted coordinates, best first,
         and whether the best of them is better than where they began.
         """
         here = self._current
-        values, ends = self.perturbed(rng, over)
+        values, ends = self.perturbed(rng, over, most)
         better = False
         if values[0] > here.explained[0] + self._threshold(here):
             trial = here.tiled(1)
@@ -309,17 +323,19 @@ class ExchangeSearch:
         return [end.tobytes() for end in ends], better
 
     def perturbed(
-        self, rng: np.random.Generator, over: Callable[[], bool]
+        self, rng: np.random.Generator, over: Callable[[], bool], most: int = _ABREAST
     ) -> tuple[FloatArray, IntArray]:
         """Return where searches from perturbed copies of the support end, best first.
 
-        What each support lowers twice the objective by, and its sorted coordinates. With many
+        What each support lowers twice the objective by, and its sorted coordinates; of ``most``
+        copies where more would take longer. With many
         columns those that promise most are searched first, and all of them from the ends of that:
         from then on where there are several, which count once.
         """
         here = self._current
         few = promising(here) if self._easy else here
-        copies = int(np.clip(_ENTRIES // max(few.g.size, 1), 1, _ABREAST))
+        side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
+        copies = int(np.clip(_ENTRIES // max(few.g.size, 1), 1, side_by_side))
         values, ends = descend_abreast(perturbed(few, rng, copies), over)
         if few is not here:
             batch = completed(here, np.sort(few.coordinates(ends), axis=1))
@@ -333,66 +349,3 @@ class ExchangeSearch:
 
 def _worth(search: Exchanges, price: float) -> float:
     return float(search.explained[0]) - price * search.size
-
-
-@final
-class Rounds:
-    r"""When to end a search from perturbed starts.
-
-    With ``w`` different ends from ``N`` searches the expected number of ends that there are is
-    :math:`w (N - 1) / (N - w - 2)` (Boender and Rinnooy Kan, Mathematical Programming 37, 1987,
-    for starts that are drawn independently); the search goes on while that exceeds what was seen
-    by more than a half, :math:`N < 2 w^2 + 3 w + 2`, and, because perturbed supports are not
-    independent, three times as long. It also ends when it has gone as long in vain as it had to go
-    for its last improvement, and a few more.
-
-    Parameters
-    ----------
-    effort
-        A factor on all of these numbers.
-    most
-        Rounds at most.
-    """
-
-    def __init__(self, effort: float, most: int) -> None:
-        self._effort, self._most = effort, most
-        self._seen: set[bytes] = set()
-        self.done = 0
-        self._improved = 0
-        self._prolonged = False
-
-    def count(self, ends: list[bytes], *, better: bool, searches: int = 0) -> None:
-        """Take note of searches that have ended, and of ``searches`` whose ends are noted later."""
-        self._seen.update(ends)
-        self.done += len(ends) + searches
-        if better:
-            self._improved = self.done
-
-    def prolong(self, times: float) -> None:
-        """Search ``times`` as long; asked again, no longer still."""
-        if not self._prolonged:
-            self._prolonged, self._effort = True, times * self._effort
-            self._most = round(times * self._most)
-
-    def note(self, end: bytes) -> None:
-        """Take note of where the first descent has ended."""
-        self._seen.add(end)
-
-    @property
-    def ends(self) -> int:
-        """Return how many different ends searches had."""
-        return len(self._seen)
-
-    def known(self, end: bytes) -> bool:
-        """Return whether a search has ended there."""
-        return end in self._seen
-
-    @property
-    def enough(self) -> bool:
-        """Return whether a further round is not expected to pay."""
-        w, idle = len(self._seen), self.done - self._improved
-        return (
-            self.done >= self._most
-            or self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2)
-            or idle >= self._effort * (_IDLE + self._improved)
-        )

@@ -1,0 +1,103 @@
+"""When a search from perturbed supports ends."""
+
+from __future__ import annotations
+
+from typing import final
+
+_IDLE = 40
+"""Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
+89 ended within 0.1 % of what 400 rounds find, as with sixty; with 24 it were 88."""
+_CAREFUL = 3.0
+"""Times as many rounds as if their starts were drawn independently."""
+_SURE = ((0.5, 7), (0.1, 14))
+"""See :func:`searches_for`. Of 1014 ends of exchanges with a contrast from 0.1 two hundred searches
+improved 236: of those with 0.5 where seven had one end 0 of 297, with 0.1 and fourteen 3 of 681;
+where 28 had two ends, or 42 three, 0 of 91."""
+_ELSE = 24
+"""The same for all others: as many as are searched side by side."""
+
+
+def searches_for(contrast: float) -> int:
+    """Return after how many searches for each of their ends no better support is expected.
+
+    By what the cheapest exchange costs over the most that another coordinate gains.
+    """
+    return next((many for least, many in _SURE if contrast >= least), _ELSE)
+
+
+@final
+class Rounds:
+    r"""When to end a search from perturbed starts.
+
+    With ``w`` different ends from ``N`` searches the expected number of ends that there are is
+    :math:`w (N - 1) / (N - w - 2)` (Boender and Rinnooy Kan, Mathematical Programming 37, 1987,
+    for starts that are drawn independently); the search goes on while that exceeds what was seen
+    by more than a half, :math:`N < 2 w^2 + 3 w + 2`, and, because perturbed supports are not
+    independent, three times as long. It also ends when it has gone as long in vain as it had to go
+    for its last improvement, and a few more.
+
+    Parameters
+    ----------
+    effort
+        A factor on all of these numbers.
+    most
+        Rounds at most.
+    """
+
+    def __init__(self, effort: float, most: int) -> None:
+        self._effort, self._most = effort, most
+        self._seen: set[bytes] = set()
+        self.done = 0
+        self._improved = 0
+        self._prolonged = False
+
+    def count(self, ends: list[bytes], *, better: bool, searches: int = 0) -> None:
+        """Take note of searches that have ended, and of ``searches`` whose ends are noted later."""
+        self._seen.update(ends)
+        self.done += len(ends) + searches
+        if better:
+            self._improved = self.done
+
+    def prolong(self, times: float) -> None:
+        """Search ``times`` as long; asked again, no longer still."""
+        if not self._prolonged:
+            self._prolonged, self._effort = True, times * self._effort
+            self._most = round(times * self._most)
+
+    def wanted(self, searches: int) -> int:
+        """Return how many more are needed of so many ``searches`` for each of their ends.
+
+        After an improvement ends tell nothing of that: many.
+        """
+        return _ELSE if self._improved else searches * max(1, len(self._seen)) - self.done
+
+    def none_better(self, home: bytes, searches: int) -> bool:
+        """Return whether some searches have come back to ``home``, and none to a better support.
+
+        After so many ``searches`` for each of their ends.
+        """
+        back = home in self._seen and not self._improved
+        return back and self.done >= self._effort * searches * len(self._seen)
+
+    def note(self, end: bytes) -> None:
+        """Take note of where the first descent has ended."""
+        self._seen.add(end)
+
+    @property
+    def ends(self) -> int:
+        """Return how many different ends searches had."""
+        return len(self._seen)
+
+    def known(self, end: bytes) -> bool:
+        """Return whether a search has ended there."""
+        return end in self._seen
+
+    @property
+    def enough(self) -> bool:
+        """Return whether a further round is not expected to pay."""
+        w, idle = len(self._seen), self.done - self._improved
+        return (
+            self.done >= self._most
+            or self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2)
+            or idle >= self._effort * (_IDLE + self._improved)
+        )
