@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker.files import Refuted, array, real
-from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, middle
+from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, low, middle
 from sparsemodel.checker.proof.bound import predictions, unbounded, weighted
-from sparsemodel.checker.proof.problem import Problem, rows_of
+from sparsemodel.checker.proof.problem import Problem, Term, rows_of
 
 _OF_RESIDUALS = ("squared_loss", "huber_loss", "absolute_loss", "quantile_loss", "expectile_loss")
 
@@ -142,7 +142,7 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
         u = middle(predictions(problem, t, x))
         if t.loss.name in _OF_RESIDUALS:
             judged.append((t, np.abs(u - t.y)))
-        elif np.any(middle(t.loss.value(problem.number(u)))[middle(t.c) > 0.0] != 0.0):
+        elif np.any(low(t.loss.value(_within_rounding(t, x, u)))[middle(t.c) > 0.0] > 0.0):
             return False
     if judged:
         if problem.free.size > 64:
@@ -175,13 +175,18 @@ def _unexplained(basis: Any, aim: Any, c: Any) -> Any:
     return sizes
 
 
+def _within_rounding(term: Term, x: Any, u: Any) -> Ball:
+    """Return predictions with what plain products of floats may have made of them."""
+    reach = np.abs(term.matrix) @ np.abs(x) + np.abs(middle(term.o))
+    return Ball(u, gamma(64 + 4 * len(x)) * reach)
+
+
 def rounding(problem: Problem, x: Any) -> float:
     """Return how far a value may be from P(x) that was computed with plain products of floats."""
     squares = np.square(x).reshape(len(x), -1).sum(axis=1)
     room = gamma(64 + len(x)) * float(middle(problem.ridge) @ squares)
     for t in problem.terms:
-        reach = np.abs(t.matrix) @ np.abs(x) + np.abs(middle(t.o))
-        wide = Ball(middle(predictions(problem, t, x)), gamma(64 + 4 * len(x)) * reach)
+        wide = _within_rounding(t, x, middle(predictions(problem, t, x)))
         v = weighted(replace(t, c=Ball(middle(t.c))), t.loss.value(wide))
         room += float(np.sum(v.rad + gamma(64 + v.mid.size) * np.abs(v.mid)))
     return room

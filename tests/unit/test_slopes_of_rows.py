@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates import Certificate, verify
+from sparsemodel.certificates import Certificate, Claim, verify
+from sparsemodel.certificates.arithmetic.multipliers import slopes_at
+from sparsemodel.certificates.dual_bounds.witness import from_point
+from sparsemodel.certificates.statements.numbers import rows_of
+from sparsemodel.checker.__main__ import main
 
 
 def test_certificates_about_an_equation_and_a_norm_are_read_again():
@@ -36,3 +40,35 @@ def test_rows_of_problems_with_few_observations_have_slopes_part_by_part(ridge, 
     assert proof.relative_gap <= 1e-4
     assert proof.bound <= best * (1.0 + 1e-7)
     assert proof.value == pytest.approx(best, rel=1e-6)
+
+
+def test_slopes_at_a_point_are_those_of_the_positions_that_are_not_held():
+    rng = np.random.default_rng(1)
+    A, w = rng.standard_normal((9, 5)), sm.Variable(5, name="w")
+    y = A @ np.r_[0.9, 0.3, 0.02, 0.0, 0.0]
+    loss = sm.squared_loss(A @ w, y) + sm.ridge(w, 1e-3)
+    rules = [w.sum() == 1.3, sm.semicontinuous(w, 0.5, np.inf)]
+    problem = sm.Problem(sm.minimize(loss), [sm.card(w) <= 3, *rules])
+    problem.solve()
+    x = w.value
+    gradient = A.T @ (A @ x - y) / 9 + 1e-3 * x
+    np.testing.assert_allclose(x, [0.8, 0.5, 0.0, 0.0, 0.0], rtol=1e-9)  # the second is held
+    duals = from_point(problem.form, x).duals
+    slopes, _ = slopes_at(problem.form, rows_of(problem.form), x, duals)
+    assert slopes[0] == pytest.approx(-gradient[0], rel=1e-6)
+
+
+def test_hinges_that_vanish_up_to_rounding_are_zero_to_the_checker(tmp_path):
+    judged = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        A, w, c = rng.standard_normal((7, 5)), sm.Variable(5, name="w"), sm.Variable(name="c")
+        y = np.where(A[:, 0] - A[:, 1] > 0.0, 1.0, -1.0)
+        loss = sm.squared_hinge_loss(A @ w + c, y)
+        proof = sm.Problem(sm.minimize(loss), [sm.card(w) <= 2]).prove()
+        if proof.claim is Claim.ZERO:
+            np.savez(tmp_path / "data.npz", A=A, y=y)
+            path = proof.save(tmp_path / "c.json")
+            assert main([str(path), str(tmp_path / "data.npz")]) == 0
+            judged += 1
+    assert judged

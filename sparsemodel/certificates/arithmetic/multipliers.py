@@ -220,7 +220,7 @@ def slopes_at(
     ]
     if not (active.any() or pushes) or not nonzero.any():
         return np.concatenate(slopes), mu
-    box = form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
+    box = (form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))).chosen
     for end, sign in ((x <= box.lower, -1.0), (x >= box.upper, 1.0)):
         pushes += list(sign * np.eye(x.size)[end & nonzero])
     columns = np.column_stack([rows.matrix[active].T, *pushes])[nonzero]
