@@ -169,7 +169,7 @@ def _linear_relaxation(sparsity: Cardinality, profits: FloatArray) -> FloatArray
         rows.append(csr_array(one.costs[None, :]))
         tops.append(one.most)
     sets = [*sparsity.limited_sets(crossing=True), *sparsity.limited_sets()]
-    for among, most in [*sets, (np.arange(profits.size), sparsity.k)]:
+    for among, most in [*sets, (np.arange(profits.size), sparsity.budget)]:
         ends = np.array([0, among.size])
         rows.append(csr_array((np.ones(among.size), among, ends), shape=(1, profits.size)))
         tops.append(most)

@@ -158,7 +158,7 @@ def decide(low: Minorant, status: Any, k: int, sparsity: Cardinality = K_ALONE) 
         return _decided(low, status, k, sparsity.unit_price, sparsity.limits)
     inside, left = np.flatnonzero(status == IN), np.flatnonzero(status == UNDECIDED)
     sparsity = replace(sparsity, k=inside.size + k, forced_units=0)
-    if not replace(sparsity, k=max(sparsity.k, inside.size)).within(inside):
+    if not replace(sparsity, k=max(sparsity.budget, inside.size)).within(inside):
         nowhere = np.full(status.size, -math.inf)
         return Proved(math.inf, nowhere, nowhere)  # those that are in cost more than may be spent
     gains, room = low.gains.copy(), np.ones(left.size, dtype=bool)
