@@ -285,3 +285,14 @@ def test_equal_and_negative_columns_with_nonnegative_coefficients_have_bounds(
     path = proof.save(tmp_path / "proof.json")
     np.savez(tmp_path / "data.npz", x=x, y=y)
     assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+def test_four_of_more_columns_than_observations_are_proved_support_by_support() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((7, 9))
+    x[:, 1:] += 0.9 * x[:, :-1]  # too close together for bounds on the coefficients
+    y = x @ np.r_[np.ones(3), np.zeros(6)] + 0.5 * rng.standard_normal(7)
+    proof = problem(x, y, k=4).prove()
+    left = [np.linalg.lstsq(x[:, list(on)], y)[1][0] for on in combinations(range(9), 4)]
+    assert proof.relative_gap <= 1e-4
+    assert proof.bound <= 0.5 * min(left) / 7 * (1.0 + 1e-12)

@@ -33,6 +33,7 @@ from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.dual.world import loose_coordinates, objections
 from sparsemodel.certificates.proving.gram import part as gram
+from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
@@ -265,8 +266,11 @@ def resumed(attempt: Attempt, x: FloatArray | None) -> Attempt:
 def _stuck(attempt: Attempt) -> bool:
     """Return whether nodes have no relaxation, nor supports that could be looked at one by one."""
     task, root = attempt.task, attempt.search.root
-    if not isinstance(root, gram.GramPart) or root.enumerable or task.tree is not None:
+    if not isinstance(root, gram.GramPart) or task.tree is not None:
         return False
+    units, budget = task.form.sparsity.units, task.form.sparsity.budget
+    if root.enumerable and (applies(units, budget, WHOLE) or objections(task.inner)):
+        return False  # dual points of all parts do not say more, or cannot be had
     fresh = bool(attempt.search.open) and not attempt.search.nodes
     return fresh and not root.curved(task.deadline)
 
