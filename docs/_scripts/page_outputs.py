@@ -101,9 +101,8 @@ def write(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for shown in reversed(list(outputs(page))):
-            if differ(shown.said, shown.printed):
-                printed = _TIME.sub("... s", shown.printed)  # of this run on this machine
-                text = text[: shown.start] + printed + text[shown.end :]
+            printed = _TIME.sub("... s", shown.printed)  # of this run on this machine
+            text = text[: shown.start] + printed + text[shown.end :]
     page.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Any, Protocol, Self, final
 
 import numpy as np
 
@@ -77,6 +77,40 @@ class Outcome:
     """What a short proof says no objective is below."""
     optimal: bool = False
     """Whether a short proof found the point globally optimal."""
+
+
+@final
+class LowerBound:
+    """A valid lower bound on an optimum, and whether it proves a point optimal.
+
+    A better one is looked for when it is first read: what nobody asks for costs nothing.
+    """
+
+    __slots__ = ("_look", "optimal", "value")
+
+    def __init__(
+        self,
+        value: float,
+        optimal: bool = False,
+        look: Callable[[], tuple[float, bool]] | None = None,
+    ) -> None:
+        self.value, self.optimal, self._look = value, optimal, look
+
+    def read(self) -> Self:
+        """Return it with what a look at the problem has found."""
+        if self._look is not None and not self.optimal:
+            self.raise_to(*self._look())
+        self._look = None
+        return self
+
+    def raise_to(self, value: float, optimal: bool) -> None:
+        """Take a bound that was found elsewhere, where it is higher."""
+        self.value, self.optimal = max(self.value, float(value)), self.optimal or optimal
+
+    def take(self, certificate: Any) -> None:
+        """Take the bound of a certificate; those of a user's own forms may claim nothing."""
+        claim = getattr(certificate, "claim", None)
+        self.raise_to(certificate.bound, claim is not None and claim.optimal)
 
 
 @final

@@ -20,10 +20,10 @@ from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import Use
-from sparsemodel.modelling.results.packaged import solved, with_readings
+from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
 from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
 from sparsemodel.modelling.results.predicting import Kind
-from sparsemodel.modelling.results.proving import enclosure, loaded, prove
+from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import run_options, time_limit_of, within
@@ -367,17 +367,16 @@ class Problem(Declaration):
     def certify(self, *, time_limit: float | None = None) -> Certificate:
         """Return a checkable statement of how good the solution is; solves first if needed.
 
-        Bounds that cost a pass over the data are tried first. Where they leave a gap the
-        relaxation is solved: tenths of a second for a thousand rows and columns, seconds for ten
-        thousand columns, longer with nonsmooth losses and without much ridge. Where there are no
-        more than 2000 supports, or the backend was ``exhaustive``, a search over the supports goes
-        on from there, for a few seconds at most.
+        Bounds that cost a pass over the data come first. Where they leave a gap the relaxation is
+        solved: tenths of a second for a thousand rows and columns, seconds for ten thousand
+        columns, longer with nonsmooth losses and little ridge. With no more than 2000 supports, or
+        after ``exhaustive``, a search over the supports goes on from there for a few seconds.
 
         Parameters
         ----------
         time_limit
-            Seconds after which the search for a better bound ends, None for 60; the best one so
-            far is reported, as on Ctrl-C.
+            Seconds for the search of a better bound, None for 60; then, and on Ctrl-C, the best
+            one so far is reported.
 
         Returns
         -------
@@ -399,6 +398,7 @@ class Problem(Declaration):
             compiled = self._compiled()
             before = compiled.stored[0]
             found: Certificate = compiled.certify(outcome, solution.backend, time_limit=limit.limit)
+            solution.lower.take(found)
             return with_readings(found, compiled, before)
 
     @asked("Computing the constants")

@@ -46,6 +46,7 @@ _ELSEWHERE = {
 """What to write in place of parameters of other estimators."""
 
 _ATTRIBUTES = {
+    "bound_": "fit with certify=True and read certificate_.bound",
     "feature_importances_": "coefficients are in coef_; their units are those of the features",
     "pvalues": "the data that chose the features give none; fit them on other data",
     "selected_features_": "write get_feature_names_out(), or get_support(indices=True)",
@@ -67,7 +68,6 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     intercept_: Any
     n_iter_: int
     objective_: float
-    bound_: float
     certificate_: Certificate
 
     _matrix_target: ClassVar[bool] = False
@@ -165,7 +165,6 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self._take(declared.coefficients(), data.outputs)
         self.n_iter_ = solution.iterations
         self.objective_ = solution.value
-        self.bound_ = solution.bound
         if self.certify:
             self.certificate_ = declared.problem.certify()
         elif hasattr(self, "certificate_"):

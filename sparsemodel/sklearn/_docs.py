@@ -99,11 +99,9 @@ PARAMETERS_COX = _K + _GIVEN
 _FITTED = """\
     objective_ : float
         The minimised function at the model.
-    bound_ : float
-        A valid lower bound on it for every model with ``k`` features, as far as it came free with
-        the fit; ``-inf`` where it did not.
     certificate_ : Certificate
-        With ``certify=True``: the best bound there is without branching, and what is proved.
+        With ``certify=True``: the best lower bound on it for every model with ``k`` features that
+        there is without branching, and what is proved.
     n_iter_ : int
         Iterations of the backend.
     n_features_in_ : int

@@ -41,7 +41,6 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
     edges_: IntArray
     n_iter_: int
     objective_: float
-    bound_: float
     certificate_: PrecisionCertificate
     n_edges_: int
     candidates_: IntArray
@@ -76,7 +75,6 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
         self.edges_ = np.argwhere(np.triu(self.precision_, 1) != 0.0)
         self.n_iter_ = solution.iterations
         self.objective_ = solution.value
-        self.bound_ = solution.bound
         if self.certify:
             self.certificate_ = cast("PrecisionCertificate", problem.certify())
         elif hasattr(self, "certificate_"):
@@ -200,10 +198,9 @@ class SparsePrecision(_Options):
         Pairs ``i < j`` of variables that are joined.
     objective_ : float
         The minimised function.
-    bound_ : float
-        A valid lower bound on it for every matrix with that many edges.
     certificate_ : PrecisionCertificate
-        With ``certify=True``: the best bound there is without branching.
+        With ``certify=True``: the best lower bound on it for every matrix with that many edges
+        that there is without branching.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 

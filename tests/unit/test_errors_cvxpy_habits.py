@@ -105,7 +105,7 @@ def test_squared_norms_and_products_with_sums_are_understood() -> None:
         squared = sm.minimize(3.0 * sm.norm(inside - offset) ** 2)
         assert np.isclose(squared.value or 0.0, 3.0 * np.sum((A @ there - offset) ** 2))
     problem = sm.Problem(sm.minimize(sm.norm(A @ u - B) ** 2), sm.card(u) <= 1)
-    least = min(np.linalg.lstsq(A[:, [j]], B)[1][0] for j in range(4))
+    least = min(np.linalg.lstsq(A[:, [j]], B, rcond=None)[1][0] for j in range(4))
     assert np.isclose(problem.solve().value, least)
 
 

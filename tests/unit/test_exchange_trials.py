@@ -110,7 +110,7 @@ def test_large_supports_are_replaced_in_part_before_the_search_ends(scale: float
     assert search.swing(lambda: False)
     assert all_of_it - search.gain < 0.7 * (all_of_it - before)
     found = A[:, search.support]
-    left = float(np.mean((y - found @ np.linalg.lstsq(found, y)[0]) ** 2))
+    left = float(np.mean((y - found @ np.linalg.lstsq(found, y, rcond=None)[0]) ** 2))
     assert all_of_it - search.gain == pytest.approx(left, rel=1e-6)
     assert not search.swing(lambda: False)
     best = min(problem.solve(b).value for b in ("foba", "omp", "nhtp", "exchange:rounds=0"))

@@ -19,7 +19,7 @@ B = A @ np.array([1.0, 0.0, -2.0, 0.0, 1.5, 0.2]) + 0.3 * RNG.standard_normal(N)
 
 def squares(support: tuple[int, ...]) -> float:
     S = A[:, list(support)]
-    return float(np.sum((S @ np.linalg.lstsq(S, B)[0] - B) ** 2))
+    return float(np.sum((S @ np.linalg.lstsq(S, B, rcond=None)[0] - B) ** 2))
 
 
 LEAST = [min(map(squares, combinations(range(P), k))) for k in range(P + 1)]

@@ -93,7 +93,7 @@ def test_single_precision_is_refused() -> None:
     f = sm.custom_loss(lambda u: jnp.sum((exact @ u - B) ** 2), of=w)
     solution = sm.Problem(sm.minimize(f), sm.card(w) <= P).solve()
     double = exact.astype(np.float64)
-    assert solution.value == pytest.approx(np.linalg.lstsq(double, B)[1][0], rel=1e-9)
+    assert solution.value == pytest.approx(np.linalg.lstsq(double, B, rcond=None)[1][0], rel=1e-9)
 
 
 def test_what_jax_cannot_differentiate_is_said() -> None:

@@ -29,7 +29,7 @@ def test_against_all_supports(seed: int, price: float) -> None:
     for k in range(1, 9):
         for chosen in combinations(range(8), k):
             columns = A[:, list(chosen)]
-            r = b - columns @ np.linalg.lstsq(columns, b)[0]
+            r = b - columns @ np.linalg.lstsq(columns, b, rcond=None)[0]
             least = min(least, 0.5 * r @ r / 20 + price * k)
     for backend in (None, "grahtp"):
         w = sm.Variable(8, name="w")

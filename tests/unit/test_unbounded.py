@@ -179,7 +179,7 @@ def test_a_column_that_is_linear_alone_goes_to_its_bound() -> None:
     w = sm.Variable(P, name="w")
     goal = sm.minimize(sm.squared_loss(IDLE @ w, B) - PULL @ w)
     solution = sm.Problem(goal, sm.card(w) <= 3, w <= 5).solve()
-    rest = np.linalg.lstsq(A[:, :2], B)[1][0] / (2 * N)
+    rest = np.linalg.lstsq(A[:, :2], B, rcond=None)[1][0] / (2 * N)
     assert w.value[3] == 5.0
     assert solution.value == pytest.approx(rest - 0.5, rel=1e-9)
 

@@ -30,6 +30,11 @@ class Claim(Enum):
         """Return the claim in a sentence."""
         return _SENTENCES[self]
 
+    @property
+    def optimal(self) -> bool:
+        """Return whether the point is proved globally optimal."""
+        return self is Claim.OPTIMAL
+
 
 _SENTENCES = {
     Claim.NONE: "Nothing is proved about this point.",
@@ -126,7 +131,7 @@ ELSEWHERE = {
     **dict.fromkeys(("objective", "fun", "upper_bound", "ObjVal"), "the objective is .value"),
     **dict.fromkeys(("lower_bound", "best_bound", "ObjBound"), "it is .bound"),
     **dict.fromkeys(("mip_gap", "MIPGap", "gap_percent"), "it is .relative_gap"),
-    **dict.fromkeys(("optimal", "is_optimal", "status"), "write .claim is Claim.OPTIMAL"),
+    **dict.fromkeys(("optimal", "is_optimal", "status"), "write .claim.optimal"),
     **dict.fromkeys(("solution", "predict"), "the problem has it: problem.solution"),
     **dict.fromkeys(("nodes", "log", "history", "resume"), _RESUME),
 }

@@ -132,6 +132,11 @@ class CompiledProblem(ABC):
 
     # ---- how good a point is -----------------------------------------------------------------
 
+    @property
+    def at_hand(self) -> bool:
+        """Return whether a certificate can be looked for unasked: all data are in memory."""
+        return False
+
     def free_bound(self, outcome: Outcome) -> float:
         """Return the best lower bound that came with a run; ``-inf`` where there is none."""
         return -np.inf

@@ -27,7 +27,6 @@ from sparsemodel.modelling.precision_matrices.compiled_precision import (
     matrix_of,
     notes_on,
 )
-from sparsemodel.numerics.budget import budget, eigenvalue_cost
 from sparsemodel.selection import (
     Followed,
     Observed,
@@ -59,12 +58,9 @@ class CompiledJoint(CompiledProblem):
     def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
         return edges_at(self.form, chosen)
 
-    def free_bound(self, outcome: Outcome) -> float:
-        from sparsemodel.certificates.precision_matrices.trivial import trivial_bound
-
-        if not budget().fits(len(self.form.parts) * eigenvalue_cost(self.form.order)):
-            return -np.inf
-        return trivial_bound(self.form)
+    @property
+    def at_hand(self) -> bool:
+        return True
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """Return a warning for each eigenvalue bound that a matrix runs into, in time."""

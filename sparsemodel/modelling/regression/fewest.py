@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
+from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import InfeasibleError, ModelError, NotSolvedError
 from sparsemodel.modelling.expressions.comparisons import Constraint, Counted, at_most
 from sparsemodel.modelling.expressions.norms import NormConstraint, norm
@@ -116,7 +117,7 @@ class Fewest:
                 found = problem.solution
                 if not self.within(found.value):
                     least = best.bound if self.within(certificate.bound) else float(k)
-                    return certificate, replace(best, bound=least)
+                    return certificate, replace(best, lower=LowerBound(least))
                 k, best = k - 1, self._reported(found, k - 1, 0)
             self.k.value = 0
             return problem.certify(), best
@@ -125,7 +126,9 @@ class Fewest:
 
     def _reported(self, found: Any, k: int, least: int) -> Any:
         note = f"{self.limit.loss!r} is {found.value:.6g}"
-        return replace(found, value=float(k), bound=float(least), notes=(*found.notes, note))
+        return replace(
+            found, value=float(k), lower=LowerBound(float(least)), notes=(*found.notes, note)
+        )
 
 
 def fewest_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Fewest | None:

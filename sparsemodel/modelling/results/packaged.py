@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from sparsemodel.compiler import Plan
-from sparsemodel.driver import Outcome, RunOptions, run
-from sparsemodel.interfaces import Stop
+from sparsemodel.driver import LowerBound, Outcome, RunOptions, run
+from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.solution import Solution
+from sparsemodel.modelling.run_options import within
 from sparsemodel.reporting.solve_log import solve_log
 
 T = TypeVar("T")
+
+_SAME = 1e-9
+"""Relative difference of two values of one point on the same data, at most."""
+
+_LOOK = (0.5, 2.0)
+"""Seconds that a look for a bound may take, at least and at most.
+
+Compiled code is not loaded within the least of them.
+"""
 
 
 def solved(
@@ -54,17 +68,20 @@ def packaged(
     stop = outcome.stop
     ran = [end.label for end in outcome.stages if not end.skipped]
     answer = compiled.answer(outcome.x)
+    backend = " + ".join(ran or [stage.label for stage in plan.stages])
+    seconds = min(max(timings["solve"], _LOOK[0]), _LOOK[1])
     return Solution(
         **answer._asdict(),
         value=outcome.value,
-        status=_status(outcome),
         stop=stop,
-        backend=" + ".join(ran or [stage.label for stage in plan.stages]),
+        backend=backend,
         iterations=outcome.iterations,
         history=outcome.history,
         timings=timings,
         passes=outcome.passes + analysed,
-        bound=max(compiled.free_bound(outcome), outcome.bound),
+        lower=LowerBound(
+            outcome.bound, outcome.optimal, partial(_looked, compiled, outcome, backend, seconds)
+        ),
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
         counts=compiled.counts,
@@ -78,10 +95,28 @@ def _chosen(compiled: CompiledProblem, outcome: Outcome) -> int:
     return sparsity.count(outcome.x) + sparsity.forced_units
 
 
-def _status(outcome: Outcome) -> str:
-    if outcome.stop is not Stop.CONVERGED:
-        return "stopped early"
-    return "optimal (proved)" if outcome.optimal else "solved"
+def loaded() -> None:
+    """Import what certificates and proofs need: before a solve takes all the time there is."""
+    with uninterrupted():
+        import sparsemodel.certificates.precision_matrices.proving.proof_of_graph
+        import sparsemodel.certificates.proving.prove  # noqa: F401
+
+
+def _looked(
+    compiled: CompiledProblem, outcome: Outcome, backend: str, seconds: float
+) -> tuple[float, bool]:
+    """Return the best bound that costs little, and whether it proves the outcome optimal.
+
+    None, ``-inf``, where the data have changed since: the point has another value then.
+    """
+    loaded()
+    with answering("Looking for a bound"), within(seconds):
+        if not compiled.at_hand:
+            return compiled.free_bound(outcome), False
+        found = compiled.certify(outcome, backend, time_limit=seconds)
+    if abs(found.value - outcome.value) > _SAME * max(abs(found.value), abs(outcome.value)):
+        return -np.inf, False
+    return found.bound, found.claim.optimal
 
 
 def with_readings(found: T, compiled: CompiledProblem, before: int) -> T:
@@ -93,7 +128,9 @@ def with_readings(found: T, compiled: CompiledProblem, before: int) -> T:
     return cast("T", replace(counted, readings=(read - before) / held, bytes_read=read - before))
 
 
-def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound: float) -> Solution:
+def improved(
+    compiled: CompiledProblem, outcome: Outcome, last: Solution, lower: LowerBound
+) -> Solution:
     """Return the solution for a better point met by a proof."""
     return replace(
         last,
@@ -101,6 +138,6 @@ def improved(compiled: CompiledProblem, outcome: Outcome, last: Solution, bound:
         chosen=_chosen(compiled, outcome),
         value=outcome.value,
         backend=f"{last.backend} + branch and bound",
-        bound=bound,
+        lower=lower,
         notes=(*last.notes, "the proof found a better point than the solver"),
     )

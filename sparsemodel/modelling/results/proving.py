@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemodel.driver import Outcome
+from sparsemodel.driver import LowerBound, Outcome
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
@@ -54,18 +53,12 @@ def prove(
     if log is not None:
         log.close()
     certificate = with_readings(certificate, compiled, before)
-    bound = max(solution.bound, certificate.bound)
+    lower = LowerBound(solution.lower.value, solution.lower.optimal)
+    lower.take(certificate)
     if np.array_equal(certificate.x, outcome.x):
-        return certificate, outcome, replace(solution, bound=bound)
+        return certificate, outcome, replace(solution, lower=lower)
     better = replace(outcome, x=certificate.x, value=certificate.value)
-    return certificate, better, improved(compiled, better, solution, bound)
-
-
-def loaded() -> None:
-    """Import what certificates and proofs need: before a solve takes all the time there is."""
-    with uninterrupted():
-        import sparsemodel.certificates.precision_matrices.proving.proof_of_graph
-        import sparsemodel.certificates.proving.prove  # noqa: F401
+    return certificate, better, improved(compiled, better, solution, lower)
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:

@@ -10,8 +10,11 @@ import numpy as np
 
 from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook, as_text
 from sparsemodel.documents.numbers import aligned, readings_in_words
+from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 from sparsemodel.modelling.results.fitted import Fitted, Use
+
+PROVED = "optimal (proved)"
 
 
 @final
@@ -19,10 +22,7 @@ from sparsemodel.modelling.results.fitted import Fitted, Use
 class Solution(Fitted):
     """The point that was found, how it was found, and what is known about it.
 
-    ``status`` says whether the run came to its end, and whether a proof came with it; what can be
-    checked again is a certificate (:meth:`Problem.certify`, :meth:`Problem.prove`). ``bound`` is a
-    valid lower bound on the optimum that came with the run, ``-inf`` where there is none (it needs
-    a ridge or a loss bounded below).
+    What can be checked again is a certificate (:meth:`Problem.certify`, :meth:`Problem.prove`).
 
     Examples
     --------
@@ -38,9 +38,6 @@ class Solution(Fitted):
 
     value: float
     """Objective at the solution."""
-    status: str
-    """``"solved"`` or ``"stopped early"``; ``"optimal (proved)"`` where a short branch and bound
-    closed, to the gap at which a certificate says "globally optimal"."""
     stop: Stop
     backend: str
     iterations: int
@@ -57,7 +54,7 @@ class Solution(Fitted):
     """Seconds by name, which are ``compile``, ``solve`` and ``total``."""
     passes: float
     """Work of the solve in passes over the data (``A @ x`` and ``A.T @ r``)."""
-    bound: float
+    lower: LowerBound = field(repr=False)
     readings: float = 0.0
     """How often data in files were read; 0 for data in memory."""
     bytes_read: int = 0
@@ -76,6 +73,27 @@ class Solution(Fitted):
     def support(self) -> Any:
         """Return the names of the nonzero counted entries, or their indices if unnamed."""
         return self.indices if self.support_names is None else list(self.support_names)
+
+    @property
+    def bound(self) -> float:
+        """Return a valid lower bound on the optimum; ``-inf`` where none is known.
+
+        The best one that costs little: it is looked for when it is first read, for as long again
+        as the solve took, half a second at least and two seconds at most. Of data in files,
+        on workers or behind products alone it is the one that came with the run.
+        """
+        return self.lower.read().value
+
+    @property
+    def status(self) -> str:
+        """Return ``"stopped early"``, ``"solved"`` or ``"optimal (proved)"``.
+
+        Proved where :attr:`bound` closes the gap as far as a certificate that says "globally
+        optimal".
+        """
+        if self.stop is not Stop.CONVERGED:
+            return "stopped early"
+        return PROVED if self.lower.read().optimal else "solved"
 
     @property
     def gap(self) -> float:
@@ -131,9 +149,9 @@ class Solution(Fitted):
 
     def _bound_in_words(self) -> str:
         if not np.isfinite(self.bound):
-            return "none came with the run; problem.certify() says what is known"
+            return "none is known; problem.certify() says why"
         known = f"{self.bound:.8g} (gap {max(self.gap, 0.0):.3g})"
-        if self.status == "optimal (proved)":
+        if self.lower.optimal:
             return f"{known}; problem.certify() writes it down"
         return f"{known}; problem.certify() looks for a better one"
 
