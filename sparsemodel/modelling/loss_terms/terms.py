@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -36,16 +37,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-_SHARED = """
-    prediction, weights, reduction
-        As for :func:`squared_loss`."""
+_PARAMETERS = """Parameters
+----------
+"""
+_SHARED = """prediction, weights, reduction
+    As for :func:`squared_loss`.
+"""
+_NOTES = """Notes
+-----
+"""
 _RETURNS = """Returns
-    -------
-    LossTerm
-        A term of the goal; terms are added, and multiplied by positive numbers.
+-------
+LossTerm
+    A term of the goal; terms are added, and multiplied by positive numbers.
 
-    Notes
-    -----"""
+"""
 
 
 def loss_function(function: Callable[P, R]) -> Callable[P, R]:
@@ -53,11 +59,11 @@ def loss_function(function: Callable[P, R]) -> Callable[P, R]:
 
     An argument that it has not is refused with what to write instead.
     """
-    text = function.__doc__ or ""
-    if "    prediction\n" not in text:
-        text = text.replace("Parameters\n    ----------", "Parameters\n    ----------" + _SHARED, 1)
-    if "    Returns\n" not in text:
-        text = text.replace("Notes\n    -----", _RETURNS, 1)
+    text = cleandoc(function.__doc__ or "")
+    if "\nprediction\n" not in text:
+        text = text.replace(_PARAMETERS, _PARAMETERS + _SHARED, 1)
+    if "\nReturns\n" not in text:
+        text = text.replace(_NOTES, _RETURNS + _NOTES, 1)
     function.__doc__ = text
     return taking_only_its_own(function)
 
