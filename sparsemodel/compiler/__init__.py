@@ -16,6 +16,7 @@ from sparsemodel.compiler.canonical.declaration import (
     NormSpec,
     OrderSpec,
     RidgeSpec,
+    SpectrumSpec,
     VariableSpec,
 )
 from sparsemodel.compiler.canonical.layout import Layout
@@ -51,6 +52,7 @@ __all__ = [
     "Reduced",
     "Rejection",
     "RidgeSpec",
+    "SpectrumSpec",
     "Stage",
     "VariableSpec",
     "backend_for",

@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     OneNormBall,
     Point,
     SparseRegression,
+    Spectrum,
     UnboundedError,
     UnsupportedProblemError,
 )
@@ -77,6 +78,8 @@ def _size(form: SparseRegression) -> float:
         bounds = [end for rows in form.region.linear for end in (rows.lower, rows.upper)]
         sizes += [float(np.abs(end[np.isfinite(end)]).max(initial=0.0)) for end in bounds]
         sizes += [part.radius for part in (*form.region.every_ball, *form.region.images)]
+        ends = [end for part in form.region.spectra for end in (part.lower, part.upper)]
+        sizes += [abs(end) for end in ends if np.isfinite(end)]
     return _power_of_two(max(sizes, default=0.0))
 
 
@@ -152,6 +155,8 @@ def _build(
         for image in form.region.images:
             u = image.design.restrict(support).to_array() @ x + image.shift
             constraints.append(cp.norm(u / size, image.order) <= image.radius / size)
+        for part in form.region.spectra:
+            constraints += _eigenvalues(cp, part, support, x / size, size)
     return cp.Problem(cp.Minimize(total), constraints), linear
 
 
@@ -165,6 +170,18 @@ def _diamond(cp: Any, ball: OneNormBall, support: IntArray, x: Any) -> Any:
         left -= float(np.abs(np.delete(ball.center, inside, axis=0)).sum())
         part = part - ball.center[inside]
     return cp.sum(cp.abs(part)) <= left if outside.size else cp.Constant(0.0) <= left
+
+
+def _eigenvalues(cp: Any, part: Spectrum, support: IntArray, x: Any, size: float) -> list[Any]:
+    """Return the bounds on the eigenvalues of a matrix of which the support has some entries."""
+    _, places, inside = np.intersect1d(part.index, support, assume_unique=True, return_indices=True)
+    i, j = (side[places] for side in part.entries)
+    p = int(part.entries[0][-1]) + 1
+    put = np.zeros((p * p, inside.size))
+    put[i * p + j, np.arange(inside.size)] = put[j * p + i, np.arange(inside.size)] = 1.0
+    matrix = cp.reshape(put @ x[inside], (p, p), order="C")
+    ends = ((part.lower, 1.0), (part.upper, -1.0))
+    return [sign * (matrix - end / size * np.eye(p)) >> 0 for end, sign in ends if np.isfinite(end)]
 
 
 def _scattered(full: Any, index: IntArray, values: Any) -> Any:

@@ -71,7 +71,7 @@ from sparsemodel.interfaces.loss import (
 )
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray, check_options
 from sparsemodel.interfaces.objective import LastFactor, Memo, Objective, Point, Work
-from sparsemodel.interfaces.region import Ball, ImageBall, Linear, OneNormBall, Region
+from sparsemodel.interfaces.region import Ball, ImageBall, Linear, OneNormBall, Region, Spectrum
 from sparsemodel.interfaces.self_description import Prior, Role
 
 __all__ = [
@@ -137,6 +137,7 @@ __all__ = [
     "Smoothable",
     "SparseModelError",
     "SparseRegression",
+    "Spectrum",
     "SquaredDistance",
     "Stop",
     "TargetKind",

@@ -1,4 +1,4 @@
-"""Convex constraints beside bounds on the entries: linear relations and balls of two norms."""
+"""Convex constraints beside bounds on the entries: linear relations, balls, and eigenvalues."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ _BLOCK = 64
 """Rows that are read at a time."""
 _UNIT = 2.0**-53
 """Unit roundoff of float64."""
+_NOTHING = 1e-11
+"""Share of the largest entry of a matrix up to which another is rounding."""
+_SLIGHT = 1e-8
+"""Share of a matrix that may be given up for its eigenvalues to be inside."""
 
 
 @final
@@ -150,6 +154,78 @@ class OneNormBall:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Spectrum:
+    """All eigenvalues of a symmetric matrix lie in an interval.
+
+    Its upper triangle, row by row, is ``x[index]``.
+    """
+
+    index: IntArray
+    """Sorted coordinates, ``p (p + 1) / 2`` of them."""
+    lower: float
+    """``-inf`` for no bound."""
+    upper: float
+    """``inf`` for no bound."""
+
+    @property
+    def entries(self) -> tuple[IntArray, IntArray]:
+        """Return the row and the column of each coordinate."""
+        rows, columns = np.triu_indices(int(np.sqrt(2 * self.index.size)))
+        return rows, columns
+
+    @property
+    def diagonal(self) -> IntArray:
+        """Return the coordinates on the diagonal."""
+        i, j = self.entries
+        found: IntArray = self.index[i == j]
+        return found
+
+    def matrix(self, x: FloatArray) -> FloatArray:
+        """Return the matrix."""
+        i, j = self.entries
+        out = np.zeros((i[-1] + 1, i[-1] + 1))
+        out[i, j] = out[j, i] = x[self.index]
+        return out
+
+    def drawn_in(self, x: FloatArray, size: float) -> FloatArray:
+        """Return a point nearby whose eigenvalues are inside, if ``x`` is off by rounding alone.
+
+        ``(1 - t) W + t diag(W)`` for a tiny ``t``: on the diagonal nothing changes that is inside,
+        zeros stay, and what is zero but for rounding, beside ``size`` or the largest entry, becomes
+        so.
+        """
+        i, j = self.entries
+        entries = x[self.index]
+        entries[np.abs(entries) <= _NOTHING * max(size, float(np.abs(entries).max()))] = 0.0
+        diagonal, out, share = (i == j) & (entries != 0.0), x.copy(), 0.0
+        entries[diagonal] = np.clip(entries[diagonal], self.lower, self.upper)
+        while share <= _SLIGHT:
+            out[self.index] = np.where(i == j, entries, (1.0 - share) * entries)
+            off = self.violation(out)
+            if off == 0.0:
+                return out
+            share = 2.0 * share + off
+        return x
+
+    def violation(self, x: FloatArray) -> float:
+        """Return by how much an eigenvalue is off, see :meth:`relative`."""
+        return self.relative(np.asarray(np.linalg.eigvalsh(self.matrix(x))))
+
+    def relative(self, values: FloatArray) -> float:
+        """Return by how much sorted eigenvalues are off, relative to the bound and the largest.
+
+        What rounding explains does not count: that of the largest of them (a backward stable
+        method, Golub and Van Loan, *Matrix Computations*, section 8.1).
+        """
+        size = float(np.abs(values[[0, -1]]).max())
+        over = float(max(self.lower - values[0], values[-1] - self.upper))
+        over -= values.size * 2.0 * _UNIT * size
+        ends = [abs(end) for end in (self.lower, self.upper) if np.isfinite(end)]
+        return over / max(size, *ends) if over > 0.0 else 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Region:
     """The intersection of convex constraints on the coordinates."""
 
@@ -157,7 +233,7 @@ class Region:
     balls: tuple[Ball, ...] = ()
     one_norms: tuple[OneNormBall, ...] = ()
     images: tuple[ImageBall, ...] = ()
-    """Kept by the CVXPY service alone."""
+    spectra: tuple[Spectrum, ...] = ()
 
     @property
     def every_ball(self) -> tuple[Ball | OneNormBall, ...]:
@@ -167,7 +243,7 @@ class Region:
     def violation(self, x: FloatArray) -> float:
         """Return the largest relative violation of a constraint at ``x``."""
         worst = [part.violation(x) for part in self.linear]
-        worst += [part.violation(x) for part in (*self.every_ball, *self.images)]
+        worst += [part.violation(x) for part in (*self.every_ball, *self.images, *self.spectra)]
         return max(worst, default=0.0)
 
     def describe(self) -> str:
@@ -180,4 +256,5 @@ class Region:
             words.append("a norm ball" if len(self.balls) == 1 else f"{len(self.balls)} norm balls")
         words += ["a bound on a 1-norm" for _ in self.one_norms]
         words += ["a bound on the norm of an expression" for _ in self.images]
+        words += ["bounds on eigenvalues" for _ in self.spectra]
         return " and ".join(words)

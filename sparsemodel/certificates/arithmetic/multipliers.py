@@ -15,19 +15,18 @@ add up to one are at most one); those that no declared bound gives are kept as a
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.limits import ACTIVE, Limit, NormLimit, SpectrumLimit
 from sparsemodel.certificates.arithmetic.rounding import TINY, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.witness import from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import (
-    NormLimit,
     Rows,
     constraints_of,
     norms_of,
@@ -37,6 +36,7 @@ from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
+    BoolArray,
     Box,
     CertificateError,
     FloatArray,
@@ -50,17 +50,16 @@ MILD, STIFF = 1.0, 30.0
 """Curvature that an equation adds to a coordinate, in units of what the losses have on average: one
 relaxation is solved soon with the first, a search closes with the second."""
 
-_ACTIVE = 1e-7
-"""Distance to a bound of a row, relative to its size, from which on a multiplier may be sought."""
-
 _MUCH = 1e3
 """By how much points on an infeasible support are out of reach, in sizes of objectives."""
 
 _SLIGHT = 1e-8
 """Share of the objective at zero that a norm may cost for dual points to have room."""
 
-_KINKS = 4
-"""Entries of a sum of sizes at zero whose slopes are sought."""
+_ROUNDS = 30
+"""How often slopes of eigenvalues are added before the others are found anew."""
+_SETTLED = 1e-12
+"""What may be left of a gradient, relative to it."""
 
 
 def priced(seen: Survey, held: Multipliers | None) -> Survey:
@@ -86,6 +85,8 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     mu = np.zeros(len(norms)) if held.norms is None else held.norms
     rows = replace(rows, norms=norms if held.slopes.size > rows.lower.size else ())
     fits = stiff.shape == equal.shape and mu.shape == (len(norms),)
+    spectra = [isinstance(norm, SpectrumLimit) for norm in norms]
+    fits = fits and not np.any(mu[spectra])
     try:
         slopes = RowPrices(rows).term(held.slopes)
     except ValueError:
@@ -93,7 +94,11 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     every = np.concatenate([stiff, mu])
     if not fits or not np.all(np.isfinite(every) & (every >= 0.0)) or np.any(stiff[~equal]):
         raise CertificateError("line 'witness.multipliers' does not fit the linear constraints.")
-    priced_norms = [(norm, float(m)) for norm, m in zip(norms, mu, strict=True) if m > 0.0]
+    priced_norms = [
+        (norm, float(m))
+        for norm, m in zip(norms, mu, strict=True)
+        if isinstance(norm, NormLimit) and m > 0.0
+    ]
     terms = [*form.terms, *(_norm_term(norm, m) for norm, m in priced_norms)]
     if held.own:
         terms.append(slopes)
@@ -137,12 +142,13 @@ def multipliers_at(
     """Return the multipliers with which ``x`` is nearly stationary on its support.
 
     None where there are no constraints whose entries can be read, or the gradient of a loss
-    says nothing of its bounds. With ``sloped`` norms have slopes, where they are not too large. A
-    product with the data and one with its transpose.
+    says nothing of its bounds. With ``sloped`` norms have slopes, where they are not too large, and
+    always beside eigenvalues. A product with the data and one with its transpose.
     """
     rows, norms = _rows_of(form), norms_of(form)
     if form.matrix or not (rows.lower.size or norms) or not form.traits.conjugable:
         return None
+    sloped = sloped or any(isinstance(norm, SpectrumLimit) for norm in norms)
     whole = constraints_of(form) if sloped and norms else None
     near = Near.find(form)
     if near is not None:
@@ -171,7 +177,7 @@ def multipliers_at(
 
 
 def _slight(
-    form: SparseRegression, rows: Rows, norms: tuple[NormLimit, ...], x: FloatArray
+    form: SparseRegression, rows: Rows, norms: tuple[Limit, ...], x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return multipliers of norms that cost next to nothing, and a stiffness of equations.
 
@@ -179,7 +185,9 @@ def _slight(
     domains, so that slopes which have to vanish do.
     """
     size = abs(primal(form, np.zeros(form.shape)).value - form.constant)
-    radius = np.array([norm.radius**norm.order for norm in norms])
+    radius = np.array(
+        [norm.radius**norm.order if isinstance(norm, NormLimit) else 0.0 for norm in norms]
+    )
     mu = np.divide(_SLIGHT * size, radius, out=np.zeros(len(norms)), where=radius > 0.0)
     reach = np.square(np.abs(rows.matrix) @ np.abs(x) + np.abs(rows.upper))
     stiff = np.zeros(reach.size)
@@ -192,68 +200,80 @@ def slopes_at(
     rows: Rows,
     x: FloatArray,
     duals: tuple[FloatArray | None, ...],
+    on: BoolArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return slopes of the constraints with which the gradient pushes the nonzeros nowhere.
 
     And a multiplier of each norm (of half its square). Coordinates at a bound may be pushed against
-    it. Least squares. ``duals`` are those of the first terms; a product with the transpose of each.
+    it. Least squares; of eigenvalues those slopes are added that lessen what is left most, until
+    there are none. ``duals`` are those of the first terms; a product with the transpose of each.
+    Eigenvalues at an end may hold entries at zero: beside them the gradient vanishes on all of
+    ``on``, those that are free or nonzero if it is None.
     """
-    from scipy.optimize import lsq_linear
-
     gradient = form.ridge * x
     for term, a in zip(form.terms, duals, strict=False):
         gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
+    moving, normals = x != 0.0, [norm.normals(x) for norm in rows.norms]
+    if any(isinstance(norm, SpectrumLimit) for norm in rows.norms):
+        moving |= ~form.sparsity.counted if on is None else on
+    goal = _SETTLED * float(np.linalg.norm(gradient[moving]))
+    for _ in range(_ROUNDS):
+        first, shares, left = _fitted(form.box, rows, x, moving, normals, gradient)
+        more = [
+            norm.more(x, left) if isinstance(norm, SpectrumLimit) else own[:0]
+            for norm, own in zip(rows.norms, normals, strict=True)
+        ]
+        if np.linalg.norm(left) <= goal or not any(map(len, more)):
+            break
+        normals = [np.concatenate(pair) for pair in zip(normals, more, strict=True)]
+    slopes, mu = [first], np.zeros(len(normals))
+    for i, (norm, share) in enumerate(zip(rows.norms, shares, strict=True)):
+        slopes.append(share @ normals[i][: share.size])
+        if isinstance(norm, SpectrumLimit):
+            slopes[-1] = norm.kept(slopes[-1])
+        else:
+            mu[i] = share.sum()
+    return np.concatenate(slopes), mu
+
+
+def _fitted(
+    box: Box | None,
+    rows: Rows,
+    x: FloatArray,
+    moving: BoolArray,
+    normals: list[FloatArray],
+    gradient: FloatArray,
+) -> tuple[FloatArray, list[FloatArray], FloatArray]:
+    """Return slopes of the linear rows, shares of the normals, and what is left to balance."""
+    from scipy.optimize import lsq_linear
+
     value = rows.matrix @ x
-    size = _ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
+    size = ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
     at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
-    active, nonzero = at_lower | at_upper, x != 0.0
+    active, left = at_lower | at_upper, np.where(moving, -gradient, 0.0)
     tiny = np.finfo(np.float64).tiny
     low = np.where(at_lower[active], -np.inf, -tiny)
     high = np.where(at_upper[active], np.inf, tiny)
-    normals = [_normals(norm, x) for norm in rows.norms]
-    slopes = [np.zeros(value.size), *(np.zeros(norm.shift.size) for norm in rows.norms)]
-    mu = np.zeros(len(normals))
+    slopes, counts = np.zeros(value.size), [len(own) for own in normals]
     pushes = [
         norm.design.rmatvec(way)
         for norm, own in zip(rows.norms, normals, strict=True)
         for way in own
     ]
-    if not (active.any() or pushes) or not nonzero.any():
-        return np.concatenate(slopes), mu
-    box = (form.box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))).chosen
+    if not (active.any() or pushes) or not moving.any():
+        return slopes, [np.zeros(count) for count in counts], left
+    box = (box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))).chosen
     for end, sign in ((x <= box.lower, -1.0), (x >= box.upper, 1.0)):
-        pushes += list(sign * np.eye(x.size)[end & nonzero])
-    columns = np.column_stack([rows.matrix[active].T, *pushes])[nonzero]
+        pushes += list(sign * np.eye(x.size)[end & moving])
+    columns = np.column_stack([rows.matrix[active].T, *pushes])[moving]
     none = np.zeros(len(pushes))
     ends = np.append(low, none), np.append(high, none + np.inf)
-    found = lsq_linear(columns, -gradient[nonzero], ends, method="bvls").x
-    count = int(active.sum())
-    of_rows, of_norms = found[:count], np.maximum(found[count:], 0.0)
-    slopes[0][active] = np.where(of_rows > 0.0, at_upper[active], at_lower[active]) * of_rows
-    for i, own in enumerate(normals):
-        own_share, of_norms = of_norms[: len(own)], of_norms[len(own) :]
-        slopes[1 + i] += own_share @ own
-        mu[i] = own_share.sum()
-    return np.concatenate(slopes), mu
-
-
-def _normals(norm: NormLimit, x: FloatArray) -> FloatArray:
-    """Return the slopes of a norm (of half its square) at its limit, in rows; none within."""
-    part = norm.design.matvec(x) + norm.shift
-    size = float(np.linalg.norm(part, norm.order))
-    if not size >= (1.0 - _ACTIVE) * norm.radius:
-        return np.zeros((0, part.size))
-    if norm.order == 2:
-        return part[None, :]
-    still = np.abs(part) <= _ACTIVE * size
-    if norm.matrix is not None:  # a row that these coordinates do not move needs no slope
-        still &= np.any(norm.matrix[:, x != 0.0], axis=1)
-    free = np.flatnonzero(still & (norm.index is None))[:_KINKS]
-    signs = np.sign(np.where(still, 0.0, part))
-    ways = np.array(list(itertools.product((1.0, -1.0), repeat=free.size)))
-    out = np.repeat(signs[None, :], len(ways), axis=0)
-    out[:, free] = ways
-    return out
+    found = lsq_linear(columns, left[moving], ends, method="bvls").x
+    left[moving] -= columns @ found
+    of_rows, others = np.split(found, [int(active.sum())])
+    slopes[active] = np.where(of_rows > 0.0, at_upper[active], at_lower[active]) * of_rows
+    shares = np.split(np.maximum(others, 0.0)[: sum(counts)], np.cumsum(counts)[:-1])
+    return slopes, shares if counts else [], left
 
 
 def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
@@ -286,12 +306,12 @@ def refutation(rows: Rows, box: Box | None, on: IntArray, scale: float) -> Float
     ends = np.abs(np.concatenate([rows.lower, rows.upper]))
     reach = float(np.max(ends, initial=0.0, where=np.isfinite(ends)))
     size = float(r @ r)
-    if not size > (_ACTIVE * reach) ** 2:
+    if not size > (ACTIVE * reach) ** 2:
         return None
     return np.asarray(_MUCH * (1.0 + abs(scale)) / size * r)
 
 
-def _implied(form: SparseRegression, rows: Rows, norms: tuple[NormLimit, ...]) -> Box | None:
+def _implied(form: SparseRegression, rows: Rows, norms: tuple[Limit, ...]) -> Box | None:
     """Return the bounds with those that constraints imply for counted coordinates without one.
 
     Zero stays inside of them, and they are rounded outwards.
@@ -301,7 +321,7 @@ def _implied(form: SparseRegression, rows: Rows, norms: tuple[NormLimit, ...]) -
         low[:], high[:] = form.box.lower, form.box.upper
     counted = form.sparsity.counted
     for norm in norms:
-        if norm.index is not None:
+        if isinstance(norm, NormLimit) and norm.index is not None:
             size = (1.0 + 8.0 * U) * norm.radius + 8.0 * U * np.abs(norm.shift) + TINY
             for known, sign in ((high, 1.0), (low, -1.0)):
                 far = sign * np.maximum(size - sign * norm.shift, 0.0)

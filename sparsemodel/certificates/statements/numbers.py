@@ -12,10 +12,10 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import TINY, U
+from sparsemodel.certificates.arithmetic.limits import Limit, NormLimit, SpectrumLimit
 from sparsemodel.certificates.files.codec import encode
 from sparsemodel.certificates.files.packing import pack
-from sparsemodel.designs import DenseDesign, SparseDesign
+from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     Access,
     Cardinality,
@@ -32,39 +32,6 @@ _ROWS, _ENTRIES = 1000, 2**20
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class NormLimit:
-    """``||C x + shift|| <= radius``."""
-
-    index: IntArray | None
-    """The coordinates, where ``C x`` is some of them."""
-    matrix: FloatArray | None
-    """``C``, where it is not."""
-    size: int
-    shift: FloatArray
-    radius: float
-    order: int
-    """1 for the sum of sizes, 2 for the Euclidean norm."""
-
-    @property
-    def design(self) -> Design:
-        """Return ``C`` as a design."""
-        if self.matrix is None:
-            return SparseDesign.identity(self.size, self.index)
-        return DenseDesign(self.matrix)
-
-    def end(self, y: FloatArray) -> FloatArray:
-        """Return ``b`` with ``y' b`` at least ``y' C x`` within the limit, and hardly more."""
-        if not np.any(y) or not np.all(np.isfinite(y)):
-            return -self.shift
-        far = np.abs(y) / np.abs(y).max()
-        one = np.arange(y.size) == np.argmax(far)
-        far = far / np.linalg.norm(far) if self.order == 2 else np.where(one, far, 0.0)
-        slack = (32.0 + 4.0 * y.size) * U * (self.radius + np.abs(self.shift)) + 2.0 * TINY
-        return np.asarray(np.sign(y) * (self.radius * far + slack) - self.shift)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """The linear constraints of a problem, one below the other: ``lower <= C x <= upper``."""
 
@@ -72,8 +39,8 @@ class Rows:
     """``C``, shape ``(m, p)``."""
     lower: FloatArray
     upper: FloatArray
-    norms: tuple[NormLimit, ...] = ()
-    """Limits on norms that have slopes as well, in rows below these."""
+    norms: tuple[Limit, ...] = ()
+    """Limits on norms, and eigenvalues, that have slopes as well, in rows below these."""
 
     @property
     def design(self) -> Design:
@@ -85,7 +52,7 @@ class Rows:
     @property
     def outer(self) -> Rows:
         """Return linear rows alone, where norms leave each of their entries its interval."""
-        ends = [(-n.radius - n.shift, n.radius - n.shift) for n in self.norms]
+        ends = [norm.interval for norm in self.norms]
         lower, upper = (
             np.concatenate([own, *(end[side] for end in ends)])
             for side, own in enumerate((self.lower, self.upper))
@@ -94,15 +61,7 @@ class Rows:
 
     def on(self, coordinates: IntArray) -> Rows:
         """Return the same on some of the coordinates."""
-        norms = tuple(
-            replace(
-                norm,
-                index=None,
-                matrix=norm.design.to_array()[:, coordinates],
-                size=coordinates.size,
-            )
-            for norm in self.norms
-        )
+        norms = tuple(norm.on(coordinates) for norm in self.norms)
         return replace(self, matrix=self.matrix[:, coordinates], norms=norms)
 
     def divided(self, values: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
@@ -136,9 +95,10 @@ class Rows:
         return out
 
 
-def norms_of(form: SparseRegression) -> tuple[NormLimit, ...]:
-    """Return the limits on norms; none of them where one is too large or cannot be read."""
-    region, p, found = form.region, form.sparsity.size, []
+def norms_of(form: SparseRegression) -> tuple[Limit, ...]:
+    """Return limits on norms and eigenvalues; none where one is too large or cannot be read."""
+    region, p = form.region, form.sparsity.size
+    found: list[NormLimit] = []
     if region is None or form.matrix:
         return ()
     for order, balls in ((2, region.balls), (1, region.one_norms)):
@@ -151,7 +111,7 @@ def norms_of(form: SparseRegression) -> tuple[NormLimit, ...]:
             return ()
         matrix = image.design.to_array()
         found.append(NormLimit(None, matrix, p, image.shift, float(image.radius), image.order))
-    return tuple(found)
+    return (*found, *(SpectrumLimit(part, p) for part in region.spectra))
 
 
 def rows_of(form: SparseRegression) -> Rows | None:
@@ -214,21 +174,21 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         found["rows"] = {name: _array(values) for name, values in named.items()}
     norms = norms_of(form)
     if norms:
-        found["norms"] = [
-            {
-                **(
-                    {"matrix": _array(norm.matrix)}
-                    if norm.index is None
-                    else {"columns": _index(norm.index)}
-                ),
-                "shift": _array(norm.shift),
-                "radius": norm.radius,
-                "order": norm.order,
-            }
-            for norm in norms
-        ]
+        found["norms"] = list(map(_limit, norms))
     out: dict[str, Any] = encode(found)
     return out
+
+
+def _limit(norm: Limit) -> dict[str, Any]:
+    """Return a limit on a norm, or on eigenvalues."""
+    if isinstance(norm, SpectrumLimit):
+        part = norm.spectrum
+        ends = np.array([part.lower, part.upper])
+        return {"columns": _index(part.index), "eigenvalues": pack(ends)}
+    where = (
+        {"matrix": _array(norm.matrix)} if norm.index is None else {"columns": _index(norm.index)}
+    )
+    return {**where, "shift": _array(norm.shift), "radius": norm.radius, "order": norm.order}
 
 
 def _limits(sparsity: Cardinality, *, crossing: bool = False) -> list[dict[str, Any]]:

@@ -219,6 +219,9 @@ def _region(form: SparseRegression) -> str:
     for image in region.images:
         size = f"{image.order}:{float(image.radius)!r}"
         parts += [design_fingerprint(image.design), array_hash(image.shift), size]
+    for one in region.spectra:
+        index = array_hash(one.index.astype(np.float64))
+        parts += [index, repr(float(one.lower)), repr(float(one.upper))]
     for ball in region.every_ball:
         index = array_hash(ball.index.astype(np.float64))
         parts += [index, repr(float(ball.radius)), array_hash(ball.center)]

@@ -11,13 +11,11 @@ import numpy as np
 from sparsemodel.checker.files import NotChecked, Refuted, array, index, real
 from sparsemodel.checker.proof.arithmetic import TINY, UNIT
 from sparsemodel.checker.proof.bound import dual
+from sparsemodel.checker.proof.limits import FEASIBLE, Eigenvalues
 from sparsemodel.checker.proof.losses import loss_of
 from sparsemodel.checker.proof.problem import Problem, Term
 from sparsemodel.checker.proof.quadratic import check_coefficients, check_curvature
 from sparsemodel.checker.proof.tree import RegressionTree, fitting
-
-FEASIBLE = 1e-9
-"""Violation of declared bounds, relative to their size, that counts as rounding."""
 
 
 def violations(problem: Problem, x: Any) -> list[str]:
@@ -32,13 +30,7 @@ def violations(problem: Problem, x: Any) -> list[str]:
         rounding = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
         if np.any(over - rounding > FEASIBLE * size):
             out.append("a linear constraint does not hold")
-    for norm in problem.norms:
-        part = norm.matrix @ x + norm.shift
-        size, reach = float(np.linalg.norm(part, norm.order)), np.abs(norm.shift) + np.abs(part)
-        rounding = (part.size + 8) * 2.0**-53 * float(reach.sum())
-        rounding += 2.0**-52 * float(np.linalg.norm(x))
-        if not size - norm.radius - rounding <= FEASIBLE * (norm.radius + min(size, 1.0)):
-            out.append("a norm is beyond its limit")
+    out += [norm.broken(x) for norm in problem.norms if norm.broken(x)]
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
     largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
@@ -116,6 +108,8 @@ def _without_rows(problem: Problem, held: dict[str, Any], y: Any) -> Problem:
     made, constant = list[tuple[str, Any, Any, Any, Any]](), problem.constant
     for norm, m in zip(problem.norms, mu.tolist(), strict=True):
         if m > 0.0:
+            if isinstance(norm, Eigenvalues):
+                raise Refuted("bounds on eigenvalues have slopes alone.")
             name = "squared_loss" if norm.order == 2 else "absolute_loss"
             made.append((name, norm.matrix, -norm.shift, np.full(norm.shift.size, m), 0.0))
             reach = problem.number(np.array(norm.radius))
@@ -147,8 +141,10 @@ def _implied(problem: Problem, matrix: Any, low: Any, high: Any) -> tuple[Any, A
     """Return bounds with what constraints imply where there is none, rounded outwards."""
     lower, upper, counted = problem.lower.copy(), problem.upper.copy(), problem.unit >= 0
     for norm in problem.norms:
-        on = np.zeros(0, dtype=int) if norm.index is None else norm.index[counted[norm.index]]
-        shift = np.zeros(0) if norm.index is None else norm.shift[counted[norm.index]]
+        if isinstance(norm, Eigenvalues) or norm.index is None:
+            continue
+        inside = counted[norm.index]
+        on, shift = norm.index[inside], norm.shift[inside]
         slack = 16.0 * UNIT * (norm.radius + np.abs(shift)) + TINY
         far = np.maximum(norm.radius - shift + slack, 0.0)
         near = np.minimum(-norm.radius - shift - slack, 0.0)

@@ -30,8 +30,9 @@ from sparsemodel.checker.files import (
     vector,
     whole,
 )
-from sparsemodel.checker.proof.arithmetic import UNIT, Number, number
+from sparsemodel.checker.proof.arithmetic import Number, number
 from sparsemodel.checker.proof.cox import cox_of
+from sparsemodel.checker.proof.limits import Eigenvalues, Norm, limits_of
 from sparsemodel.checker.proof.losses import FORMULAS, Loss, loss_of
 from sparsemodel.checker.proof.supports import Supports, supports_of
 
@@ -46,31 +47,6 @@ class Term:
     y: Any
     c: Number
     o: Number
-
-
-@dataclass(frozen=True, eq=False)
-class Norm:
-    """A limit ``||C x + s|| <= r``, as floats."""
-
-    matrix: Any
-    shift: Any
-    radius: float
-    order: int
-    index: Any
-    """The coordinates where ``C x`` is some of them, else None."""
-
-    def end(self, y: Any) -> Any:
-        r"""Return ``b`` with :math:`y'b \ge r \|y\|_* - y's`, which :math:`y'Cx` never exceeds.
-
-        That is where it is largest, but for rounding moved away along ``y``.
-        """
-        if not np.any(y):
-            return -self.shift
-        far = np.abs(y) / np.abs(y).max()
-        one = np.arange(y.size) == np.argmax(far)
-        far = far / np.linalg.norm(far) if self.order == 2 else np.where(one, 1.0, 0.0)
-        slack = (16.0 + 2.0 * y.size) * UNIT * (self.radius + np.abs(self.shift)) + 2.0**-1022
-        return np.sign(y) * (self.radius * far + slack) - self.shift
 
 
 @dataclass(eq=False)
@@ -100,7 +76,7 @@ class Problem:
     """What the reader's files call the columns, where they do."""
     rows: tuple[Any, Any, Any] | None = None
     """``C``, ``l`` and ``u`` of linear constraints, as floats."""
-    norms: tuple[Norm, ...] = ()
+    norms: tuple[Norm | Eigenvalues, ...] = ()
 
     def __post_init__(self) -> None:
         self.counted = self.unit >= 0
@@ -157,7 +133,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     """Return the problem, everything in the file compared with the data and with itself."""
     held, shape = facts["numbers"], tuple(whole(s) for s in facts["shape"])
     p, columns, terms, words = shape[0], dict[int, str](), list[Term](), list[str]()
-    rows, norms = _rows(held, facts["region"], p), _norms(held, shape)
+    rows, norms = _rows(held, facts["region"], p), limits_of(held, shape)
     for one, more in zip(facts["terms"], held["terms"], strict=True):
         term, said = _term(one, more, shape, data, exact, columns)
         terms.append(term)
@@ -166,6 +142,8 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     unit = _units(held, p, free)
     low, high, least, box = _box(held, shape, unit >= 0)
     never = rows_of((low > 0.0) | (high < 0.0))
+    for limit in norms:
+        never |= limit.away(shape[0])
     kept = np.bincount(unit[never & (unit >= 0)], minlength=int(unit.max(initial=-1)) + 1) > 0
     supports = supports_of(facts, held, kept, exact)
     forced, constant = whole(facts["forced"]), real(facts["constant"])
@@ -185,9 +163,7 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     if rows is not None:
         held_rows = [in_words(part) for part in rows]
         words.append("{} rows l <= C x <= u: C {}, l {}, u {}".format(rows[1].size, *held_rows))
-    for one in norms:
-        ball = f"||C x + s||_{one.order} <= {one.radius!r}"
-        words.append(f"{ball}: C {in_words(one.matrix)}, s {in_words(one.shift)}")
+    words += [one.words for one in norms]
     return Problem(
         terms=terms,
         shape=shape,
@@ -208,28 +184,13 @@ def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
     )
 
 
-def _norms(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Norm, ...]:
-    """Return the limits on norms."""
-    out = []
-    for one in held.get("norms", []):
-        shift, radius, order, on = array(one["shift"]), real(one["radius"]), one["order"], None
-        if "columns" in one:
-            on = index(one["columns"], shape[0])
-        matrix = array(one["matrix"]) if on is None else np.eye(shape[0])[on]
-        fits = len(shape) == 1 and order in (1, 2) and matrix.shape == (shift.size, shape[0])
-        numbers = np.append(matrix.ravel(), [*shift, radius])
-        if not fits or not np.all(np.isfinite(numbers)) or radius < 0.0:
-            raise Refuted("the limits on norms do not fit the problem.")
-        out.append(Norm(matrix, shift, radius, int(order), on))
-    return tuple(out)
-
-
 def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | None:
     """Return the linear constraints."""
     if region == "none":
         return None
     rows = held.get("rows")
-    if ("linear" in region and rows is None) or ("norm" in region and not held.get("norms")):
+    limited = "norm" in region or "eigenvalues" in region
+    if ("linear" in region and rows is None) or (limited and not held.get("norms")):
         raise NotChecked("constraints beside bounds whose numbers are not in the file")
     if rows is None:
         return None

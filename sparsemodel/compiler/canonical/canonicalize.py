@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     InfeasibleError,
     ModelError,
+    Region,
     SparseRegression,
     Term,
 )
@@ -48,7 +50,9 @@ def canonicalize(
     box = _box(declaration, layout)
     if box is not None and box.least is not None:
         _refuse_groups(cardinality_of(declaration, layout), layout)
-    sparsity, paid = without_forced(cardinality_of(declaration, layout), box, layout)
+    region = region_of(declaration, layout)
+    bounds = box if region is None else _with_diagonals(box, region, layout)
+    sparsity, paid = without_forced(cardinality_of(declaration, layout), bounds, layout)
     form = SparseRegression(
         terms=terms,
         ridge=_ridge(declaration, layout),
@@ -57,7 +61,7 @@ def canonicalize(
         matrix=layout.matrix,
         box=box,
         constant=declaration.constant + paid,
-        region=region_of(declaration, layout),
+        region=region,
     )
     return form, layout
 
@@ -150,6 +154,18 @@ def _box(declaration: Declaration, layout: Layout) -> Box | None:
     if np.all(np.isneginf(lower)) and np.all(np.isposinf(upper)):
         return None
     return Box(lower, upper, least)
+
+
+def _with_diagonals(box: Box | None, region: Region, layout: Layout) -> Box | None:
+    """Return the bounds with those that definite matrices have on their diagonals."""
+    definite = [part for part in region.spectra if part.lower > 0.0]
+    if not definite:
+        return box
+    ends = box or Box(np.full(layout.size, -np.inf), np.full(layout.size, np.inf))
+    lower = ends.lower.copy()
+    for part in definite:
+        lower[part.diagonal] = np.maximum(lower[part.diagonal], part.lower)
+    return replace(ends, lower=lower)
 
 
 def _refuse_groups(sparsity: Cardinality, layout: Layout) -> None:

@@ -178,6 +178,16 @@ class ImageSpec:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class SpectrumSpec:
+    """All eigenvalues of a symmetric variable are between two numbers, infinite ones for none."""
+
+    variable: int
+    lower: float
+    upper: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Change:
     """Coordinates ``z = forward @ v + shift`` in the place of a variable ``v`` of as many entries.
 
@@ -233,6 +243,7 @@ class Declaration:
     linear: tuple[LinearSpec, ...] = ()
     norms: tuple[NormSpec, ...] = ()
     images: tuple[ImageSpec, ...] = ()
+    spectra: tuple[SpectrumSpec, ...] = ()
     constant: float = 0.0
     changes: Mapping[int, Change] = field(default_factory=dict)
     """By variable: other coordinates, of which the other records speak."""

@@ -37,7 +37,7 @@ def order_of(
             rest = list(np.concatenate(rest)[:, None])
         sides = np.broadcast_arrays(own, *rest)
         for one, *any_of in zip(*(side.tolist() for side in sides), strict=True):
-            if one not in any_of and -1 not in any_of:  # else it asks for nothing
+            if one != -1 and one not in any_of and -1 not in any_of:  # else it asks for nothing
                 child.append(one)
                 parents.append(sorted(set(any_of)))
     if not child:

@@ -15,6 +15,7 @@ from sparsemodel.interfaces import (
     ModelError,
     OneNormBall,
     Region,
+    Spectrum,
 )
 
 
@@ -26,7 +27,8 @@ def region_of(declaration: Declaration, layout: Layout) -> Region | None:
     InfeasibleError
         When a row of a linear constraint contradicts itself.
     """
-    if not (declaration.linear or declaration.norms or declaration.images):
+    parts = (declaration.linear, declaration.norms, declaration.images, declaration.spectra)
+    if not any(parts):
         return None
     if layout.matrix and (declaration.linear or declaration.images):
         raise ModelError(
@@ -46,7 +48,8 @@ def region_of(declaration: Declaration, layout: Layout) -> Region | None:
     balls = [_ball(spec, layout) for spec in declaration.norms if spec.order == 2]
     one_norms = [_one_norm(spec, layout) for spec in declaration.norms if spec.order == 1]
     images = [_image(spec, layout) for spec in declaration.images]
-    return Region(tuple(linear), tuple(balls), tuple(one_norms), tuple(images))
+    spectra = [Spectrum(layout.rows(s.variable), s.lower, s.upper) for s in declaration.spectra]
+    return Region(tuple(linear), tuple(balls), tuple(one_norms), tuple(images), tuple(spectra))
 
 
 def _ball(spec: NormSpec, layout: Layout) -> Ball:

@@ -137,7 +137,8 @@ def _absorbing(form: SparseRegression) -> int | None:
     if region is not None:
         designs = [*(one.design for one in region.linear), *(one.design for one in region.images)]
         rows = (design.restrict(at).to_array() for design in designs)
-        if any(map(np.any, rows)) or any(c in ball.index for ball in region.every_ball):
+        others = (*region.every_ball, *region.spectra)
+        if any(map(np.any, rows)) or any(c in part.index for part in others):
             return None
     return c
 

@@ -124,6 +124,9 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
             return ball
         if left.is_affine() and right.is_affine():
             return affine_of(left) <= affine_of(right)
+        largest = _largest_eigenvalue(left, right)
+        if largest is not None:
+            return largest
         if kind_of(left) in ("max", "maximum") and getattr(left, "axis", None) is None:
             return tuple(one for part in left.args for one in flat(_below(part, right)))
         if kind_of(right) in ("min", "minimum") and getattr(right, "axis", None) is None:
@@ -140,9 +143,9 @@ def constraint_of(constraint: Any) -> Constraint | tuple[Constraint, ...]:
         )
     raise ModelError(
         f"The CVXPY constraint {shown(constraint)} ({kind}) is not recognised; affine relations, "
-        "norms of affine expressions (`cp.norm(x) <= t` for cp.SOC(t, x)) and `Omega >> alpha * "
-        "np.eye(p)` are. A loss that is bounded goes into the objective, with a weight that keeps "
-        "the bound."
+        "norms of affine expressions (`cp.norm(x) <= t` for cp.SOC(t, x)), `Omega >> alpha * "
+        "np.eye(p)` and cp.lambda_min or lambda_max of a symmetric variable are. A loss that is "
+        "bounded goes into the objective, with a weight that keeps the bound."
     )
 
 
@@ -216,6 +219,18 @@ def _eigenvalues(constraint: Any) -> Constraint:
             "write `Omega >> alpha * np.eye(p)`."
         )
     return eigenvalue_bound(proxy_of(variable), float(limit[0, 0]), upper=factor < 0.0)
+
+
+def _largest_eigenvalue(left: Any, right: Any) -> Constraint | None:
+    """Return ``lambda_max(Omega) <= b``, or ``a <= lambda_min(Omega)``: ``-lambda_max(-Omega)``."""
+    if left.is_constant() and kind_of(right) == "NegExpression":
+        left, right = right.args[0], -left
+    if kind_of(left) != "lambda_max" or not right.is_constant():
+        return None
+    inside, limit = left.args[0], number_of(right)
+    if kind_of(inside) == "NegExpression":
+        return eigenvalue_bound(affine_of(inside.args[0]), -limit, upper=False)
+    return eigenvalue_bound(affine_of(inside), limit, upper=True)
 
 
 def _summands(expression: Any, factor: float) -> list[tuple[Any, float]]:

@@ -52,6 +52,7 @@ from sparsemodel.modelling.regression.declare_constraints import (
     bound_spec,
     budget_spec,
     card_spec,
+    diagonal_orders,
     edge_spec,
     forbidden_spec,
     image_spec,
@@ -59,6 +60,7 @@ from sparsemodel.modelling.regression.declare_constraints import (
     linear_spec,
     norm_spec,
     price_spec,
+    spectrum_specs,
     with_orders,
 )
 from sparsemodel.modelling.regression.places import Places, about_entries
@@ -68,7 +70,7 @@ def declare(
     objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
 ) -> Declaration:
     """Return the declaration for the compiler, with the parameters' present values."""
-    _refuse(objective, constraints, variables)
+    _refuse(objective)
     expressions = list(expressions_of(objective, constraints))
     symmetric = any(v.symmetric for v in variables)
     counted = [part for c in constraints for part in counted_in(c)]
@@ -101,6 +103,8 @@ def declare(
         *(edge_spec(c, by_kind[EdgePattern], places) for c in by_kind[EdgeCount]),
     )
     cards, orders = with_orders(cards, by_kind[Requirement], places)
+    definite = [v for v in variables if v.proxied is not None and v.proxied.attributes["PSD"]]
+    spectra = spectrum_specs((*by_kind[EigenvalueBound], *(v >> 0.0 for v in definite)), places)
     declaration = Declaration(
         variables=tuple(
             VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names, v.symmetric)
@@ -115,10 +119,11 @@ def declare(
             *(forbidden_spec(c, places) for c in by_kind[EdgePattern] if not c.required),
         ),
         leasts=tuple(least for _, _, least in gaps),
-        orders=orders,
+        orders=(*orders, *diagonal_orders(spectra, places)),
         linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
         norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint] if c.bare),
         images=tuple(image_spec(c, places) for c in by_kind[NormConstraint] if not c.bare),
+        spectra=tuple(spectra),
         constant=objective.constant,
         changes=places.changes,
         entries=places.entries,
@@ -149,6 +154,7 @@ _UNDERSTOOD = (
     CardinalityConstraint,
     EdgeCount,
     EdgePattern,
+    EigenvalueBound,
     Budget,
     Semicontinuous,
     Requirement,
@@ -159,26 +165,14 @@ _UNDERSTOOD = (
 """What a problem with losses of predictions can be constrained by: all of it is declared."""
 
 
-def _refuse(
-    objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
-) -> None:
-    """Refuse objectives without a loss, and what only precision-matrix problems know."""
+def _refuse(objective: Objective) -> None:
+    """Refuse objectives without a loss."""
     if not any(isinstance(term, LossTerm) for term in objective.terms):
         raise ModelError(
             "The objective has no loss. Write, for example, "
             "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
             "with a given fit bound the loss: `sm.Problem(sm.minimize(sm.card(w)), "
             "sm.squared_loss(A @ w, b) <= 0.1)`."
-        )
-    definite = [v for v in variables if v.proxied is not None and v.proxied.attributes["PSD"]]
-    found = [c for c in constraints if isinstance(c, EigenvalueBound)]
-    if definite or found:
-        what = f"{definite[0].label} is declared PSD" if definite else repr(found[0])
-        raise ModelError(
-            f"{what}: bounds on eigenvalues are kept beside gaussian_nll (-log_det + trace) alone. "
-            "Solve without, and look at np.linalg.eigvalsh(W.value): a solution that keeps the "
-            "bound loses nothing. Otherwise fit the support that was found with the bound, in "
-            "CVXPY; what prove() says of the problem without it is a lower bound on that one, too."
         )
 
 

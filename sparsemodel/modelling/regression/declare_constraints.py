@@ -16,8 +16,9 @@ from sparsemodel.compiler import (
     LinearSpec,
     NormSpec,
     OrderSpec,
+    SpectrumSpec,
 )
-from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
+from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
@@ -30,7 +31,7 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price, checked_prices
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
-from sparsemodel.modelling.expressions.symmetric import EdgeCount
+from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from sparsemodel.modelling.regression.places import Places
@@ -195,3 +196,42 @@ def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
         upper = upper - np.broadcast_to(as_float(offset), shape or (1,)).ravel()
     lower = upper if constraint.relation == "==" else np.full(rows, -np.inf)
     return LinearSpec(places.blocks(expression.pieces, shape), lower, upper)
+
+
+def spectrum_specs(constraints: Sequence[EigenvalueBound], places: Places) -> list[SpectrumSpec]:
+    """Return the interval of the eigenvalues of each variable.
+
+    Raises
+    ------
+    InfeasibleError
+        When it is empty.
+    """
+    spectra = []
+    for variable in dict.fromkeys(c.expression.pieces[0].variable for c in constraints):
+        own = [c for c in constraints if c.expression.pieces[0].variable is variable]
+        lower = max((c.bound for c in own if not c.upper), default=-np.inf)
+        upper = min((c.bound for c in own if c.upper), default=np.inf)
+        if not lower <= upper or np.inf in (lower, -upper):
+            raise InfeasibleError(
+                f"No matrix has all eigenvalues at least {lower:g} and at most {upper:g}: raise "
+                f"the bound `{variable.label} << {upper:g}`, or lower `{variable.label} >> ...`."
+            )
+        number = places.of(own[0].expression.pieces[0])[0]
+        spectra.append(SpectrumSpec(number, lower, upper))
+    return spectra
+
+
+def diagonal_orders(spectra: Sequence[SpectrumSpec], places: Places) -> list[OrderSpec]:
+    """Return that entries of positive semidefinite matrices are nonzero beside two of the diagonal.
+
+    With a larger lower bound those of the diagonal are always in.
+    """
+    orders = []
+    for spec in spectra:
+        p = places.height(spec.variable)
+        i, j = np.triu_indices(p, 1)
+        child = CountedSpec(spec.variable, i * p + j)
+        for k in (i, j) if spec.lower == 0.0 else ():
+            diagonal = CountedSpec(spec.variable, np.arange(p) * (p + 1))
+            orders.append(OrderSpec((child, None), ((diagonal, k),), pooled=False))
+    return orders

@@ -41,6 +41,10 @@ class Places:
             rows = (rows[:, None] * m + np.arange(m)).ravel()
         return self._number[id(variable)], rows
 
+    def height(self, number: int) -> int:
+        """Return how many rows a variable has."""
+        return self._variables[number].shape[0]
+
     def changed(self, expression: Affine) -> tuple[int, IntArray]:
         """Return the variable of an expression that is counted, and its entries' coordinates."""
         variables = {self.of(piece)[0] for piece in expression.pieces}

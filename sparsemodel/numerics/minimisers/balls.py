@@ -1,4 +1,4 @@
-r"""Balls of the method of multipliers: the distances to them, and their second derivatives."""
+r"""Balls and spectra of the method of multipliers: distances to them, and second derivatives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import Ball, FloatArray, IntArray, OneNormBall
+from sparsemodel.interfaces import Ball, FloatArray, IntArray, OneNormBall, Spectrum
 from sparsemodel.interfaces.region import ImageBall, relative_to_ball
 from sparsemodel.numerics.minimisers.envelopes import ConstraintEnvelope
 
@@ -200,6 +200,89 @@ class ImageEnvelope(ConstraintEnvelope):
 
     def normal(self, size: int) -> FloatArray:
         return self._design.rmatvec(self._ball.normal(self._matrix.shape[0]))
+
+
+@final
+class SpectrumEnvelope(ConstraintEnvelope):
+    r"""Bounds on eigenvalues as an augmented Lagrangian.
+
+    With :math:`Z = \sum_k \lambda_k q_k q_k^T` and the part :math:`b_k` of :math:`\lambda_k`
+    beyond its bound the distance is :math:`\|b\|`; the gradient of half its square is
+    :math:`\sum_k b_k q_k q_k^T`, and the derivative of that in a direction ``H`` is
+    :math:`Q (\Omega \circ Q^T H Q) Q^T` with :math:`\Omega_{kl} = (b_k - b_l) / (\lambda_k -
+    \lambda_l)` (Zhao, Sun and Toh, A Newton-CG augmented Lagrangian method for semidefinite
+    programming, SIAM J. Optim. 2010).
+    """
+
+    def __init__(self, part: Spectrum, support: IntArray, curvature: FloatArray) -> None:
+        self._part, self._support = part, support
+        _, places, self._inside = np.intersect1d(
+            part.index, support, assume_unique=True, return_indices=True
+        )
+        i, j = part.entries
+        self._twice = np.where(i == j, 1.0, 2.0)
+        self._places = i[places], j[places]
+        own = curvature[self._inside] / self._twice[places]
+        self._sigma = self._first = 10.0 * (float(own.mean()) if own.size else 1.0)
+        self._point = self._square(np.zeros(support.size))
+        self._y, self._excess = 0.0 * self._point, 0.0 * self._point
+        self._values = self._beyond = np.zeros(len(self._point))
+        self._vectors = np.eye(len(self._point))
+
+    def _square(self, v: FloatArray) -> FloatArray:
+        x = np.zeros(int(max(self._part.index[-1], self._support.max(initial=0))) + 1)
+        x[self._support] = v
+        return self._part.matrix(x)
+
+    def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
+        self._point = self._square(v)
+        self._values, q = np.linalg.eigh(self._point + self._y / self._sigma)
+        self._beyond = self._values - np.clip(self._values, self._part.lower, self._part.upper)
+        out = self._beyond != 0.0
+        self._excess, self._vectors = (q[:, out] * self._beyond[out]) @ q[:, out].T, q
+        gradient, on = np.zeros(v.size), self._places
+        weights = np.where(on[0] == on[1], 1.0, 2.0)
+        gradient[self._inside] = self._sigma * weights * self._excess[on]
+        return 0.5 * self._sigma * float(self._beyond @ self._beyond), gradient
+
+    def hessian(self) -> FloatArray:
+        total = np.zeros((self._support.size, self._support.size))
+        out, (i, j), q = np.flatnonzero(self._beyond), self._places, self._vectors
+        if out.size:
+            b, values = self._beyond, self._values
+            apart = values[out, None] - values
+            same = (b[out, None] != 0.0) & (np.sign(b[out, None]) == np.sign(b))
+            slopes = np.divide(b[out, None] - b, apart, out=np.ones_like(apart), where=~same)
+            slopes = np.where(b == 0.0, 2.0, 1.0) * slopes  # pairs with one within come once
+            parts = q[i][:, out, None] * q[j][:, None, :]
+            mirrored = q[j][:, out, None] * q[i][:, None, :]
+            parts = np.where((i == j)[:, None, None], parts, parts + mirrored)
+            rows = (parts * np.sqrt(self._sigma * slopes)).reshape(i.size, -1)
+            total[np.ix_(self._inside, self._inside)] = rows @ rows.T
+        return total
+
+    def violation(self) -> float:
+        return self._part.relative(np.asarray(np.linalg.eigvalsh(self._point)))
+
+    def residual(self) -> float:
+        ends = [abs(end) for end in (self._part.lower, self._part.upper) if np.isfinite(end)]
+        size = max(float(np.abs(self._point).max()), *ends)
+        return float(np.linalg.norm(self._excess - self._y / self._sigma)) / (size or 1.0)
+
+    def update(self) -> None:
+        self._y = self._sigma * self._excess
+
+    def stiffen(self, factor: float) -> None:
+        self._sigma *= factor
+
+    def normal(self, size: int) -> FloatArray:
+        out = np.zeros(size)
+        out[self._part.index] = self._twice * self._y[self._part.entries]
+        return out
+
+    def drawn_in(self, x: FloatArray) -> FloatArray:
+        """Return a point nearby within the bounds; its unit is that of what they move it by."""
+        return self._part.drawn_in(x, float(np.linalg.norm(self._y)) / self._first)
 
 
 def threshold(sizes: FloatArray, radius: float) -> float:

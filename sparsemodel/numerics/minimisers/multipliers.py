@@ -30,7 +30,12 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import budget
-from sparsemodel.numerics.minimisers.balls import BallEnvelope, ImageEnvelope, OneNormEnvelope
+from sparsemodel.numerics.minimisers.balls import (
+    BallEnvelope,
+    ImageEnvelope,
+    OneNormEnvelope,
+    SpectrumEnvelope,
+)
 from sparsemodel.numerics.minimisers.boxed import box_newton
 from sparsemodel.numerics.minimisers.envelopes import (
     ConstraintEnvelope,
@@ -138,10 +143,24 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
         feasible, point = True, objective.point(support, start.x[support])
     elif not feasible:
         point = replace(point, value=np.inf)
+    spectra = [part for part in constraints if isinstance(part, SpectrumEnvelope)]
+    if feasible and spectra:
+        point = _drawn_in(objective, spectra, point, support)
     if constraints:
         normal = sum((c.normal(form.sparsity.size) for c in constraints), np.zeros(1))
         point = replace(point, normal=normal)
     return Solved(point, tuple(part.dual() for part in terms), feasible)
+
+
+def _drawn_in(
+    objective: Objective, spectra: list[SpectrumEnvelope], point: Point, support: IntArray
+) -> Point:
+    """Return a point nearby with all eigenvalues inside their bounds, where others hold as well."""
+    x = point.x
+    for part in spectra:
+        x = part.drawn_in(x)
+    moved = objective.point(support, x[support])
+    return moved if satisfied(objective.form, x) and np.isfinite(moved.value) else point
 
 
 @final
@@ -227,7 +246,8 @@ def _constraints(
     balls = [BallEnvelope(part, support, mean) for part in form.region.balls]
     diamonds = [OneNormEnvelope(part, support, mean) for part in form.region.one_norms]
     images = [ImageEnvelope(part, support, curvature) for part in form.region.images]
-    return [*rows, *balls, *diamonds, *images]
+    spectra = [SpectrumEnvelope(part, support, curvature) for part in form.region.spectra]
+    return [*rows, *balls, *diamonds, *images, *spectra]
 
 
 def _within(constraints: Sequence[ConstraintEnvelope]) -> bool:

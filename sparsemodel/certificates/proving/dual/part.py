@@ -211,12 +211,13 @@ class DualPart(NodeBounder):
         sloped, point = form, None
         if world.rows is not None:
             rows = world.rows.on(self._coordinates)
+            on = np.isin(self._coordinates, chosen)
             point = world.minimum(chosen, world.points, _CLOSE)
             if point is not None:
-                sloped = at_minimum(sloped, rows, point, point.x[self._coordinates])
+                sloped = at_minimum(sloped, rows, point, point.x[self._coordinates], on)
             else:
-                on = np.flatnonzero(np.isin(self._coordinates, chosen))
-                sloped = refuting(sloped, rows, on, world.ends.origin().value)
+                scale = world.ends.origin().value
+                sloped = refuting(sloped, rows, np.flatnonzero(on), scale)
         if point is None:
             point = world.minimum(chosen, world.ends, _CLOSE)
         if point is None:

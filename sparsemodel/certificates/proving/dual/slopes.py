@@ -8,18 +8,23 @@ from sparsemodel.certificates.arithmetic.multipliers import refutation, slopes_a
 from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
 from sparsemodel.certificates.dual_bounds.witness import derivatives
 from sparsemodel.certificates.statements.numbers import Rows
-from sparsemodel.interfaces import FloatArray, IntArray, Point, SparseRegression
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, Point, SparseRegression
 
 
-def at_minimum(form: SparseRegression, rows: Rows, point: Point, x: FloatArray) -> SparseRegression:
-    """Return the form with the slopes that go with a minimum, whose coordinates here are ``x``."""
+def at_minimum(
+    form: SparseRegression, rows: Rows, point: Point, x: FloatArray, on: BoolArray
+) -> SparseRegression:
+    """Return the form with the slopes that go with a minimum, whose coordinates here are ``x``.
+
+    ``on`` are those that it was sought over.
+    """
     first = form.terms[: row_term(form)]
     duals = derivatives(first, x)
     if point.duals is not None:
         pairs = zip(first, point.duals, strict=False)
         known = [np.divide(g, t.weights, out=0.0 * g, where=t.weights > 0.0) for t, g in pairs]
         duals = [*known, *duals[len(known) :]]
-    return with_slopes(form, slopes_at(form, rows, x, tuple(duals))[0])
+    return with_slopes(form, slopes_at(form, rows, x, tuple(duals), on)[0])
 
 
 def refuting(
