@@ -289,7 +289,11 @@ def calls_of_a_solve(loss: Any, A: np.ndarray, y: np.ndarray) -> int:
     ("loss", "most"), [("squared", 2780), ("logistic", 7200), ("poisson", 4780)]
 )
 @pytest.mark.unrefereed("calls are counted, and the referee calls as well")
-def test_small_problems_take_few_calls(loss: str, most: int) -> None:
+def test_small_problems_take_few_calls(
+    loss: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where it is loaded it may ask what our objects are, which takes a few calls each time.
+    monkeypatch.delitem(sys.modules, "cvxpy", raising=False)
     rng = np.random.default_rng(0)
     A = rng.standard_normal((200, 50))
     eta = A[:, :5] @ np.array([1.0, -1.0, 1.0, -1.0, 1.0])

@@ -55,10 +55,10 @@ class NoneOfCvxpys:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Any]:
-        asking = sys._getframe(1)
-        if asking.f_globals.get("__name__") == "abc" and asking.f_back is not None:
+        asking = sys._getframe(1) if "cvxpy" in sys.modules else None
+        if asking is not None and asking.f_globals.get("__name__") == "abc":
             asking = asking.f_back  # cp.Minimize is an abstract class, which asks for itself
-        if str(asking.f_globals.get("__name__", "")).startswith("cvxpy."):
+        if asking is not None and asking.f_globals.get("__name__", "")[:6] == "cvxpy.":
             raise ModelError(
                 f"{self!r} is sparsemodel's, and cp.Problem knows nothing of it. Write "
                 "`sm.Problem(cp.Minimize(...), [sm.card(w) <= k, *constraints])`: it takes CVXPY's "
