@@ -18,6 +18,7 @@ import sparsemodel as sm
 from sparsemodel import registry
 from sparsemodel.cli import main
 from sparsemodel.cli.exits import Exit
+from sparsemodel.compiler.choice.candidates import _by_promise
 from sparsemodel.interfaces import Prior, Role
 from sparsemodel.interfaces.self_description import Guarantee, Theorem
 
@@ -132,10 +133,12 @@ def test_a_backend_that_takes_a_role_and_promises_most_is_chosen_unasked(monkeyp
     monkeypatch.setattr(Forward, "roles", frozenset({Role.FINISH}))
     monkeypatch.setattr(Forward, "prior", Prior(close=1.0, excess=0.0))
     monkeypatch.setattr(Forward, "purpose", "adds what helps most")
+    _by_promise.cache_clear()  # classes do not change otherwise
     assert problem.plan().chosen == "forward"
     assert "adds what helps most" in problem.explain(full=True)
     assert "forward" in problem.solve().backend
     monkeypatch.setattr(Forward, "prior", Prior(close=0.0, excess=1.0))
+    _by_promise.cache_clear()
     assert problem.plan().chosen != "forward"
 
 

@@ -62,7 +62,7 @@ def test_factorisations_that_do_not_fit_are_not_begun(monkeypatch: pytest.Monkey
 
 def test_without_a_limit_everything_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = _problem(60, 40, 10)
-    free = problem.solve().bound
+    free = problem.solve().lower.value
     whole = problem.certify().bound
     assert whole > free
     monkeypatch.setattr("sparsemodel.numerics.budget._FREE", 0.0)

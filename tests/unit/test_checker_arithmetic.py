@@ -109,7 +109,7 @@ def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
         gains = rng.exponential(1.0, 6)
         limits = [(np.arange(3), 1), (np.arange(3, 6), int(rng.integers(1, 3)))]
         budget, nobody = int(rng.integers(1, 4)), np.zeros(6, dtype=bool)
-        tree = Tree([], Supports(budget, Ball(np.zeros(6)), limits, None, [], nobody))
+        tree = Tree([], Supports(budget, Ball(np.zeros(6)), limits, [], [], nobody))
         supports = [
             s
             for size in range(budget + 1)

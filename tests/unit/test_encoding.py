@@ -91,6 +91,8 @@ def test_missing_values_are_refused_or_filled(dtype: str) -> None:
     ("column", "said"),
     [
         (pd.to_datetime(["2020-01-01"] * N), "neither numbers nor text"),
+        (np.array(["2020-01-01"] * N, dtype="datetime64[ns]"), "neither numbers nor text"),
+        (np.ones(N, dtype="timedelta64[ns]"), "neither numbers nor text"),
         ([f"name {i}" for i in range(N)], "hardly categories"),
         ([(1, 2)] * N, "holds tuple"),
     ],

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim
+from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import Loss
 from sparsemodel.losses import CoxLoss, builtin_losses
 from sparsemodel.modelling.problem import Problem
@@ -119,7 +120,7 @@ def test_a_loss_of_somebody_is_evaluated_by_its_own_functions():
     zero = replace(
         known.solve(),
         value=solution.value,
-        bound=-np.inf,
+        lower=LowerBound(-np.inf),
         values={"w": np.zeros(3)},
         indices=np.empty(0, dtype=np.intp),
         coefficients={},
@@ -136,11 +137,12 @@ def test_lies_of_a_solution():
     solution = problem.solve()
     x, value = solution.values["w"], solution.value
     assert "the value says" in faults(problem, replace(solution, value=value * (1.0 + 1e-8)))
-    above = replace(solution, bound=value * (1.0 + 1e-9))
+    above = replace(solution, lower=LowerBound(value * (1.0 + 1e-9)))
     assert "is above the objective" in faults(problem, above)
-    assert "the bound is inf" in faults(problem, replace(solution, bound=np.inf))
+    assert "the bound is inf" in faults(problem, replace(solution, lower=LowerBound(np.inf)))
     assert "the support says [1]" in faults(problem, replace(solution, indices=np.array([1])))
-    assert "the status is" in faults(problem, replace(solution, status="stopped early"))
+    lower = LowerBound(-np.inf, True)
+    assert "called proved with" in faults(problem, replace(solution, lower=lower))
     assert "card(w) <= 2: 6 are not zero" in faults(problem, with_values(solution, x + 1.0))
     assert "not finite" in faults(problem, with_values(solution, x * np.nan))
 
@@ -155,7 +157,7 @@ def test_a_bound_above_the_optimum_is_refuted_by_a_better_point():
     told = replace(
         with_values(problem.solution, x),
         value=float(worth.value),
-        bound=0.5 * (best + float(worth.value)),
+        lower=LowerBound(0.5 * (best + float(worth.value))),
         indices=np.array([0]),
         coefficients={"w[0]": 0.1},
     )

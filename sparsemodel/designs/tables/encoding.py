@@ -173,11 +173,13 @@ def _field(name: str, series: Any, where: str) -> Field:
         return Field(name, _objects(texts), tuple(map(str, order)))
     if known and all(isinstance(value, str) for value in known):
         return Field(name, _objects(listed))
-    if all(isinstance(value, (bool, int, float)) for value in known):
+    dated = values.dtype.kind in "mM"  # nanoseconds are listed as whole numbers
+    if not dated and all(isinstance(value, (bool, int, float)) for value in known):
         return Field(name, np.array([np.nan if v is None else v for v in listed], np.float64))
+    kind = values.dtype if dated else type(known[0]).__name__
     raise DataTypeError(
-        f"{where}: the column {name!r} holds {type(known[0]).__name__}, which is neither numbers "
-        "nor text; make numbers of it (of dates, days since one of them), or leave it out."
+        f"{where}: the column {name!r} holds {kind}, which is neither numbers nor text; make "
+        "numbers of it (of dates, days since one of them), or leave it out."
     )
 
 

@@ -89,6 +89,11 @@ class Compiled(CompiledProblem):
         """
         again = self._reduced is not None and self._reduced.hurried and budget().deadline is None
         if self._facts is None or self._reduced is None or again:
+            for term in self.form.terms:
+                if Access.ROWS not in term.design.access:  # products are taken on trust
+                    from sparsemodel.certificates.arithmetic.products import check_adjoint
+
+                    check_adjoint(term.design)
             facts = Facts(self.form, self._known)
             facts.structure()
             self._reduced = reduce_form(self.form, facts)
