@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
@@ -50,8 +51,11 @@ class Fewest:
 
     def within(self, loss: float) -> bool:
         """Return whether a loss is within its bound, up to rounding."""
+        return loss <= self._allowed()
+
+    def _allowed(self) -> float:
         most = self._most()
-        return loss <= most + _ROUNDING[0] * abs(most) + _ROUNDING[1] * abs(self._scale)
+        return most + _ROUNDING[0] * abs(most) + _ROUNDING[1] * abs(self._scale)
 
     def _most(self) -> float:
         return float(resolve(self.limit.most, "The bound on the loss"))
@@ -60,13 +64,14 @@ class Fewest:
         """Return the solution with the fewest nonzeros that is found; ``ask`` solves for a ``k``.
 
         The number is doubled until the loss is within its bound, and the last step halved from
-        there. A lower bound on the loss that came with a solve says how many it takes at least.
+        there. How many it takes at least is looked for when it is asked: lower bounds on the loss
+        of fewer nonzeros say it.
         """
         units = problem.form.cardinality.units + problem.form.cardinality.forced_units
-        least, enough, best = 0, units, cast("Any", None)
+        enough, best, few = units, cast("Any", None), {}
 
         def tried(k: int) -> bool:
-            nonlocal least, enough, best
+            nonlocal enough, best
             self.k.value = k
             try:
                 found = ask(problem)
@@ -75,7 +80,6 @@ class Fewest:
                     raise
                 return False
             self._scale = found.value if k == 0 else self._scale
-            least = least if self.within(found.bound) else max(least, k + 1)
             if self.within(found.value):
                 enough, best = min(k, self._nonzero()), found
                 return True
@@ -84,6 +88,7 @@ class Fewest:
                     f"No model was found for which {self.limit!r} holds: the least loss with "
                     f"{k} nonzeros is {found.value:g}. Allow a larger one, or more time."
                 )
+            few[k] = found
             return False
 
         low, following = -1, 0
@@ -93,7 +98,8 @@ class Fewest:
             middle = (low + enough) // 2
             low = low if tried(middle) else middle
         self.k.value = enough
-        return self._reported(best, enough, least)
+        look = partial(_needed, self._allowed(), enough, sorted(few.items(), reverse=True))
+        return self._reported(best, enough, LowerBound(0.0, enough == 0, look))
 
     def _nonzero(self) -> int:
         """Return how many units are not zero now, fewer than allowed where a loss is zero."""
@@ -117,18 +123,26 @@ class Fewest:
                 found = problem.solution
                 if not self.within(found.value):
                     least = best.bound if self.within(certificate.bound) else float(k)
-                    return certificate, replace(best, lower=LowerBound(least))
-                k, best = k - 1, self._reported(found, k - 1, 0)
+                    return certificate, replace(best, lower=LowerBound(least, least >= k))
+                k, best = k - 1, self._reported(found, k - 1, LowerBound(0.0, k == 1))
             self.k.value = 0
             return problem.certify(), best
         finally:
             self.k.value = k
 
-    def _reported(self, found: Any, k: int, least: int) -> Any:
+    def _reported(self, found: Any, k: int, least: LowerBound) -> Any:
         note = f"{self.limit.loss!r} is {found.value:.6g}"
-        return replace(
-            found, value=float(k), lower=LowerBound(float(least)), notes=(*found.notes, note)
-        )
+        return replace(found, value=float(k), lower=least, notes=(*found.notes, note))
+
+
+def _needed(allowed: float, enough: int, few: list[tuple[int, Any]]) -> tuple[float, bool]:
+    """Return how many nonzeros it takes at least, and whether ``enough`` are as few as that.
+
+    ``few`` are the solutions with fewer, the most nonzeros first: where the lower bound on the loss
+    of one is above what is allowed, it takes one more.
+    """
+    needed = next((k + 1 for k, found in few if found.bound > allowed), 0)
+    return float(needed), needed >= enough
 
 
 def fewest_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Fewest | None:
