@@ -256,6 +256,7 @@ def _limited(
     bounded = np.isfinite(limit)
 
     def shares(theta: float | FloatArray) -> tuple[FloatArray, float, float]:
+        theta = np.maximum(theta, 1e-150)  # one over its square is a number
         binds = bounded & (theta <= meeting)
         with np.errstate(over="ignore"):
             z = np.where(binds, flat - pull * (0.5 / theta / theta), slope * theta - shift)

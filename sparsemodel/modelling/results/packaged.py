@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemodel.compiler import Plan
 from sparsemodel.driver import LowerBound, Outcome, RunOptions, run
+from sparsemodel.interfaces import DataError
 from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import answering
@@ -107,13 +108,17 @@ def _looked(
 ) -> tuple[float, bool]:
     """Return the best bound that costs little, and whether it proves the outcome optimal.
 
-    None, ``-inf``, where the data have changed since: the point has another value then.
+    None, ``-inf``, where ``certify()`` would raise an error about the data, and where they have
+    changed since: the point has another value then.
     """
     loaded()
-    with answering("Looking for a bound"), within(seconds):
-        if not compiled.at_hand:
-            return compiled.free_bound(outcome), False
-        found = compiled.certify(outcome, backend, time_limit=seconds)
+    try:
+        with answering("Looking for a bound"), within(seconds):
+            if not compiled.at_hand:
+                return compiled.free_bound(outcome), False
+            found = compiled.certify(outcome, backend, time_limit=seconds)
+    except DataError:
+        return -np.inf, False
     if abs(found.value - outcome.value) > _SAME * max(abs(found.value), abs(outcome.value)):
         return -np.inf, False
     return found.bound, found.claim.optimal

@@ -1,0 +1,125 @@
+"""A solution looks for its lower bound when it is asked, and only then."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.interfaces import DataError
+from sparsemodel.modelling.regression.compiled import Compiled
+from sparsemodel.testing.stress import Recipe, judge
+
+N, P = 60, 12
+
+
+def data(seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((N, P))
+    return A, A[:, :3] @ [2.0, -1.0, 0.5] + rng.standard_normal(N)
+
+
+def posed(A: Any, b: Any, k: Any = 3) -> sm.Problem:
+    w = sm.Variable(P, name="w")
+    return sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= k)
+
+
+def least(A: Any, b: Any, k: int) -> float:
+    """Return the least loss of all supports, by least squares."""
+    residuals = (
+        np.linalg.lstsq(A[:, list(s)], b, rcond=None)[1][0] for s in combinations(range(P), k)
+    )
+    return float(min(residuals)) / (2 * N)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_ridge_it_says_that_it_is_optimal(seed: int) -> None:
+    A, b = data(seed)
+    problem = posed(A, b)
+    solution = problem.solve()
+    assert solution.status == problem.status == "optimal (proved)"
+    assert solution.bound <= least(A, b, 3) * (1.0 + 1e-12)
+    assert solution.gap <= 1e-6 * solution.value
+    assert "certify() writes it down" in str(solution)
+
+
+def test_a_solve_that_nobody_asks_looks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    certify = Compiled.certify
+
+    def counted(self: Compiled, *args: Any, time_limit: float | None = None) -> Any:
+        assert time_limit is not None
+        asked.append(time_limit)
+        return certify(self, *args, time_limit=time_limit)
+
+    monkeypatch.setattr(Compiled, "certify", counted)
+    solution = posed(*data()).solve()
+    assert asked == []
+    assert solution.bound == solution.bound > 0.0
+    assert solution.status == "optimal (proved)"
+    assert len(asked) == 1
+    assert 0.5 <= asked[0] <= 2.0
+
+
+def test_it_is_about_the_problem_that_was_solved() -> None:
+    A, b = data()
+    k = sm.Parameter(integer=True, value=1)
+    problem = posed(A, b, k)
+    one = problem.solve()
+    k.value = 4
+    four = problem.solve()
+    assert four.bound < four.value < one.bound <= least(A, b, 1) * (1.0 + 1e-12)
+
+
+def test_of_data_that_have_changed_since_nothing_is_known() -> None:
+    A, b = data()
+    solution = posed(A, b).solve()
+    b += 1.0
+    assert solution.bound == -np.inf
+    assert solution.status == "solved"
+    assert "none is known" in str(solution)
+
+
+def test_pickled_before_it_is_read_it_is_the_same() -> None:
+    solution = posed(*data()).solve()
+    back = pickle.loads(pickle.dumps(solution))
+    assert back.bound == pytest.approx(solution.bound, rel=1e-9)
+    assert back.status == solution.status
+
+
+def test_a_look_that_fails_leaves_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Compiled, *args: Any, **options: Any) -> Any:
+        raise DataError("too large")
+
+    solution = posed(*data()).solve()
+    monkeypatch.setattr(Compiled, "certify", failing)
+    assert solution.bound == -np.inf
+    assert "none is known" in str(solution)
+
+
+@pytest.mark.parametrize("ask", [sm.Problem.certify, sm.Problem.prove])
+def test_certificates_raise_it(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Compiled, "at_hand", False)  # no look
+    problem = posed(*data())
+    first = problem.solve()
+    assert first.bound == 0.0
+    certificate = ask(problem)
+    assert problem.solution.bound == certificate.bound > 0.0
+    assert problem.status == "optimal (proved)"
+
+
+def test_numbers_that_vanish_leave_a_bound_or_none() -> None:
+    recipe = Recipe(
+        loss="tweedie",
+        shape=(5, 6),
+        matrix_scale=1e150,
+        constraint="box",
+        weights="random",
+        seed=341129538,
+    )
+    verdict = judge(recipe)
+    assert (verdict.outcome, verdict.faults) == ("solved", ())
