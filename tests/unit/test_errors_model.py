@@ -160,7 +160,7 @@ def test_indices(w: sm.Variable) -> None:
         w["a"]
     with pytest.raises(sm.ModelError, match="single number"):
         sm.Variable(name="c")[0]
-    with pytest.raises(sm.ModelError, match="slice the data instead"):
+    with pytest.raises(sm.ModelError, match="slice its parts instead"):
         (A @ w)[:3]
 
 

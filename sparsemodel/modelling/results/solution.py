@@ -55,6 +55,7 @@ class Solution(Fitted):
     passes: float
     """Work of the solve in passes over the data (``A @ x`` and ``A.T @ r``)."""
     lower: LowerBound = field(repr=False)
+    """What :attr:`bound` and :attr:`status` are read from."""
     readings: float = 0.0
     """How often data in files were read; 0 for data in memory."""
     bytes_read: int = 0

@@ -159,8 +159,8 @@ class AffineLike(Symbolic, ABC):
 
     def __getitem__(self, key: Any) -> Any:
         raise ModelError(
-            f"{self} cannot be sliced; slice the data instead: `A[rows] @ w`, "
-            "`A[:, cols] @ w[cols]`."
+            f"{self} cannot be sliced; slice its parts instead: `A[rows] @ w`, "
+            "`A[:, cols] @ w[cols]`, `w[rows] - w0[rows]`."
         )
 
     def _hint(self, function: str) -> str:
