@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from sparsemodel.compiler import VariableSpec
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.precision_layout import JointLayout, joint_facts
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import FloatArray, IntArray, ModelError, UnsupportedProblemError
+from sparsemodel.interfaces import FloatArray, ModelError, UnsupportedProblemError
 from sparsemodel.interfaces.precision import JointPrecision
 from sparsemodel.modelling.declared import Reading, present_values
 from sparsemodel.modelling.expressions.affine import Affine
@@ -20,10 +20,9 @@ from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.objective_terms import Objective
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.precision_matrices.compiled_precision import (
+    CompiledGraph,
     Matrix,
-    edges_at,
     matrix_of,
     notes_on,
 )
@@ -39,41 +38,21 @@ from sparsemodel.selection import (
 
 @final
 @dataclass(slots=True)
-class CompiledJoint(CompiledProblem):
+class CompiledJoint(CompiledGraph):
     """The canonical form of several precision matrices with one pattern."""
 
     form: JointPrecision
     layout: JointLayout
     matrices: tuple[Matrix, ...]
-    unit: ClassVar[str] = "edges"
-    counts: ClassVar[str] = "edges"
 
     def facts(self) -> FactSheet:
         return joint_facts(self.form)
-
-    @property
-    def nodes(self) -> tuple[str, ...] | None:
-        return self.form.names
-
-    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
-        return edges_at(self.form, chosen)
-
-    @property
-    def at_hand(self) -> bool:
-        return True
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         """Return a warning for each eigenvalue bound that a matrix runs into, in time."""
         columns = self.form.columns(outcome.x)
         found = zip(self.layout.variables, self.matrices, columns, strict=True)
         return tuple(f"{v.label}: {text}" for v, m, x in found for text in notes_on(m, x))
-
-    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
-        """Return the certificate of an outcome; None allows 5 seconds."""
-        from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
-
-        limit = 5.0 if time_limit is None else time_limit
-        return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)
 
     def prove(
         self,

@@ -63,9 +63,42 @@ _DEFAULT_IS_ACTIVE = (
 )
 
 
+class CompiledGraph(CompiledProblem):
+    """What problems of one matrix and of several with one pattern have in common."""
+
+    __slots__ = ()
+
+    form: AnyPrecision
+    unit: ClassVar[str] = "edges"
+    counts: ClassVar[str] = "edges"
+
+    @property
+    def nodes(self) -> tuple[str, ...] | None:
+        return self.form.names
+
+    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
+        """Return edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
+        form = self.form
+        pairs, names = np.stack([form.rows[chosen], form.cols[chosen]], axis=1), form.names
+        if names is None:
+            return pairs, None
+        return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
+
+    @property
+    def at_hand(self) -> bool:
+        return True
+
+    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
+        """Return the certificate of an outcome; None allows 5 seconds."""
+        from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
+
+        limit = 5.0 if time_limit is None else time_limit
+        return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)
+
+
 @final
 @dataclass(slots=True)
-class CompiledPrecision(CompiledProblem):
+class CompiledPrecision(CompiledGraph):
     """The canonical form of a precision-matrix problem."""
 
     form: SparsePrecision
@@ -73,15 +106,9 @@ class CompiledPrecision(CompiledProblem):
     sample: Sample
     bounds: tuple[float | None, float | None] = (None, None)
     """The eigenvalue bounds that were declared; None where the default holds."""
-    unit: ClassVar[str] = "edges"
-    counts: ClassVar[str] = "edges"
 
     def facts(self) -> FactSheet:
         return precision_facts(self.form)
-
-    @property
-    def nodes(self) -> tuple[str, ...] | None:
-        return self.form.names
 
     def on_observations(self, kept: BoolArray) -> SparsePrecision:
         """Return the form with the covariance of some of the observations.
@@ -97,22 +124,8 @@ class CompiledPrecision(CompiledProblem):
         low, high = default_bounds(S, alpha=alpha, beta=beta)
         return replace(self.form, covariance=S, alpha=low, beta=high, samples=found.samples)
 
-    def support(self, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
-        return edges_at(self.form, chosen)
-
-    @property
-    def at_hand(self) -> bool:
-        return True
-
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         return notes_on(Matrix(self.form, self.sample, self.bounds), outcome.x)
-
-    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
-        """Return the certificate of an outcome; None allows 5 seconds."""
-        from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
-
-        limit = 5.0 if time_limit is None else time_limit
-        return certify_precision(self.form, outcome.x, time_limit=limit, backend=backend)
 
     def prove(
         self,
@@ -176,14 +189,6 @@ class CompiledPrecision(CompiledProblem):
         form = replace(matrix.form, parameters=present_values(declared))
         spec = VariableSpec(variable.name or "Omega", variable.shape, form.names)
         return cls(form, PrecisionLayout((spec,), form), matrix.sample, matrix.bounds)
-
-
-def edges_at(form: AnyPrecision, chosen: IntArray) -> tuple[IntArray, tuple[Any, ...] | None]:
-    """Return edges as pairs of indices, shape ``(edges, 2)``, and as pairs of names."""
-    pairs, names = np.stack([form.rows[chosen], form.cols[chosen]], axis=1), form.names
-    if names is None:
-        return pairs, None
-    return pairs, tuple((names[i], names[j]) for i, j in pairs.tolist())
 
 
 class Matrix(NamedTuple):

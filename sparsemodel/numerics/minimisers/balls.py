@@ -9,10 +9,10 @@ import numpy as np
 
 from sparsemodel.interfaces import Ball, FloatArray, IntArray, OneNormBall, Spectrum
 from sparsemodel.interfaces.region import ImageBall, relative_to_ball
-from sparsemodel.numerics.minimisers.envelopes import ConstraintEnvelope
+from sparsemodel.numerics.minimisers.envelopes import ConstraintEnvelope, DistanceEnvelope
 
 
-class NormBallEnvelope(ConstraintEnvelope):
+class NormBallEnvelope(DistanceEnvelope):
     r"""``||v[inside] - center|| <= radius`` in some norm, as an augmented Lagrangian.
 
     With the projection :math:`P` onto the ball the envelope is
@@ -32,10 +32,9 @@ class NormBallEnvelope(ConstraintEnvelope):
             self.center = ball.center[places]
         self._size = support.size
         self._sigma = 10.0 * curvature
-        self._y = np.zeros(places.size)
+        self._y = self._excess = np.zeros(places.size)
         self._part: FloatArray = self._y
         self._z: FloatArray = self._y
-        self._excess: FloatArray = self._y
 
     @abstractmethod
     def _left(self, away: FloatArray) -> float:
@@ -84,12 +83,6 @@ class NormBallEnvelope(ConstraintEnvelope):
 
     def _relative(self, over: float) -> float:
         return relative_to_ball(over, self._ball.radius, self._norm(self._part))
-
-    def update(self) -> None:
-        self._y = self._sigma * self._excess
-
-    def stiffen(self, factor: float) -> None:
-        self._sigma *= factor
 
     def normal(self, size: int) -> FloatArray:
         out = np.zeros(size)
@@ -203,7 +196,7 @@ class ImageEnvelope(ConstraintEnvelope):
 
 
 @final
-class SpectrumEnvelope(ConstraintEnvelope):
+class SpectrumEnvelope(DistanceEnvelope):
     r"""Bounds on eigenvalues as an augmented Lagrangian.
 
     With :math:`Z = \sum_k \lambda_k q_k q_k^T` and the part :math:`b_k` of :math:`\lambda_k`
@@ -222,7 +215,8 @@ class SpectrumEnvelope(ConstraintEnvelope):
         i, j = part.entries
         self._twice = np.where(i == j, 1.0, 2.0)
         self._places = i[places], j[places]
-        own = curvature[self._inside] / self._twice[places]
+        self._weights = self._twice[places]
+        own = curvature[self._inside] / self._weights
         self._sigma = self._first = 10.0 * (float(own.mean()) if own.size else 1.0)
         self._point = self._square(np.zeros(support.size))
         self._y, self._excess = 0.0 * self._point, 0.0 * self._point
@@ -240,9 +234,8 @@ class SpectrumEnvelope(ConstraintEnvelope):
         self._beyond = self._values - np.clip(self._values, self._part.lower, self._part.upper)
         out = self._beyond != 0.0
         self._excess, self._vectors = (q[:, out] * self._beyond[out]) @ q[:, out].T, q
-        gradient, on = np.zeros(v.size), self._places
-        weights = np.where(on[0] == on[1], 1.0, 2.0)
-        gradient[self._inside] = self._sigma * weights * self._excess[on]
+        gradient = np.zeros(v.size)
+        gradient[self._inside] = self._sigma * self._weights * self._excess[self._places]
         return 0.5 * self._sigma * float(self._beyond @ self._beyond), gradient
 
     def hessian(self) -> FloatArray:
@@ -268,12 +261,6 @@ class SpectrumEnvelope(ConstraintEnvelope):
         ends = [abs(end) for end in (self._part.lower, self._part.upper) if np.isfinite(end)]
         size = max(float(np.abs(self._point).max()), *ends)
         return float(np.linalg.norm(self._excess - self._y / self._sigma)) / (size or 1.0)
-
-    def update(self) -> None:
-        self._y = self._sigma * self._excess
-
-    def stiffen(self, factor: float) -> None:
-        self._sigma *= factor
 
     def normal(self, size: int) -> FloatArray:
         out = np.zeros(size)

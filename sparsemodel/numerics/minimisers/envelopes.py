@@ -8,7 +8,7 @@ Each part is a convex function ``h`` of a linear image ``z`` of the unknowns, wi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import cast, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -196,8 +196,24 @@ class ConstraintEnvelope(Envelope):
         """Return the multiplier's part of the stationarity equation, over all coordinates."""
 
 
+class DistanceEnvelope(ConstraintEnvelope):
+    """Half the squared distance to a set, times ``sigma``, at an argument that ``y`` shifts."""
+
+    _sigma: Any
+    """The penalty: a number, or one for each row."""
+    _y: FloatArray
+    _excess: FloatArray
+    """What the shifted argument has beyond the set, where :meth:`evaluate` was last."""
+
+    def update(self) -> None:
+        self._y = self._sigma * self._excess
+
+    def stiffen(self, factor: float) -> None:
+        self._sigma = factor * self._sigma
+
+
 @final
-class RowsEnvelope(ConstraintEnvelope):
+class RowsEnvelope(DistanceEnvelope):
     """``lower <= C v <= upper`` as an augmented Lagrangian, one penalty a row."""
 
     def __init__(self, rows: Linear, support: IntArray, curvature: FloatArray) -> None:
@@ -236,12 +252,6 @@ class RowsEnvelope(ConstraintEnvelope):
     def _relative(self, over: FloatArray) -> float:
         reach = np.abs(self.matrix) @ np.abs(self._v)
         return self._rows.relative(over, self._value, reach, self._v.size)
-
-    def update(self) -> None:
-        self._y = self._sigma * self._excess
-
-    def stiffen(self, factor: float) -> None:
-        self._sigma = factor * self._sigma
 
     def normal(self, size: int) -> FloatArray:
         return self._rows.design.rmatvec(self._y)
