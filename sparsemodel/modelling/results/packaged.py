@@ -70,7 +70,12 @@ def packaged(
     ran = [end.label for end in outcome.stages if not end.skipped]
     answer = compiled.answer(outcome.x)
     backend = " + ".join(ran or [stage.label for stage in plan.stages])
-    seconds = min(max(timings["solve"], _LOOK[0]), _LOOK[1])
+    known, look = outcome.bound, None
+    if compiled.at_hand:
+        seconds = min(max(timings["solve"], _LOOK[0]), _LOOK[1])
+        look = partial(_looked, compiled, outcome, backend, seconds)
+    else:  # data that are read later may have changed
+        known = max(known, compiled.free_bound(outcome))
     return Solution(
         **answer._asdict(),
         value=outcome.value,
@@ -80,9 +85,7 @@ def packaged(
         history=outcome.history,
         timings=timings,
         passes=outcome.passes + analysed,
-        lower=LowerBound(
-            outcome.bound, outcome.optimal, partial(_looked, compiled, outcome, backend, seconds)
-        ),
+        lower=LowerBound(known, outcome.optimal, look),
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
         counts=compiled.counts,
@@ -114,8 +117,6 @@ def _looked(
     loaded()
     try:
         with answering("Looking for a bound"), within(seconds):
-            if not compiled.at_hand:
-                return compiled.free_bound(outcome), False
             found = compiled.certify(outcome, backend, time_limit=seconds)
     except DataError:
         return -np.inf, False
