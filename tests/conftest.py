@@ -7,8 +7,10 @@ Tests that break something on purpose say ``@pytest.mark.unrefereed("why")``.
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,9 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from sparsemodel.testing import referee
+
+# The benchmarks and the stress run are in the source tree only.
+sys.path.append(str(Path(__file__).parents[1]))
 
 # Tests call what runs call, but outside of a run, which would keep small work to one thread.
 threadpool_limits(1)
@@ -57,8 +62,9 @@ def _refereed(
         record_property(_JUDGED, [{}, {f"test left out: {mark.args[0]}": 1}, 0.0])
         yield
         return
-    module = getattr(request, "module", None)
-    with referee.watching([] if module is None else [module]) as watch:
+    names = ("tests.stress.courts.judging", "tests.stress.posing.precision")
+    modules = [getattr(request, "module", None), *map(sys.modules.get, names)]
+    with referee.watching([module for module in modules if module is not None]) as watch:
         yield
     if watch.judged or watch.unjudged:
         # A property of the test travels from the workers of xdist to the process that prints.

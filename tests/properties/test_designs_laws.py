@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 
 from sparsemodel.testing.designs import DESIGN_CHECKS
-from sparsemodel.testing.instances.strategies import composed_designs
 from sparsemodel.testing.laws.design_laws import Tolerance
+from tests.properties.strategies import composed_designs
 
 # Means are subtracted after the product, so what is left is as good as what was there before.
 TOLERANCE = Tolerance(relative=1e-11, absolute=1e-9)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sparsemodel.interfaces import coordinate_scores
 from sparsemodel.numerics import expansion, hard_threshold, select, top_k
-from sparsemodel.testing.instances.strategies import cardinalities, vectors
+from tests.properties.strategies import cardinalities, vectors
 
 sized = st.integers(1, 7).flatmap(lambda p: st.tuples(vectors(p), st.integers(0, p)))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sparsemodel.numerics import minimise_on_support
 from sparsemodel.testing.instances.problems import EXACT_STORAGES
 from sparsemodel.testing.instances.reference import brute_force, minimum_on
-from sparsemodel.testing.instances.strategies import instances, supports
+from tests.properties.strategies import instances, supports
 
 storages = st.sampled_from(sorted(EXACT_STORAGES.items())).map(lambda item: item[1])
 

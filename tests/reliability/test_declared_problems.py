@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing.stress import DECLARED_KINDS, DeclaredRecipe, judge, run_stress
-from sparsemodel.testing.stress.courts.court import Court
+from tests.stress import DECLARED_KINDS, DeclaredRecipe, judge, run_stress
+from tests.stress.courts.court import Court
 
 pytestmark = pytest.mark.unrefereed("the court asks the referee itself")
 

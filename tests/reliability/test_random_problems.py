@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sparsemodel.testing.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.build import Trial
-from sparsemodel.testing.stress.posing.hypothesis_recipes import recipes
-from sparsemodel.testing.stress.posing.precision import PrecisionTrial
+from tests.stress import PrecisionRecipe, Recipe, judge, make_trial, run_stress
+from tests.stress.courts.court import Court
+from tests.stress.posing.build import Trial
+from tests.stress.posing.hypothesis_recipes import recipes
+from tests.stress.posing.precision import PrecisionTrial
 
 pytestmark = pytest.mark.unrefereed("the judge of the stress run asks the referee itself")
 
@@ -161,7 +161,7 @@ def test_the_judge_catches_what_it_must(monkeypatch: pytest.MonkeyPatch):
     trials = []
     monkeypatch.setattr(Problem, "solve", careless)
     monkeypatch.setattr(
-        "sparsemodel.testing.stress.posing.build.make_trial",
+        "tests.stress.posing.build.make_trial",
         lambda recipe: trials.append(make_trial(recipe)) or trials[-1],
     )
     assert "changed an array of the caller" in judge(recipe).faults

@@ -12,7 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.interfaces import DataError
 from sparsemodel.modelling.regression.compiled import Compiled
-from sparsemodel.testing.stress import Recipe, judge
+from tests.stress import Recipe, judge
 
 N, P = 60, 12
 

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 import sparsemodel as sm
 from sparsemodel.numerics.minimisers import multipliers
-from sparsemodel.testing.stress import Recipe, make_trial
+from tests.stress import Recipe, make_trial
 
 
 def _least_absolute(A: np.ndarray, y: np.ndarray) -> float:

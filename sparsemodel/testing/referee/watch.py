@@ -33,8 +33,6 @@ _LIBRARY = (
     "sparsemodel.certificates.certify",
     "sparsemodel.certificates.verify",
     "sparsemodel.cli.commands.verify",
-    "sparsemodel.testing.stress.courts.judging",
-    "sparsemodel.testing.stress.posing.precision",
 )
 """Modules of the library where ``certify`` and ``verify`` of a form have names."""
 

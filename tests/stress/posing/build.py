@@ -12,9 +12,9 @@ import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
 from sparsemodel.testing.referee.textbook_losses import Long, long, total
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.recipe import Recipe
-from sparsemodel.testing.stress.posing.storage import multiplies, parts, stored
+from tests.stress.courts.court import Court
+from tests.stress.posing.recipe import Recipe
+from tests.stress.posing.storage import multiplies, parts, stored
 
 _LABELLED = frozenset({"logistic", "hinge", "smoothed_hinge", "squared_hinge"})
 _CLASSES = 3

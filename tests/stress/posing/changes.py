@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.structures import answers, cvxpy, data, pick, posed
+from tests.stress.courts.court import Court
+from tests.stress.posing.structures import answers, cvxpy, data, pick, posed
 
 
 def parameters(court: Court) -> None:

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from sparsemodel.testing.stress.courts.court import Court, plain
-from sparsemodel.testing.stress.posing import build, declared, precision
-from sparsemodel.testing.stress.posing.declared import DeclaredRecipe
-from sparsemodel.testing.stress.posing.precision import PrecisionRecipe
-from sparsemodel.testing.stress.posing.recipe import Recipe
+from tests.stress.courts.court import Court, plain
+from tests.stress.posing import build, declared, precision
+from tests.stress.posing.declared import DeclaredRecipe
+from tests.stress.posing.precision import PrecisionRecipe
+from tests.stress.posing.recipe import Recipe
 
 AnyRecipe: TypeAlias = Recipe | PrecisionRecipe | DeclaredRecipe
 

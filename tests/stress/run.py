@@ -17,10 +17,10 @@ import numpy as np
 
 from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.interfaces import MissingDependencyError, ModelError
-from sparsemodel.testing.stress.courts.judging import AnyRecipe, Verdict, judge
-from sparsemodel.testing.stress.posing.declared import declared_recipe
-from sparsemodel.testing.stress.posing.precision import random_precision_recipe
-from sparsemodel.testing.stress.posing.recipe import random_recipe
+from tests.stress.courts.judging import AnyRecipe, Verdict, judge
+from tests.stress.posing.declared import declared_recipe
+from tests.stress.posing.precision import random_precision_recipe
+from tests.stress.posing.recipe import random_recipe
 
 KINDS = (
     "crash",
@@ -67,7 +67,7 @@ def recipe_number(
     """Return recipe ``index`` of the run with a seed, whichever process asks for it.
 
     ``declared`` says whether a quarter of the problems exist in the language alone (see
-    :mod:`sparsemodel.testing.stress.posing.declared`); None takes nothing else.
+    :mod:`tests.stress.posing.declared`); None takes nothing else.
     """
     rng = np.random.default_rng([seed, index])
     if declared is None:

@@ -13,8 +13,8 @@ from scipy.optimize import linprog, minimize
 
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.structures import answers, data, pick, posed
+from tests.stress.courts.court import Court
+from tests.stress.posing.structures import answers, data, pick, posed
 
 _SCALES = (1.0, 1.0, 2.0**-498, 2.0**498, 2.0**-40, 2.0**40)
 """Powers of two, from 1e-150 to 1e150: scaling by them is exact."""

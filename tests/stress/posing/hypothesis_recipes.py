@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from sparsemodel.testing.stress.posing.recipe import CHOICES, SEEDS, SMALL_SHAPES, Recipe
+from tests.stress.posing.recipe import CHOICES, SEEDS, SMALL_SHAPES, Recipe
 
 
 def recipes(*, small: bool = False) -> st.SearchStrategy[Recipe]:

@@ -12,19 +12,19 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.courts.proofs import proofs
-from sparsemodel.testing.stress.posing.changes import cvxpy_parameters, parameters
-from sparsemodel.testing.stress.posing.choices import (
+from tests.stress.courts.court import Court
+from tests.stress.courts.proofs import proofs
+from tests.stress.posing.changes import cvxpy_parameters, parameters
+from tests.stress.posing.choices import (
     choices,
     links,
     mixtures,
     outputs,
 )
-from sparsemodel.testing.stress.posing.kinks import kinks
-from sparsemodel.testing.stress.posing.operators import faulty_operators
-from sparsemodel.testing.stress.posing.recipe import SEEDS
-from sparsemodel.testing.stress.posing.structures import (
+from tests.stress.posing.kinks import kinks
+from tests.stress.posing.operators import faulty_operators
+from tests.stress.posing.recipe import SEEDS
+from tests.stress.posing.structures import (
     costs,
     extreme_scales,
     limits,

@@ -13,8 +13,8 @@ import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.testing.referee.objective import cholesky
 from sparsemodel.testing.referee.textbook_losses import long
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.recipe import SEEDS, Printed, drawn
+from tests.stress.courts.court import Court
+from tests.stress.posing.recipe import SEEDS, Printed, drawn
 
 _SECONDS = 0.5
 """Limit of a solve and of a certificate: branching could go on for minutes."""

@@ -12,8 +12,8 @@ import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.testing.referee import rule
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.structures import (
+from tests.stress.courts.court import Court
+from tests.stress.posing.structures import (
     COUNTS,
     LABELLED,
     NUMERICAL,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.structures import (
+from tests.stress.courts.court import Court
+from tests.stress.posing.structures import (
     COUNTS,
     LABELLED,
     NUMERICAL,

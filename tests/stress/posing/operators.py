@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
-from sparsemodel.testing.stress.courts.court import Court
-from sparsemodel.testing.stress.posing.structures import answers, data, pick, posed
+from tests.stress.courts.court import Court
+from tests.stress.posing.structures import answers, data, pick, posed
 
 FAULTS = (
     "none",

@@ -11,7 +11,7 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.testing.stress.courts.court import Court
+from tests.stress.courts.court import Court
 
 NUMERICAL = (sm.squared_loss, sm.huber_loss, sm.absolute_loss, sm.quantile_loss)
 LABELLED = (sm.logistic_loss, sm.squared_hinge_loss, sm.smoothed_hinge_loss, sm.hinge_loss)

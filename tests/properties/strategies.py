@@ -1,7 +1,4 @@
-"""Hypothesis strategies for supports, cardinalities, designs and small problems.
-
-With the recipes of the stress test the only module that imports hypothesis (an extra of the tests).
-"""
+"""Hypothesis strategies for supports, cardinalities, designs and small problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m sparsemodel.testing.stress``: many random problems, and what became of them."""
+"""``python -m tests.stress``: many random problems, and what became of them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 import sys
 import time
 
-from sparsemodel.testing.stress.courts.judging import Verdict
-from sparsemodel.testing.stress.run import LIMIT, run_stress
+from tests.stress.courts.judging import Verdict
+from tests.stress.run import LIMIT, run_stress
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return 1 when anything happened that must not, or Ctrl-C ended it."""
     parser = argparse.ArgumentParser(
-        prog="python -m sparsemodel.testing.stress",
+        prog="python -m tests.stress",
         description="Solve random problems of every kind and check what comes back.",
     )
     parser.add_argument("--problems", type=int, default=500)
