@@ -96,7 +96,8 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     ``i``: a swap costs about one pass over the data, less where few may gain. For other losses,
     groups, bounds and matrix-free designs, insertions are ranked by their one-coordinate Newton
     decrease, the first of them again by the second-order model on the support, and the best
-    ``candidates`` are minimised: then the best insertion may be missed. Room for 60 units and more
+    ``candidates`` are minimised, or those that it does not tell to be worse than these: then the
+    best insertion may be missed. Room for 60 units and more
     is filled a thirtieth at a time, by rank alone, supports of more than 32 units with fewer
     ``candidates``; before the search ends the three smallest (or cheapest) coordinates are dropped
     in turn. A step costs half a pass and ``candidates`` warm-started minimisations; curvatures are

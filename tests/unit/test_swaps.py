@@ -23,8 +23,10 @@ from sparsemodel.numerics import (
     SupportFactor,
     full_diagonal,
     hessian_columns,
+    insertions,
     minimise_on_support,
 )
+from sparsemodel.numerics.curvatures.curvature import hessian_square_norms
 from sparsemodel.testing.instances.generators import planted
 from sparsemodel.testing.instances.problems import EXACT_STORAGES, Data, Instance
 from sparsemodel.testing.instances.reference import brute_force, minimise_in_box
@@ -117,8 +119,9 @@ def test_a_dependent_column_is_refused() -> None:
 
 @pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()])
 def test_blocks_of_hessian_columns_agree_with_single_products(
-    loss: SquaredLoss | LogisticLoss,
+    loss: SquaredLoss | LogisticLoss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sparsemodel.numerics.curvatures.curvature._CACHED", 80)
     instance = planted("columns", loss, n=30, p=7, k=2)
     rng = np.random.default_rng(1)
     support = np.array([0, 2, 5])
@@ -130,6 +133,10 @@ def test_blocks_of_hessian_columns_agree_with_single_products(
         for j in range(4):
             single = objective.full_hessian_product(at, support, directions[:, j])
             np.testing.assert_allclose(block[:, j], single, rtol=1e-10, atol=1e-12, err_msg=name)
+        # Of forty directions the product has more entries than the data: coordinates in blocks.
+        for times in (1, 10):
+            norms = hessian_square_norms(objective, at, support, np.tile(directions, times))
+            np.testing.assert_allclose(norms, times * np.square(block).sum(axis=1), rtol=1e-9)
         diagonal = full_diagonal(objective, at)
         if diagonal is None:
             assert name == "operator"
@@ -239,6 +246,20 @@ def test_no_single_swap_improves_a_searched_least_squares_point(seed: int, outpu
     assert point.value <= start.value
     assert point.support.size == 3
     assert best_neighbour(objective, point) >= point.value - 1e-9 * objective.origin().value
+
+
+def test_insertions_that_a_model_tells_to_be_worse_are_not_minimised() -> None:
+    tried = 0
+    for seed in range(6):
+        instance = planted(f"insertions {seed}", LogisticLoss(), n=80, p=20, k=4, ridge=1e-2)
+        objective, support = instance.objective(), np.array([0, 1, 2])
+        base = minimise_on_support(objective, support, objective.origin())
+        alone = (objective, base, support, minimise_on_support, full_diagonal(objective, base))
+        some, every = (list(insertions(*alone, many)) for many in (8, 20))
+        assert len(every) == 17
+        assert min(a.value for a in some) == pytest.approx(min(a.value for a in every), rel=1e-9)
+        tried += len(some)
+    assert tried < 24
 
 
 def test_patience_is_to_try_all_removals() -> None:

@@ -32,7 +32,11 @@ from sparsemodel.interfaces import (
     Point,
     coordinate_scores,
 )
-from sparsemodel.numerics.curvatures.curvature import full_diagonal, hessian_columns
+from sparsemodel.numerics.curvatures.curvature import (
+    full_diagonal,
+    hessian_columns,
+    hessian_square_norms,
+)
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
 
 _INDEPENDENT = 1e-9
@@ -99,13 +103,9 @@ class QuadraticSwaps:
             return False
         self._g = objective.gradient(point).copy()
         self._d = self._diagonal.copy()
-        size = point.support.size
-        width = self.block_width
-        for first in range(0, size, width):
-            # Columns of H R^{-1} for the factor R^T R = H_SS: d_i = H_ii - ||R^{-T} H_Si||^2.
-            basis = self._factor.whitened(np.arange(first, min(first + width, size)))
-            products = hessian_columns(objective, point, self._support, basis)
-            self._d -= np.einsum("ij,ij->i", products, products)
+        # Columns of H R^{-1} for the factor R^T R = H_SS: d_i = H_ii - ||R^{-T} H_Si||^2.
+        basis = self._factor.whitened(np.arange(point.support.size))
+        self._d -= hessian_square_norms(objective, point, self._support, basis)
         self._cleared()
         self._updates = 0
         return True

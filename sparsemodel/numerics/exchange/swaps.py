@@ -24,6 +24,8 @@ _SCREENED = 4
 """Insertions that are priced by a model for each that is re-solved."""
 _INDEPENDENT = 1e-9
 """Fraction of its square norm that a column must keep to be worth adding."""
+_DOUBTED = 5.0
+"""How many times farther from what a model promised the next insertion may gain than the last."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
 
@@ -65,7 +67,8 @@ def insertions(
     """Yield the ``candidates`` best scored additions to ``units``, minimised from ``base``.
 
     To an accuracy of ``tol``. ``base`` is a minimiser over ``units``; ``excluded`` is a unit that
-    is not to be tried.
+    is not to be tried. Nor are those that a model promises less of than others have gained, by more
+    than it was wrong about these; all are where there are no more than ``candidates``.
     """
     sparsity = objective.cardinality
     scores = insertion_scores(objective, base, diagonal, for_ranking=True)
@@ -73,10 +76,19 @@ def insertions(
         scores[excluded] = 0.0
     best = top_k(scores, _SCREENED * candidates)
     best = best[scores[best] > 0.0]
-    gains = _modelled(objective, base, best, scores, diagonal)
-    for unit in best[np.argsort(-gains, kind="stable")[:candidates]]:
-        support = sparsity.coordinates(np.append(units, unit))
-        yield restricted(objective, support, base, tol=tol)
+    modelled = _modelled(objective, base, best, scores, diagonal)
+    gains = scores[best] if modelled is None else modelled
+    most, doubt = -np.inf, 0.0 if modelled is not None and candidates < sparsity.units else np.inf
+    for place in np.argsort(-gains, kind="stable")[:candidates]:
+        promised = float(gains[place])
+        if promised + doubt <= most:
+            break
+        found = restricted(
+            objective, sparsity.coordinates(np.append(units, best[place])), base, tol=tol
+        )
+        gained = base.value - found.value
+        most, doubt = max(most, gained), max(doubt, _DOUBTED * abs(gained - promised))
+        yield found
 
 
 def _modelled(
@@ -85,12 +97,12 @@ def _modelled(
     units: IntArray,
     scores: FloatArray,
     diagonal: FloatArray | None,
-) -> FloatArray:
+) -> FloatArray | None:
     r"""Return what adding each of ``units`` gains in the second-order model at ``base``.
 
     :math:`g_i^2 / (2 d_i)` with :math:`d_i` the square norm of what the support leaves of column
-    ``i`` under the Hessian there. The ``scores`` themselves where there is no such model: with
-    groups, without columns, or with more unknowns than are factored.
+    ``i`` under the Hessian there. None where there is no such model: with groups, without columns,
+    or with more unknowns than are factored.
     """
     support = base.support
     known = scores[units]
@@ -102,12 +114,12 @@ def _modelled(
         or len(objective.shape) > 1
         or not cheap_columns(objective)
     ):
-        return known
+        return None
     together = np.union1d(support, units)
     hessian = objective.hessian(base, together)
     inside, outside = np.searchsorted(together, support), np.searchsorted(together, units)
     if not np.all(np.isfinite(hessian)):
-        return known
+        return None
     cross = hessian[np.ix_(inside, outside)]
     projected = factored(hessian[np.ix_(inside, inside)])
     own = np.diag(hessian)[outside]
