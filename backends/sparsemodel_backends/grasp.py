@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     IterativeBackend,
     Objective,
     Point,
+    Role,
     Stop,
     TwiceDifferentiable,
     check_options,
@@ -84,6 +85,7 @@ class GraSP(IterativeBackend[GraSPState]):
         "when the Hessian restricted to 4k coordinates is conditioned by (1 + sqrt 3) / 2 "
         "(Bahmani, Raj and Boufounos 2013, Theorem 1)"
     )
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.ALTERNATIVE})
     published: ClassVar[Mapping[str, Any] | None] = {
         "debias": False,
         "scaled": False,

@@ -152,6 +152,20 @@ def borderline():
     return Plain(A, y, 5, ridge=0.05)
 
 
+@pytest.fixture
+def flat():
+    """Short columns, so that the constant of (20) of NHTP decides (found by a search as well)."""
+    A, y = drawn(3, 20, 30, 5, correlation=0.3)
+    return Plain(0.3 * A, y, 5, ridge=0.0045)
+
+
+@pytest.fixture(params=[14, 17])
+def halved(request):
+    """Where twice the exact step ends at a worse support once (seeds of a search)."""
+    A, y = drawn(request.param, 50, 150, 10, correlation=0.0)
+    return Plain(A, y, 10, ridge=0.05)
+
+
 @pytest.fixture(params=["squared", "logistic"])
 def correlated(request):
     """Columns that stand in for each other, so that forward steps are regretted."""

@@ -14,6 +14,7 @@ from sparsemodel.interfaces import Cardinality, Context, SparseRegression, Stop,
 from sparsemodel.losses import HingeLoss, PoissonLoss
 from sparsemodel.numerics import RegressionObjective, minimise_restricted
 from sparsemodel_backends.arht import ARHT
+from sparsemodel_backends.chtp import CHTP
 from sparsemodel_backends.diht import DIHT, dual_curvature
 from sparsemodel_backends.foba import FoBa
 from sparsemodel_backends.gomp import GOMP
@@ -50,6 +51,25 @@ def test_a_cycle_of_nhtp_halves_its_step(hard):
     state, context = begun(backend, objective)
     weary = replace(state, worse=backend.patience, best=state.point)
     assert backend.step(objective, weary, context).eta == 0.5 * state.eta
+
+
+def test_the_steps_of_chtp_begin_at_twice_the_exact_one_and_are_halved(halved, run, H):
+    """The first support that is better, of the steps ``2 eta, eta, eta / 2, ...``."""
+    x, lengths = np.zeros(halved.A.shape[1]), set()
+    for state in run(CHTP(), halved):
+        g, h = halved.g(x), halved.hessian(x)
+        along = H(g, halved.k)
+        eta = along @ along / (along @ h @ along)
+        for length in 2.0 * 0.5 ** np.arange(8):
+            following = halved.argmin(np.flatnonzero(H(x - length * eta * g, halved.k)))
+            if halved.f(following) < halved.f(x) * (1.0 - 1e-10):
+                lengths.add(length)
+                break
+        else:
+            following = x
+        np.testing.assert_allclose(state.point.x, following, rtol=1e-7, atol=1e-9)
+        x = following
+    assert lengths == {2.0, 1.0}
 
 
 @pytest.mark.parametrize("hard", ["squared"], indirect=True)

@@ -92,6 +92,15 @@ def test_a_direction_is_judged_by_the_eta_of_its_selection(borderline, run, H, s
     assert seen["gradient"]
 
 
+def test_the_constant_of_20_where_entries_are_dropped(flat, run, H, same):
+    """1e-4: with so little curvature and so long an eta a tenth takes another direction."""
+    theirs, seen = table_1(flat, 10, H, eta=30.0)
+    states = run(NHTP.as_published(eta=30.0), flat)
+    same([s.point.x for s in states], theirs, rtol=1e-6, least=2)
+    assert seen["dropped"]
+    assert table_1(flat, 10, H, eta=30.0, gamma=0.1)[1]["gradient"] > seen["gradient"]
+
+
 def test_the_measure_of_stationarity(hard, run):
     """``Tol`` of (15): ``||F||`` and what gradients outside of T exceed ``x_(k) / eta`` by."""
     eta, p = 0.7, hard.A.shape[1]

@@ -90,7 +90,7 @@ def test_near_the_limit_of_recovery_another_search_follows() -> None:
     x, w = np.zeros(256), sm.Variable(256)
     x[rng.choice(256, 30, replace=False)] = rng.standard_normal(30)
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= 30)
-    assert problem.plan().outline == "exchange | nhtp"
+    assert problem.plan().outline == "exchange | nhtp | grahtp | grasp | omp | sp"
     assert problem.solve("exchange").value > 1e-20
     assert problem.solve().value < 1e-20
     np.testing.assert_allclose(w.value, x, atol=1e-9)

@@ -103,12 +103,16 @@ class Candidates:
 
 @lru_cache(maxsize=64)
 def _by_promise(known: tuple[tuple[str, type[Backend]], ...], role: Role | None) -> list[str]:
-    """Return the names of the backends that take a role, or of all, by their priors."""
+    """Return the names of the backends that take a role, or of all, by their priors.
+
+    A backend with several names is there once, by its own.
+    """
 
     def expected(item: tuple[str, type[Backend]]) -> tuple[float, float, str]:
         prior = item[1].prior
         ends = (np.inf, np.inf) if prior is None else (-prior.close, prior.excess)
         return (*ends, item[0])
 
-    taking = [item for item in known if role is None or role in item[1].roles]
+    once = {item[1]: item for item in sorted(known, key=lambda item: item[0] == item[1].name)}
+    taking = [item for item in once.values() if role is None or role in item[1].roles]
     return [name for name, _ in sorted(taking, key=expected)]

@@ -130,8 +130,10 @@ def _(
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
-        other = candidates.best(Role.RECOVERY) if _at_the_limit(form) else None
-        return Choice((alone,) if other is None else (alone, candidates.stage(other, _LIMIT)))
+        if not _at_the_limit(form):
+            return Choice((alone,))
+        others = (*candidates.able(Role.RECOVERY), *candidates.able(Role.ALTERNATIVE))
+        return Choice((alone, *(candidates.stage(other, _LIMIT) for other in others)))
     last = candidates.stage(finish, "", "last", share=share)
     first = candidates.stage(name, why)
     if role is Role.RECOVERY and _stored(form) and _ambiguous(form):
@@ -198,8 +200,7 @@ def _at_the_limit(form: SparseRegression) -> bool:
     """Return whether a recovery is possible, but of so many units that one search may miss it."""
     n, p = _observations(form), form.sparsity.units
     k = min(form.sparsity.budget, p)
-    near = n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK
-    return near and _recoverable(form) and not _ambiguous(form)
+    return n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK and _recoverable(form)
 
 
 def sample_size(form: SparseRegression) -> int:
