@@ -32,7 +32,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 
-_Part: TypeAlias = tuple[IntArray, Design]
+Part: TypeAlias = tuple[IntArray, Design]
 
 _FAR = 0.01
 """Range of a column, as a share of its entries, up to which it is far from zero."""
@@ -44,8 +44,33 @@ _FEW = 6
 """Digits of a column below which the user is warned."""
 
 
+class ByIntercept(Reduction):
+    r"""Columns less ``t``, which an intercept absorbs:
+    :math:`A w + b = (A - 1 t^\top) w + (b + t^\top w)`.
+    """
+
+    def __init__(self, intercept: int, t: FloatArray) -> None:
+        self._intercept, self._t = intercept, t
+
+    def _stacked(self, index: IntArray, design: Design) -> StackedDesign:
+        """Return columns beside the intercept."""
+        n = design.shape[0]
+        ones = (np.array([self._intercept]), OnesDesign(n))
+        return StackedDesign(n, self._t.size, ((index, design), ones))
+
+    def restore(self, x: FloatArray) -> FloatArray:
+        out = x.copy()
+        out[self._intercept] -= self._t @ x
+        return out
+
+    def carry(self, x: FloatArray) -> FloatArray:
+        out = x.copy()
+        out[self._intercept] += self._t @ x
+        return out
+
+
 @final
-class Near(Reduction):
+class Near(ByIntercept):
     r"""Take one of its entries off every column that is far from zero, before anything is added up:
     :math:`A w + b = (A - 1 t^\top) w + (b + t^\top w)`.
 
@@ -55,20 +80,20 @@ class Near(Reduction):
     """
 
     def __init__(
-        self, intercept: int, parts: tuple[_Part | None, ...], t: FloatArray, digits: int
+        self, intercept: int, parts: tuple[Part | None, ...], t: FloatArray, digits: int
     ) -> None:
-        self._intercept, self._parts = intercept, parts
-        self._t, self._digits = t, digits
+        super().__init__(intercept, t)
+        self._parts, self._digits = parts, digits
 
     @classmethod
     def find(cls, form: SparseRegression) -> Near | None:
         """Return the reduction, or None where no column is far from zero or nothing absorbs it."""
-        intercept = _absorbing(form)
+        intercept = absorbing(form)
         if intercept is None:
             return None
-        parts = list[_Part | None]()
+        parts = list[Part | None]()
         for term in form.terms:
-            part = _beside(term.design, intercept)
+            part = beside(term.design, intercept)
             if isinstance(part, str):
                 return None
             parts.append(part)
@@ -98,21 +123,10 @@ class Near(Reduction):
         terms = list(form.terms)
         for i, (term, part) in enumerate(zip(form.terms, self._parts, strict=True)):
             if part is not None:
-                (index, design), n = part, part[1].shape[0]
-                ones = (np.array([self._intercept]), OnesDesign(n))
-                near = (index, shifted(design, self._t[index]))
-                terms[i] = replace(term, design=StackedDesign(n, self._t.size, (near, ones)))
+                index, design = part
+                near = self._stacked(index, shifted(design, self._t[index]))
+                terms[i] = replace(term, design=near)
         return replace(form, terms=tuple(terms))
-
-    def restore(self, x: FloatArray) -> FloatArray:
-        out = x.copy()
-        out[self._intercept] -= self._t @ x
-        return out
-
-    def carry(self, x: FloatArray) -> FloatArray:
-        out = x.copy()
-        out[self._intercept] += self._t @ x
-        return out
 
     def carry_gradient(self, gradient: FloatArray) -> None:
         """Return None: the original's has lost the digits that this is for."""
@@ -124,7 +138,7 @@ class Near(Reduction):
         return f"{said}; float64 holds {self._digits} digits of how they differ: shift the data"
 
 
-def _absorbing(form: SparseRegression) -> int | None:
+def absorbing(form: SparseRegression) -> int | None:
     """Return the one intercept that is free to move, None if there is none."""
     blocks = [b for t in form.terms if isinstance(t.design, StackedDesign) for b in t.design.blocks]
     found = {int(index[0]) for index, block in blocks if isinstance(block, OnesDesign)}
@@ -143,7 +157,7 @@ def _absorbing(form: SparseRegression) -> int | None:
     return c
 
 
-def _beside(design: Design, intercept: int) -> _Part | Literal["mixed"] | None:
+def beside(design: Design, intercept: int) -> Part | Literal["mixed"] | None:
     """Return the columns beside an intercept; None where a design has no intercept."""
     if isinstance(design, DenseDesign) and not np.any(design.to_array()[:, intercept]):
         return None

@@ -8,24 +8,15 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces import (
-    Curved,
-    CvxModelled,
-    FloatArray,
-    IntervalConjugable,
-    Loss,
-    Piecewise,
-    Smoothable,
-    TargetKind,
-)
-from sparsemodel.losses.parts.intervals import toward_label, within
+from sparsemodel.interfaces import Curved, FloatArray, Loss, Piecewise, Smoothable
+from sparsemodel.losses.parts.intervals import within
 from sparsemodel.losses.parts.parameters import positive
-from sparsemodel.losses.parts.targets import signs
+from sparsemodel.losses.parts.shared import OfTwoClasses
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class HingeLoss(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
+class HingeLoss(Piecewise, Smoothable, OfTwoClasses):
     r"""Hinge loss :math:`\ell(u; y) = \max(0, 1 - y u)` for labels :math:`y = \pm 1`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`a y \in [-1, 0]`.
@@ -40,7 +31,6 @@ class HingeLoss(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "hinge_loss"
-    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.maximum(1.0 - y * u, 0.0)
@@ -48,17 +38,11 @@ class HingeLoss(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return np.where(y * u < 1.0, -y, 0.0)
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
-        return within(a, *toward_label(y), a * y)
-
-    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return toward_label(y)
+        return within(a, *self.dual_interval(y), a * y)
 
     def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
-        return [(y, *toward_label(y))]
+        return [(y, *self.dual_interval(y))]
 
     def smoothed(self, mu: float) -> Loss:
         return SmoothedHingeLoss(gamma=positive(mu, "mu", f"{self.name}.smoothed"))
@@ -66,16 +50,13 @@ class HingeLoss(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
     def smoothing_error(self, mu: float) -> float:
         return 0.5 * mu
 
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return signs(y, where, self.name)
-
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.pos(1.0 - cp.multiply(y, u))
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class SmoothedHingeLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss):
+class SmoothedHingeLoss(Curved, Piecewise, OfTwoClasses):
     r"""Hinge loss with a parabola of width ``gamma`` in place of the kink,
 
     .. math:: \ell(u; y) = \begin{cases} 0 & y u \ge 1 \\
@@ -104,7 +85,6 @@ class SmoothedHingeLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss
     """
 
     name: ClassVar[str] = "smoothed_hinge_loss"
-    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
@@ -128,24 +108,15 @@ class SmoothedHingeLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0 / self.gamma
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
-        return within(a, *toward_label(y), a * (y + (0.5 * self.gamma) * a))
-
-    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return toward_label(y)
+        return within(a, *self.dual_interval(y), a * (y + (0.5 * self.gamma) * a))
 
     @property
     def softness(self) -> float:
         return self.gamma
 
     def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
-        return [(y, *toward_label(y))]
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return signs(y, where, self.name)
+        return [(y, *self.dual_interval(y))]
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         # Half of huber(t, 1) is the smoothed absolute value; on the positive part it is ours.
@@ -154,7 +125,7 @@ class SmoothedHingeLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss
 
 @final
 @dataclass(frozen=True, slots=True)
-class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
+class SquaredHingeLoss(Curved, OfTwoClasses):
     r"""Squared hinge loss :math:`\ell(u; y) = \tfrac12 \max(0, 1 - y u)^2`, :math:`y = \pm 1`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y + \tfrac12 a^2` for :math:`a y \le 0`.
@@ -169,7 +140,6 @@ class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     """
 
     name: ClassVar[str] = "squared_hinge_loss"
-    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         return 0.5 * np.square(np.maximum(1.0 - y * u, 0.0))
@@ -183,17 +153,11 @@ class SquaredHingeLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         return np.where(a * y <= 0.0, a * (y + 0.5 * a), np.inf)
 
     def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.where(y > 0.0, -np.inf, 0.0), np.where(y > 0.0, 0.0, np.inf)
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return signs(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return 0.5 * cp.square(cp.pos(1.0 - cp.multiply(y, u)))

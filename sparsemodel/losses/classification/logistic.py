@@ -7,23 +7,15 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.interfaces import (
-    Curved,
-    CvxModelled,
-    FloatArray,
-    IntervalConjugable,
-    Likelihood,
-    Loss,
-    TargetKind,
-)
+from sparsemodel.interfaces import Curved, FloatArray, Likelihood
 from sparsemodel.losses.parts.entropy import entropy
 from sparsemodel.losses.parts.exponential import chance
-from sparsemodel.losses.parts.targets import signs
+from sparsemodel.losses.parts.shared import OfTwoClasses
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
+class LogisticLoss(Curved, Likelihood, OfTwoClasses):
     r"""Logistic loss :math:`\ell(u; y) = \log(1 + e^{-y u})` for labels :math:`y = \pm 1`.
 
     It is the negative log-likelihood of a label whose log-odds are ``u``, in nats.
@@ -43,7 +35,6 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
 
     name: ClassVar[str] = "logistic_loss"
     strictly_convex: ClassVar[bool] = True
-    target_kind: ClassVar[TargetKind] = TargetKind.TWO_CLASSES
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         # Written out instead of logaddexp, which is not vectorised.
@@ -75,18 +66,9 @@ class LogisticLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
         """Return the probability of the second class, ``1 / (1 + exp(-u))``."""
         return chance(u)
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         s = -a * y
         return np.negative(entropy(s) + entropy(1.0 - s))  # inf outside the domain
-
-    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return signs(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return cp.logistic(cp.multiply(-y, u))

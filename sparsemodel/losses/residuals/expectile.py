@@ -9,20 +9,17 @@ import numpy as np
 
 from sparsemodel.interfaces import (
     Curved,
-    CvxModelled,
     FloatArray,
-    IntervalConjugable,
     Likelihood,
-    Loss,
     OfResidual,
 )
 from sparsemodel.losses.parts.parameters import level
-from sparsemodel.losses.parts.targets import vector
+from sparsemodel.losses.parts.shared import OfNumbers
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class ExpectileLoss(OfResidual, Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
+class ExpectileLoss(OfResidual, Curved, Likelihood, OfNumbers):
     r"""Expectile loss, squares that count differently on the two sides,
 
     .. math:: \ell(u; y) = \tau \max(y - u, 0)^2 + (1 - \tau) \max(u - y, 0)^2 .
@@ -75,9 +72,6 @@ class ExpectileLoss(OfResidual, Curved, IntervalConjugable, Likelihood, CvxModel
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 2.0 * min(self.tau, 1.0 - self.tau), 2.0 * max(self.tau, 1.0 - self.tau)
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         return a * (y + 0.25 * a / self._share(a))
 
@@ -89,9 +83,6 @@ class ExpectileLoss(OfResidual, Curved, IntervalConjugable, Likelihood, CvxModel
 
     def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         return np.abs(a) * (np.abs(y) + 0.25 * np.abs(a) / self._share(a))
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return vector(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         under, over = cp.square(cp.pos(y - u)), cp.square(cp.pos(u - y))

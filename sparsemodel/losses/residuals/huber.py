@@ -10,21 +10,18 @@ import numpy as np
 
 from sparsemodel.interfaces import (
     Curved,
-    CvxModelled,
     FloatArray,
-    IntervalConjugable,
-    Loss,
     OfResidual,
     Piecewise,
 )
 from sparsemodel.losses.parts.intervals import within
 from sparsemodel.losses.parts.parameters import positive
-from sparsemodel.losses.parts.targets import vector
+from sparsemodel.losses.parts.shared import OfNumbers
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class HuberLoss(OfResidual, Curved, IntervalConjugable, Piecewise, CvxModelled, Loss):
+class HuberLoss(OfResidual, Curved, Piecewise, OfNumbers):
     r"""Huber loss: a parabola up to residuals of ``delta``, straight lines beyond,
 
     .. math:: \ell(u; y) = \begin{cases} \tfrac12 r^2 & |r| \le \delta \\
@@ -74,9 +71,6 @@ class HuberLoss(OfResidual, Curved, IntervalConjugable, Piecewise, CvxModelled, 
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         return within(a, *self.dual_interval(y), a * (0.5 * a + y))
 
@@ -96,9 +90,6 @@ class HuberLoss(OfResidual, Curved, IntervalConjugable, Piecewise, CvxModelled, 
     def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         terms: FloatArray = np.abs(a) * (np.abs(a) + np.abs(y))
         return terms
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return vector(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         return 0.5 * cp.huber(u - y, self.delta)  # CVXPY's atom is twice the usual one

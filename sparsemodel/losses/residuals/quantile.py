@@ -21,9 +21,7 @@ import numpy as np
 
 from sparsemodel.interfaces import (
     Curved,
-    CvxModelled,
     FloatArray,
-    IntervalConjugable,
     Likelihood,
     Loss,
     OfDifference,
@@ -33,11 +31,11 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses.parts.intervals import within
 from sparsemodel.losses.parts.parameters import level, nonnegative, positive
-from sparsemodel.losses.parts.targets import vector
+from sparsemodel.losses.parts.shared import OfNumbers
 
 
-class _Pinball(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
-    """The family with a kink; the concrete losses give the two slopes and the dead zone."""
+class _Sloped(Piecewise, OfNumbers):
+    """The family; the concrete losses give the two slopes and the dead zone."""
 
     __slots__ = ()
 
@@ -47,6 +45,26 @@ class _Pinball(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
 
     def _dead_zone(self) -> float:
         return 0.0
+
+    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        below, above = self._slopes()
+        return np.full(y.shape, -below), np.full(y.shape, above)
+
+    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
+        (lower, upper), epsilon = self.dual_interval(y), self._dead_zone()
+        if epsilon == 0.0:
+            return [(y, lower, upper)]
+        level = np.zeros(y.shape)
+        return [(y + epsilon, level, upper), (y - epsilon, lower, level)]
+
+    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
+        return value + max(self._slopes()) * self._dead_zone()
+
+
+class _Pinball(Smoothable, _Sloped):
+    """The losses with a kink."""
+
+    __slots__ = ()
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         below, above = self._slopes()
@@ -62,18 +80,8 @@ class _Pinball(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
         r = u - y
         return np.where(r > epsilon, above, np.where(r < -epsilon, -below, 0.0))
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         return within(a, *self.dual_interval(y), a * y + self._dead_zone() * np.abs(a))
-
-    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        below, above = self._slopes()
-        return np.full(y.shape, -below), np.full(y.shape, above)
-
-    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
-        return _pieces(y, *self.dual_interval(y), self._dead_zone())
 
     def smoothed(self, mu: float) -> Loss:
         below, above = self._slopes()
@@ -83,14 +91,8 @@ class _Pinball(IntervalConjugable, Piecewise, Smoothable, CvxModelled, Loss):
     def smoothing_error(self, mu: float) -> float:
         return 0.5 * mu * max(self._slopes()) ** 2
 
-    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
-        return value + max(self._slopes()) * self._dead_zone()
-
     def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         return np.abs(a) * (np.abs(y) + self._dead_zone())
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return vector(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         below, above = self._slopes()
@@ -199,7 +201,7 @@ class EpsilonInsensitiveLoss(OfDifference, _Pinball):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SmoothedPinballLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Loss):
+class SmoothedPinballLoss(Curved, _Sloped):
     r"""Smoothed version of the piecewise linear losses of the residual :math:`r = u - y`,
 
     .. math:: \ell(u; y) = \max_{-\mathrm{below} \le a \le \mathrm{above}}
@@ -246,6 +248,12 @@ class SmoothedPinballLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Lo
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", self.name))
         object.__setattr__(self, "mu", positive(self.mu, "mu", self.name))
 
+    def _slopes(self) -> tuple[float, float]:
+        return self.below, self.above
+
+    def _dead_zone(self) -> float:
+        return self.epsilon
+
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         r = u - y
         a = self._maximiser(r)
@@ -263,31 +271,16 @@ class SmoothedPinballLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Lo
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0 / self.mu
 
-    def infimum(self, y: FloatArray, c: FloatArray) -> float:
-        return 0.0
-
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:
         values = a * (y + (0.5 * self.mu) * a) + self.epsilon * np.abs(a)
         return within(a, *self.dual_interval(y), values)
-
-    def dual_interval(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.full(y.shape, -self.below), np.full(y.shape, self.above)
 
     @property
     def softness(self) -> float:
         return self.mu
 
-    def pieces(self, y: FloatArray) -> Sequence[tuple[FloatArray, FloatArray, FloatArray]]:
-        return _pieces(y, *self.dual_interval(y), self.epsilon)
-
-    def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
-        return value + max(self.below, self.above) * self.epsilon
-
     def conjugate_magnitude(self, a: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         return np.abs(a) * (np.abs(y) + self.epsilon + self.mu * np.abs(a))
-
-    def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        return vector(y, where, self.name)
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         # (mu/2) huber(t / mu, s) is the parabola t^2/(2 mu) up to slope s, then the line.
@@ -299,13 +292,3 @@ class SmoothedPinballLoss(Curved, IntervalConjugable, Piecewise, CvxModelled, Lo
     def _maximiser(self, r: FloatArray) -> FloatArray:
         reach = r - np.clip(r, -self.epsilon, self.epsilon)
         return np.clip(reach / self.mu, -self.below, self.above)
-
-
-def _pieces(
-    y: FloatArray, lower: FloatArray, upper: FloatArray, epsilon: float
-) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Return one piece for a kink at zero, and one on either side of a dead zone."""
-    if epsilon == 0.0:
-        return [(y, lower, upper)]
-    level = np.zeros(y.shape)
-    return [(y + epsilon, level, upper), (y - epsilon, lower, level)]
