@@ -14,7 +14,7 @@ from typing import Any
 import sparsemodel as sm
 from benchmarks.choosing.corpus import Case
 from benchmarks.measure import unit_of
-from sparsemodel.compiler.adapters import adapt
+from sparsemodel.compiler.adapters.adapt import adapt
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import SparseModelError

@@ -28,7 +28,8 @@ from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.compiler.plans.stage import Rejection, Stage
-from sparsemodel.compiler.reductions import Reduced, reduce_form
+from sparsemodel.compiler.reductions.base import Reduced
+from sparsemodel.compiler.reductions.chain import reduce_form
 
 __all__ = [
     "Block",

@@ -37,27 +37,23 @@ from sparsemodel.interfaces.errors import (
     UnsupportedProblemError,
 )
 from sparsemodel.interfaces.events import Callback, Iteration, Stop
-from sparsemodel.interfaces.forms import (
+from sparsemodel.interfaces.forms.canonical import (
     Box,
-    Cardinality,
     Form,
-    Knapsack,
-    Layer,
-    Order,
     SparseRegression,
     Term,
     coordinate_scores,
 )
-from sparsemodel.interfaces.loss import (
+from sparsemodel.interfaces.forms.cardinality import Cardinality, Knapsack, Layer
+from sparsemodel.interfaces.forms.order import Order
+from sparsemodel.interfaces.loss.base import DataFit, Loss, TargetKind, require
+from sparsemodel.interfaces.loss.facets import (
     Affine,
     Conjugable,
     Curved,
     CvxModelled,
-    DataFit,
     IntervalConjugable,
     Likelihood,
-    Loss,
-    LossTraits,
     OfDifference,
     OfResidual,
     Piecewise,
@@ -65,10 +61,9 @@ from sparsemodel.interfaces.loss import (
     SimplexConjugable,
     Smoothable,
     SquaredDistance,
-    TargetKind,
     TwiceDifferentiable,
-    require,
 )
+from sparsemodel.interfaces.loss.traits import LossTraits
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray, check_options
 from sparsemodel.interfaces.objective import LastFactor, Memo, Objective, Point, Work
 from sparsemodel.interfaces.region import Ball, ImageBall, Linear, OneNormBall, Region, Spectrum

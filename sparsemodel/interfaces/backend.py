@@ -18,12 +18,12 @@ import numpy as np
 from sparsemodel.interfaces.design import Access
 from sparsemodel.interfaces.errors import ModelError
 from sparsemodel.interfaces.events import Iteration, Stop
-from sparsemodel.interfaces.forms import Form, SparseRegression
-from sparsemodel.interfaces.loss import (
+from sparsemodel.interfaces.forms.canonical import Form, SparseRegression
+from sparsemodel.interfaces.loss.base import Loss
+from sparsemodel.interfaces.loss.facets import (
     Conjugable,
     Curved,
     IntervalConjugable,
-    Loss,
     Quadratic,
     TwiceDifferentiable,
 )

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sparsemodel.interfaces.design import NormBound
-from sparsemodel.interfaces.forms import Cardinality, Form
+from sparsemodel.interfaces.forms.canonical import Form
+from sparsemodel.interfaces.forms.cardinality import Cardinality
 from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
 

@@ -27,7 +27,7 @@ from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import run_options, time_limit_of, within
-from sparsemodel.selection import Search
+from sparsemodel.selection.path import Search
 from sparsemodel.threads import small_work
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import cast
 import numpy as np
 
 from sparsemodel.compiler import Reduced
-from sparsemodel.compiler.adapters import path_of_form, smoothable
+from sparsemodel.compiler.adapters.paths_along_k import path_of_form
+from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.compiler.services import distributed, objective_of, restricted_of
 from sparsemodel.interfaces import (
     FloatArray,

@@ -23,8 +23,9 @@ from sklearn.utils.metadata_routing import (
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, TargetKind
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 from sparsemodel.progress import counted, showing
-from sparsemodel.selection import Held, at_the_end, chosen_cell, fall_towards, mean_over_folds
+from sparsemodel.selection.choice import Held, at_the_end, chosen_cell, mean_over_folds
 from sparsemodel.selection.criteria import copies
+from sparsemodel.selection.regressions import fall_towards
 from sparsemodel.sklearn._base import Data, Options
 from sparsemodel.sklearn._declared import (
     Declared,

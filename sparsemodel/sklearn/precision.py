@@ -23,7 +23,7 @@ from sparsemodel.modelling import (
     offdiag,
 )
 from sparsemodel.modelling.expressions.values import cardinality_bound
-from sparsemodel.selection import chosen_cell
+from sparsemodel.selection.choice import chosen_cell
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.compiler import Facts, reduce_form
-from sparsemodel.compiler.reductions import Compress
+from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.selection import at_the_end
+from sparsemodel.selection.choice import at_the_end
 from sparsemodel.selection.criteria import carried, copies
 
 

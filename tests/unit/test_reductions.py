@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 import sparsemodel as sm
 from sparsemodel.compiler import Facts, reduce_form
-from sparsemodel.compiler.reductions import Center, DropColumns, Near, Scale, Shift
+from sparsemodel.compiler.reductions.center import Center
+from sparsemodel.compiler.reductions.drop_columns import DropColumns
+from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.scale import Scale
+from sparsemodel.compiler.reductions.shift import Shift
 from sparsemodel.interfaces import SparseRegression
 from sparsemodel.numerics import RegressionObjective
 

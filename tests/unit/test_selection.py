@@ -11,8 +11,8 @@ from scipy.optimize import minimize_scalar
 
 import sparsemodel as sm
 from sparsemodel.losses import CoxLoss, GammaLoss
-from sparsemodel.selection import regression_criterion_values
 from sparsemodel.selection.path import PathPoint
+from sparsemodel.selection.regressions import regression_criterion_values
 
 N, P = 60, 10
 RNG = np.random.default_rng(21)

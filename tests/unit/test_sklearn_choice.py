@@ -13,7 +13,8 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, Stratifi
 from sklearn.utils.class_weight import compute_sample_weight
 
 import sparsemodel as sm
-from sparsemodel.selection import Held, chosen_cell, further
+from sparsemodel.selection import further
+from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.sklearn import (
     SparseLinearRegression,
     SparseLinearRegressionCV,

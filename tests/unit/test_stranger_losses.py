@@ -28,8 +28,8 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses import builtin_losses
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.selection import regression_criterion_values
 from sparsemodel.selection.path import PathPoint
+from sparsemodel.selection.regressions import regression_criterion_values
 from sparsemodel.testing import run_loss_suite
 
 

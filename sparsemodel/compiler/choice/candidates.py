@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.compiler.adapters import adapt
+from sparsemodel.compiler.adapters.adapt import adapt
 from sparsemodel.compiler.choice.effort import Effort, patience
 from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.plans.stage import Stage

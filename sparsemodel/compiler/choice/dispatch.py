@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.compiler.adapters import adapt, adapter_words
+from sparsemodel.compiler.adapters.adapt import adapt, adapter_words
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.choice.effort import Effort, patience
 from sparsemodel.compiler.choice.openings import choose
@@ -15,7 +15,7 @@ from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.compiler.plans.wording import describe, notes_for, restricted_words
-from sparsemodel.compiler.reductions import Reduced
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.interfaces import (
     Backend,
     BackendUnavailableError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, final
 
-from sparsemodel.compiler.adapters import innermost
+from sparsemodel.compiler.adapters.adapt import innermost
 from sparsemodel.interfaces import Backend
 
 LINKS = {"zero": " | ", "last": " > ", "best": " | best "}

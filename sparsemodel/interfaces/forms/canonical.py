@@ -15,7 +15,9 @@ import numpy as np
 
 from sparsemodel.interfaces.design import Design
 from sparsemodel.interfaces.forms.cardinality import Cardinality
-from sparsemodel.interfaces.loss import Affine, DataFit, LossTraits, SquaredDistance
+from sparsemodel.interfaces.loss.base import DataFit
+from sparsemodel.interfaces.loss.facets import Affine, SquaredDistance
+from sparsemodel.interfaces.loss.traits import LossTraits
 from sparsemodel.interfaces.numeric import BoolArray, FloatArray
 from sparsemodel.interfaces.region import Region
 

@@ -28,7 +28,9 @@ from sparsemodel.interfaces import (
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.numerics import minimise_restricted
-from sparsemodel.selection import Followed, Observed, PathPoint, Search, searched_path
+from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.searched_path import searched_path
 
 if TYPE_CHECKING:
     from sparsemodel.certificates.theory import Theory

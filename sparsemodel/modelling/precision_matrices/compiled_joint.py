@@ -26,14 +26,9 @@ from sparsemodel.modelling.precision_matrices.compiled_precision import (
     matrix_of,
     notes_on,
 )
-from sparsemodel.selection import (
-    Followed,
-    Observed,
-    PathPoint,
-    Search,
-    joint_criterion_values,
-    solve_joint_path,
-)
+from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.precision_matrices import joint_criterion_values, solve_joint_path
 
 
 @final

@@ -46,12 +46,10 @@ from sparsemodel.numerics.budget import (
     inverse_cost,
 )
 from sparsemodel.numerics.precision import active_bounds, factorise
-from sparsemodel.selection import (
-    Followed,
-    Observed,
-    PathPoint,
+from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.precision_matrices import (
     PrecisionObservations,
-    Search,
     precision_criterion_values,
     solve_precision_path,
 )

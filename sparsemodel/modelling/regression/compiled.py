@@ -38,20 +38,16 @@ from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget
 from sparsemodel.registry import usable_backends
-from sparsemodel.selection import (
-    Followed,
-    Observed,
-    PathPoint,
+from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.further import solve_path
+from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.regression_path import valued
+from sparsemodel.selection.regressions import (
     RegressionObservations,
-    Search,
-    charged,
-    limited_path,
     most_carried,
     regression_criterion_values,
-    solve_path,
-    valued,
-    with_fewer,
 )
+from sparsemodel.selection.searched_path import limited_path
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate

@@ -25,8 +25,9 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.modelling.results.summary import Estimate, Summary
 from sparsemodel.numerics import check_attained, margins
-from sparsemodel.selection import PathPoint, regression_criterion_values
 from sparsemodel.selection.criteria import copies
+from sparsemodel.selection.path import PathPoint
+from sparsemodel.selection.regressions import regression_criterion_values
 
 _SINGULAR = 1e-12
 """A Hessian whose eigenvalues, with a diagonal of ones, are smaller has no inverse to speak of."""

@@ -31,15 +31,10 @@ from sparsemodel.modelling.results.shown import path_document
 from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.numerics.budget import budget, ending_by
 from sparsemodel.progress import counted
-from sparsemodel.selection import (
-    CrossValidation,
-    Followed,
-    Search,
-    at_the_end,
-    best_carried,
-    cross_validate,
-    selection_frequencies,
-)
+from sparsemodel.selection.choice import at_the_end, best_carried
+from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
+from sparsemodel.selection.path import Followed, Search
+from sparsemodel.selection.stability import selection_frequencies
 
 
 @final
