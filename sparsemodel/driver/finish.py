@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from sparsemodel.compiler import Reduced
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.interfaces import (
     DataError,

@@ -9,7 +9,9 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.compiler import Plan, Reduced, Stage
+from sparsemodel.compiler.plans.plan import Plan
+from sparsemodel.compiler.plans.stage import Stage
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.services import bounding_point, check_start, objective_of, restricted_of
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
 from sparsemodel.driver.judging import better, check_contract

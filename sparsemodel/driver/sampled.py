@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemodel.compiler import Facts, Reduced, make_plan, reduce_form, sample_size
+from sparsemodel.compiler.choice.dispatch import make_plan
+from sparsemodel.compiler.choice.openings import sample_size
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.reductions.base import Reduced
+from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.interfaces import FloatArray, Form, IntArray, SparseRegression, Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sparsemodel.compiler import Plan
+    from sparsemodel.compiler.plans.plan import Plan
     from sparsemodel.driver.outcome import Outcome
 
 _PIECES = 64

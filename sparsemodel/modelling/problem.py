@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from sparsemodel.compiler import Effort, Plan, make_plan
-from sparsemodel.documents import as_text
+from sparsemodel.compiler.choice.dispatch import make_plan
+from sparsemodel.compiler.choice.effort import Effort
+from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
@@ -136,8 +137,7 @@ class Problem(Declaration):
         >>> text.splitlines()[0]
         'Problem: minimise squared_loss + ridge, at most 1 of 3 entries nonzero'
         """
-        plan = self.plan(backend)
-        return self._declared.reading.introduced(as_text(plan.document()) if full else str(plan))
+        return self._declared.reading.introduced(self.plan(backend).text(full=full))
 
     @asked("Solving")
     def solve(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO, final
 
-from sparsemodel.compiler import Plan
+from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import StageEnd
 from sparsemodel.progress import clear
 

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from sparsemodel.compiler import Facts, Reduced, backend_for, checked_effort
+from sparsemodel.compiler.choice.dispatch import backend_for
+from sparsemodel.compiler.choice.effort import checked_effort
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import Role, SparseRegression
 from sparsemodel.registry import backend_class

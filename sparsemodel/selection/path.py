@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
-from sparsemodel.compiler import Effort
+from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.interfaces import Backend, Cardinality, FloatArray, Form, Stop
 
 

@@ -9,9 +9,9 @@ from typing import cast
 
 import numpy as np
 
-from sparsemodel.compiler import Reduced
 from sparsemodel.compiler.adapters.paths_along_k import path_of_form
 from sparsemodel.compiler.adapters.smoothing import smoothable
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.services import distributed, objective_of, restricted_of
 from sparsemodel.interfaces import (
     FloatArray,

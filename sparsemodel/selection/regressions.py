@@ -9,7 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.compiler import Facts, reduce_form
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.interfaces import (
     BoolArray,
     Cardinality,

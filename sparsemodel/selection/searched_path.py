@@ -8,8 +8,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from sparsemodel.compiler import Effort, Facts, Reduced, backend_for, make_plan
+from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
+from sparsemodel.compiler.choice.effort import Effort
+from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.driver import RunOptions, run
 from sparsemodel.interfaces import (
     Cardinality,

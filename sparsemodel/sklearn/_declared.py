@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
-from sparsemodel.compiler import checked_effort
+from sparsemodel.compiler.choice.effort import checked_effort
 from sparsemodel.designs import as_design
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import FloatArray, IntArray

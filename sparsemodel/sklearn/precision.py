@@ -11,7 +11,8 @@ from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemodel.compiler import backend_for, checked_effort
+from sparsemodel.compiler.choice.dispatch import backend_for
+from sparsemodel.compiler.choice.effort import checked_effort
 from sparsemodel.interfaces import FloatArray, IntArray, Role
 from sparsemodel.modelling import (
     Parameter,

@@ -19,7 +19,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, PrecisionCertificate, verify
 from sparsemodel.certificates.files.json_document import digest
-from sparsemodel.documents import (
+from sparsemodel.documents.document import (
     Bar,
     Bars,
     Chart,
@@ -33,11 +33,11 @@ from sparsemodel.documents import (
     Section,
     Series,
     Table,
-    as_notebook,
-    as_text,
 )
 from sparsemodel.documents.html import STYLE, as_html
 from sparsemodel.documents.markdown import as_markdown
+from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.text import as_text
 
 PINNED = Path(__file__).parent / "documents"
 

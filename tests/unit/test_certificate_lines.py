@@ -15,7 +15,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, PrecisionCertificate, certify, verify
 from sparsemodel.certificates.files.json_document import digest
-from sparsemodel.documents import as_text
+from sparsemodel.documents.text import as_text
 
 loads, graph_loads = Certificate.from_json, PrecisionCertificate.from_json
 

@@ -25,7 +25,7 @@ from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
-from sparsemodel.documents import as_text
+from sparsemodel.documents.text import as_text
 from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegression
 
 pytest.importorskip("numba")

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.compiler import Facts, reduce_form
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term

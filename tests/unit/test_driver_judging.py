@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.compiler import Stage
+from sparsemodel.compiler.plans.stage import Stage
 from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.services import objective_of, restricted_of

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook
+from sparsemodel.documents.document import Bar, Bars, Document, Facts, Section
+from sparsemodel.documents.notebook import as_notebook
 
 VOID = {"br", "hr", "img", "meta"}
 

@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 import sparsemodel as sm
-from sparsemodel.documents import Chart, Series
+from sparsemodel.documents.document import Chart, Series
 from sparsemodel.documents.picture import line_chart
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting import plots

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparsemodel as sm
-from sparsemodel.compiler import Facts, reduce_form
+from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.reductions.center import Center
+from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.compiler.reductions.drop_columns import DropColumns
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale

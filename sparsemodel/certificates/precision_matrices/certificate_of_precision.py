@@ -13,7 +13,7 @@ from sparsemodel.certificates.statements.claims import Claim, gap_of, supported
 from sparsemodel.certificates.statements.fingerprint import array_hash
 from sparsemodel.certificates.statements.frame import SearchedCertificate
 from sparsemodel.certificates.statements.numbers import edges_of
-from sparsemodel.documents import Bar, Bars
+from sparsemodel.documents.document import Bar, Bars
 from sparsemodel.documents.numbers import number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision

@@ -13,7 +13,7 @@ from sparsemodel.certificates.statements.claims import Claim, relative_gap_of
 from sparsemodel.certificates.statements.frame import SearchedCertificate
 from sparsemodel.certificates.statements.problem_facts import ProblemFacts
 from sparsemodel.certificates.statements.stationarity import Stationarity
-from sparsemodel.documents import Bar, Bars, Chart, Facts, Section, Series
+from sparsemodel.documents.document import Bar, Bars, Chart, Facts, Section, Series
 from sparsemodel.documents.numbers import aligned, number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
 

@@ -21,7 +21,7 @@ from sparsemodel.certificates.files.json_document import (
 from sparsemodel.certificates.files.packing import MAX_BYTES, announced
 from sparsemodel.certificates.files.saving import save
 from sparsemodel.certificates.statements.claims import ELSEWHERE, Assumption, Claim, gap_of
-from sparsemodel.documents import (
+from sparsemodel.documents.document import (
     Bars,
     Chart,
     Check,
@@ -32,11 +32,10 @@ from sparsemodel.documents import (
     Items,
     Paragraph,
     Section,
-    as_notebook,
-    as_text,
 )
+from sparsemodel.documents.notebook import as_notebook
 from sparsemodel.documents.numbers import number, percent, readings_in_words, side_by_side
-from sparsemodel.documents.text import WIDTH
+from sparsemodel.documents.text import WIDTH, as_text
 from sparsemodel.interfaces import CertificateError, FloatArray
 from sparsemodel.interfaces.errors import Signposted
 

@@ -6,7 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
-from sparsemodel.documents import Document, Facts, Paragraph, Section, Table, as_notebook, as_text
+from sparsemodel.documents.document import Document, Facts, Paragraph, Section, Table
+from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.text import as_text
 from sparsemodel.interfaces.self_description import Constants, Guarantee
 
 _SIDES = (

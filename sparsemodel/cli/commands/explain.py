@@ -10,7 +10,6 @@ from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
 from sparsemodel.cli.options import DATA, RegressionOptions
-from sparsemodel.documents import as_text
 
 NAME = "explain"
 USAGE = "explain DATA --target COLUMN --k K [options]"
@@ -46,5 +45,5 @@ def run(options: Options) -> int:
     if options.json:
         print(to_json(plan.to_dict()))
     else:
-        print(as_text(plan.document()) if options.full else plan)
+        print(plan.text(full=options.full))
     return Exit.OK

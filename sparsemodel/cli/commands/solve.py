@@ -27,7 +27,8 @@ from sparsemodel.cli.records import (
     model_record,
     solution_record,
 )
-from sparsemodel.documents import Document, Facts, Section, as_text
+from sparsemodel.documents.document import Document, Facts, Section
+from sparsemodel.documents.text import as_text
 
 NAME = "solve"
 USAGE = "solve DATA --target COLUMN --k K [options]"

@@ -11,7 +11,9 @@ import numpy as np
 from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
-from sparsemodel.documents import Document, Facts, Items, Section, as_notebook, as_text
+from sparsemodel.documents.document import Document, Facts, Items, Section
+from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.text import as_text
 from sparsemodel.loading import networkx
 
 _SEEN = ("loss", "design", "covariance", "samples", "correlation")
@@ -182,8 +184,12 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan: {self.outline}>"
 
+    def text(self, *, full: bool = False) -> str:
+        """Return the summary, or all of the document, as text."""
+        return as_text(self.document() if full else self.summary())
+
     def __str__(self) -> str:
-        return as_text(self.summary())
+        return self.text()
 
     def _repr_html_(self) -> str:
         return as_notebook(self.document())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sparsemodel.compiler.canonical.layout import VariableLayout
-from sparsemodel.documents import as_notebook
+from sparsemodel.documents.notebook import as_notebook
 from sparsemodel.interfaces import Form
 from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.modelling.declared import Declared, Reading

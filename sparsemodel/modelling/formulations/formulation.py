@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sparsemodel.compiler import Effort, Reduced
 from sparsemodel.compiler.canonical.layout import VariableLayout
+from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
+from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import (
     BoolArray,

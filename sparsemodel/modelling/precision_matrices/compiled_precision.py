@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from sparsemodel.compiler import VariableSpec
+from sparsemodel.compiler.canonical.declaration import VariableSpec
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.precision_layout import PrecisionLayout, precision_facts
 from sparsemodel.driver import Outcome

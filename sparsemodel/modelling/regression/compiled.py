@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from sparsemodel.compiler import (
-    Declaration,
-    Effort,
-    Facts,
-    Layout,
-    Reduced,
-    canonicalize,
-    reduce_form,
-)
+from sparsemodel.compiler.canonical.canonicalize import canonicalize
+from sparsemodel.compiler.canonical.declaration import Declaration
+from sparsemodel.compiler.canonical.layout import Layout
+from sparsemodel.compiler.choice.effort import Effort
+from sparsemodel.compiler.facts.analysis import Facts
+from sparsemodel.compiler.reductions.base import Reduced
+from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.driver import Outcome, ShortProof
 from sparsemodel.interfaces import (
     Access,

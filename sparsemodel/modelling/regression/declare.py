@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import (
+from sparsemodel.compiler.canonical.changes import changed
+from sparsemodel.compiler.canonical.declaration import (
     Declaration,
     LossSpec,
     RidgeSpec,
     VariableSpec,
-    changed,
-    mirrored,
 )
+from sparsemodel.compiler.canonical.mirrored import mirrored
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss

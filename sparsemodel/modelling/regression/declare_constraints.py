@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import (
+from sparsemodel.compiler.canonical.declaration import (
     BoundSpec,
     CardSpec,
     CountedSpec,

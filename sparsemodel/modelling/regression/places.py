@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.compiler import Block, Change, Image, change_of
+from sparsemodel.compiler.canonical.changes import Image, change_of
+from sparsemodel.compiler.canonical.declaration import Block, Change
 from sparsemodel.designs import KroneckerDesign, OnesDesign, SparseDesign, as_design
 from sparsemodel.interfaces import Design, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, Piece

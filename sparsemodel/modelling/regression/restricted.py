@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.compiler import Layout
+from sparsemodel.compiler.canonical.layout import Layout
 from sparsemodel.interfaces import BoolArray, IntArray, ModelError, SparseRegression
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from sparsemodel.compiler import Plan
+from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import LowerBound, Outcome, RunOptions, run
 from sparsemodel.interfaces import DataError
 from sparsemodel.loading import uninterrupted

@@ -10,7 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.documents import Document, as_notebook, as_text
+from sparsemodel.documents.document import Document
+from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.text import as_text
 from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparsemodel.documents import Bar, Bars, Document, Facts, Items, Section, Table
+from sparsemodel.documents.document import Bar, Bars, Document, Facts, Items, Section, Table
 from sparsemodel.interfaces import FloatArray
 
 

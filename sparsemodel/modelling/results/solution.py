@@ -8,8 +8,10 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.documents import Bar, Bars, Document, Facts, Section, as_notebook, as_text
+from sparsemodel.documents.document import Bar, Bars, Document, Facts, Section
+from sparsemodel.documents.notebook import as_notebook
 from sparsemodel.documents.numbers import aligned, readings_in_words
+from sparsemodel.documents.text import as_text
 from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 from sparsemodel.modelling.results.fitted import Fitted, Use

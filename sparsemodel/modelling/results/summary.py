@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from sparsemodel.documents import Document, Facts, Items, Section, Table, as_notebook, as_text
+from sparsemodel.documents.document import Document, Facts, Items, Section, Table
+from sparsemodel.documents.notebook import as_notebook
 from sparsemodel.documents.numbers import number, percent
+from sparsemodel.documents.text import as_text
 
 _SELECTED = (
     "The errors take the support as if it had been known before. It was chosen by these "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any
 
-from sparsemodel.compiler import Plan
+from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.loading import networkx
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
 
