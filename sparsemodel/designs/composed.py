@@ -149,22 +149,21 @@ class StackedDesign(Design):
             yield rows, out
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
-        if self._overlapping():
+        if self.overlapping:
             return super().column_square_norms(h)
         out = np.zeros(self._p)
         for index, design in self._blocks:
             out[index] = design.column_square_norms(h)
         return out
 
-    def _overlapping(self) -> bool:
+    @property
+    def overlapping(self) -> bool:
         """Return whether blocks share coordinates: those add up before they are squared."""
-        covered = np.zeros(self._p, dtype=np.intp)
-        for index, _ in self._blocks:
-            covered[index] += 1
-        return bool(np.any(covered > 1))
+        index = np.concatenate([[], *(index for index, _ in self._blocks)])
+        return np.unique(index).size < index.size
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
-        if self._overlapping():
+        if self.overlapping:
             return None
         out = np.zeros(self._p)
         for index, design in self._blocks:
@@ -341,7 +340,7 @@ class TransformedDesign(Design):
         if self._means is not None:
             # Mostly zeros: what cancels is a fraction of the order of the density.
             weights = np.ones(self.shape[0]) if h is None else h
-            sums = self._design.rmatvec(weights)
+            sums = self._design.rmatvec_in_double(weights)
             shift = np.outer(self._means, sums - 0.5 * weights.sum() * self._means)
             out -= shift
             out -= shift.T

@@ -16,6 +16,10 @@ import numpy as np
 
 from sparsemodel.interfaces.numeric import FloatArray, IntArray
 
+_PAIR, _NUMBER = 40.0, 100.0
+"""What the product of two stored entries costs, and a number of a Gram matrix that is written and
+copied, in operations of a product of matrices."""
+
 _BLOCK_BYTES = 2**22
 """Rows are converted to float64 in blocks of about this size, which stay in the cache."""
 
@@ -77,6 +81,16 @@ class Design(ABC):
     def product_seconds(self) -> float:
         """Return the measured time of a product, 0 where its cost follows from its size."""
         return 0.0
+
+    @property
+    def gram_operations(self) -> float:
+        """Return about how many operations, of a product of matrices, :meth:`gram` takes.
+
+        Rows that hold about as many entries each are taken for granted.
+        """
+        n, p = self.shape
+        pairs = float(self.entries) ** 2 / max(n, 1)
+        return min(2.0 * n * p * p, _PAIR * pairs + _NUMBER * p * p)
 
     @property
     def sums(self) -> int:

@@ -10,9 +10,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemodel.designs import sparse
+from sparsemodel.certificates.dual_bounds.diagonal_shift import is_sparse, weighted_gram
+from sparsemodel.certificates.relaxation.squares import Squares
+from sparsemodel.designs import DenseDesign, sparse
 from sparsemodel.designs.composed import StackedDesign, TransformedDesign
 from sparsemodel.designs.sparse import SparseDesign
+from sparsemodel.interfaces import Cardinality, SparseRegression, Term
+from sparsemodel.losses import SquaredLoss
 
 
 @st.composite
@@ -70,3 +74,43 @@ def test_centred_scaled_and_stacked(array: Any, apart: bool) -> None:
     dense[:, last] = 1.0
     got = stacked.gram(h)
     np.testing.assert_allclose(got, dense.T @ (h[:, None] * dense), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["alone", "beside ones", "centred", "centred, beside ones"])
+def test_bounds_multiply_stored_entries_alone(kind: str, dtype: type, monkeypatch: Any) -> None:
+    n, p, rng = 4000, 60, np.random.default_rng(5)
+    array = sp.random_array((n, p), density=0.01, format="csr", rng=rng).astype(dtype)
+    design: Any = SparseDesign(array)
+    dense = array.toarray().astype(np.float64)
+    if "centred" in kind:
+        means, scale = np.linspace(0.0, 0.1, p), np.linspace(1.0, 2.0, p)
+        design, dense = TransformedDesign(design, means=means, scale=scale), (dense - means) * scale
+    if "ones" in kind:
+        ones = np.ones((n, 1))
+        parts = ((np.arange(p), design), (np.array([p]), DenseDesign(ones)))
+        design, dense = StackedDesign(n, p + 1, parts), np.hstack([dense, ones])
+    c = rng.random(n)
+    expected = dense.T @ (c[:, None] * dense)
+    size = np.sqrt(np.diag(expected))
+    term = Term(design, SquaredLoss(), rng.standard_normal(n), c)
+    width = dense.shape[1]
+    squares = Squares(SparseRegression((term,), np.ones(width), Cardinality(width, 3)))
+    for name in ("row_blocks", "to_array"):
+        monkeypatch.setattr(SparseDesign, name, None)
+    assert is_sparse(design)
+    # Of single precision data in double.
+    assert np.max(np.abs(weighted_gram(design, c) - expected) / np.outer(size, size)) < 1e-14
+    index = np.arange(0, dense.shape[1], 3)
+    assert squares.affordable(index, np.inf)
+    some = squares.gram(index) - expected[np.ix_(index, index)]
+    assert np.max(np.abs(some) / np.outer(size[index], size[index])) < 1e-14
+
+
+def test_columns_of_two_blocks_add_up_before_they_are_multiplied() -> None:
+    array = sp.random_array((4000, 60), density=0.01, format="csr", rng=np.random.default_rng(6))
+    parts = tuple((np.arange(60), SparseDesign(a)) for a in (1e9 * array, (1.0 - 1e9) * array))
+    twice = StackedDesign(4000, 60, parts)
+    assert not is_sparse(twice)
+    expected = (array.T @ array).toarray()
+    assert np.allclose(weighted_gram(twice, np.ones(4000)), expected, rtol=1e-5, atol=1e-9)

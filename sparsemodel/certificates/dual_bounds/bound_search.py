@@ -27,7 +27,6 @@ from sparsemodel.numerics.budget import (
     Budget,
     cholesky_cost,
     eigenvalue_cost,
-    gram_cost,
     inverse_cost,
     products_cost,
 )
@@ -182,10 +181,10 @@ def _with_curvature(
     Nothing is begun that would not end before the deadline.
     """
     budget, p = Budget(deadline), form.sparsity.size
-    rows = sum(term.design.shape[0] for term in form.terms)
+    sums = sum(term.design.gram_operations for term in form.terms)
     simple = 2.0 * eigenvalue_cost(p) + inverse_cost(p) + 2.0 * cholesky_cost(p)
     products = products_cost([term.design for term in form.terms], 2.0 * p)
-    if not budget.fits(gram_cost(rows, p), simple, products):
+    if not budget.fits(sums, simple, products):
         return False
     h = hessian(form)
     taken = curvature(form, h)

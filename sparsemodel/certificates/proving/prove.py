@@ -52,7 +52,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.numerics.budget import Budget, ending_by, gram_cost
+from sparsemodel.numerics.budget import Budget, ending_by
 from sparsemodel.numerics.objectives.closing import contradiction
 
 
@@ -151,7 +151,7 @@ def prove(
     elif bounds is not None:
         inner = boxed(form, bounds)
     quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
-    products = gram_cost(sum(term.design.shape[0] for term in form.terms), form.sparsity.size)
+    products = sum(term.design.gram_operations for term in form.terms)
     left = Budget(deadline)
     if quick and tree is None and not (left.fits(products) and loadable(deadline)):
         # The Gram matrix or the compiled code alone would take longer: this is all there is.

@@ -6,9 +6,8 @@ from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.certificates.dual_bounds.diagonal_shift import weighted_gram
+from sparsemodel.certificates.dual_bounds.diagonal_shift import is_sparse, weighted_gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth, QuadraticSmooth, Smooth, schur
-from sparsemodel.designs import SparseDesign
 from sparsemodel.interfaces import (
     Access,
     Curved,
@@ -48,6 +47,7 @@ class Squares:
             second = cast("Curved", term.loss).second_derivative(start, term.target)
             if second.any():
                 self._curved.append((term.design, term.weights * second))
+        self._sparse = any(is_sparse(design) for design, _ in self._curved)
 
     def affordable(self, index: IntArray, deadline: float | None) -> bool:
         """Return whether columns can be read, and multiplied on ``index`` before the deadline."""
@@ -55,13 +55,15 @@ class Squares:
             return False
         new = np.setdiff1d(index, self._set, assume_unique=True).size
         costs = [2.0 * design.shape[0] * index.size * new for design, _ in self._curved]
+        if self._sparse:
+            costs = [design.restrict(index).gram_operations for design, _ in self._curved]
         return Budget(deadline).fits(*costs, inverse_cost(index.size))
 
     def gram(self, index: IntArray) -> FloatArray:
         """Return the Gram matrix on ``index`` (sorted); columns of the last set are reused."""
         if np.array_equal(index, self._set):
             return self._matrix
-        if any(isinstance(design, SparseDesign) for design, _ in self._curved):
+        if self._sparse:  # columns are not kept: writing them out would take longer than sums
             parts = [weighted_gram(design.restrict(index), c) for design, c in self._curved]
             self._matrix, self._set = np.sum(parts, axis=0), index.copy()
             return self._matrix

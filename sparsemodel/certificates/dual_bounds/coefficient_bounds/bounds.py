@@ -35,6 +35,9 @@ _MOST = 4 * MOST
 _LARGEST_GRAM, _SPEED = 1e13, 5e9
 """Products that a Gram matrix may take, and how many a second is sure to do."""
 
+_COPIES = 100.0
+"""Products in the time in which an entry of the Gram matrix is written, copied and scaled."""
+
 _SLACK = 1e-6
 """By how much bounds known from elsewhere are widened, as another machine rounds otherwise."""
 
@@ -220,8 +223,9 @@ def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:
 
 
 def _affordable(form: SparseRegression, deadline: float | None) -> bool:
-    """Return whether there is time for the Gram matrix."""
-    cost = sum(float(t.design.entries) for t in form.terms) * form.sparsity.size
+    """Return whether there is time for the Gram matrix, and for what copies and scales it."""
+    cost = sum(0.5 * t.design.gram_operations for t in form.terms)
+    cost += _COPIES * float(form.sparsity.size) ** 2
     left = math.inf if deadline is None else max(0.0, deadline - time.perf_counter())
     return cost <= min(_LARGEST_GRAM, _SPEED * left)
 

@@ -99,9 +99,7 @@ def intercept(form: SparseRegression) -> tuple[int, list[FloatArray]] | None:
 def _alone(design: Design, thorough: bool) -> bool:
     """Return whether entries are worth a dense copy, and none is a sum of several blocks'."""
     if isinstance(design, StackedDesign):
-        index = np.concatenate([index for index, _ in design.blocks])
-        apart = np.unique(index).size == index.size  # sums of blocks would round
-        return apart and all(_alone(block, thorough) for _, block in design.blocks)
+        return not design.overlapping and all(_alone(block, thorough) for _, block in design.blocks)
     sparse = isinstance(design, SparseDesign)
     return thorough or not sparse or 2 * design.entries > design.shape[0] * design.shape[1]
 

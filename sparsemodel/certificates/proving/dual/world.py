@@ -26,7 +26,7 @@ from sparsemodel.interfaces import (
     UnboundedError,
 )
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.numerics.budget import eigenvalue_cost, gram_cost, products_cost
+from sparsemodel.numerics.budget import eigenvalue_cost, products_cost
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _SUPPORTS = 20_000
@@ -169,5 +169,6 @@ def reading_cost(form: SparseRegression) -> float:
     """Return the cost of the curvature in the data, as often as a proof reads it."""
     designs, p = [term.design for term in form.terms], form.sparsity.size
     rows = sum(design.shape[0] for design in designs)
-    once = gram_cost(rows, p) + products_cost(designs, rows + 2.0 * p)
+    sums = sum(design.gram_operations for design in designs)
+    once = sums + products_cost(designs, rows + 2.0 * p)
     return _READINGS * (once + eigenvalue_cost(p))
