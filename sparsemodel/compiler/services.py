@@ -22,13 +22,8 @@ from sparsemodel.interfaces import (
     Work,
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
-from sparsemodel.numerics import (
-    RegressionObjective,
-    check_attained,
-    check_bounded,
-    check_range,
-    minimise_restricted,
-)
+from sparsemodel.numerics import RegressionObjective, minimise_restricted
+from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded, check_range
 from sparsemodel.numerics.objectives.regression import OfRegression
 
 
@@ -94,14 +89,14 @@ def _(form: SparsePrecision) -> RestrictedSolver:
 def _(
     form: JointPrecision, gradient_at_zero: FloatArray | None = None, work: Work | None = None
 ) -> Objective:
-    from sparsemodel.numerics.precision import joint_objective
+    from sparsemodel.numerics.precision.joint import joint_objective
 
     return joint_objective(form, work)
 
 
 @restricted_of.register
 def _(form: JointPrecision) -> RestrictedSolver:
-    from sparsemodel.numerics.precision import minimise_joint_on_support
+    from sparsemodel.numerics.precision.joint import minimise_joint_on_support
 
     return minimise_joint_on_support
 

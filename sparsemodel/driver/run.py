@@ -29,8 +29,9 @@ from sparsemodel.interfaces import (
     Work,
     priced,
 )
-from sparsemodel.numerics import Closing, satisfied, separation
+from sparsemodel.numerics import satisfied, separation
 from sparsemodel.numerics.budget import ending_by
+from sparsemodel.numerics.objectives.closing import Closing
 from sparsemodel.threads import small_work
 
 _ROUNDING = 1e-12

@@ -18,8 +18,6 @@ from sparsemodel.numerics.duality import (
     weighted,
 )
 from sparsemodel.numerics.exchange.greedy import GreedySupport
-from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
-from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
@@ -30,7 +28,7 @@ from sparsemodel.numerics.exchange.quadratics.search import (
     quadratic_of,
 )
 from sparsemodel.numerics.exchange.removal import removal_costs, separation
-from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.exchange.support_factor import SupportFactor
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,
@@ -39,18 +37,13 @@ from sparsemodel.numerics.exchange.swaps import (
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.forward_backward import forward_backward_path
-from sparsemodel.numerics.minimisers.boxed import minimise_in_box
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
-from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers, require_steps
 from sparsemodel.numerics.minimisers.newton import (
     conjugate_gradients,
-    factored,
     minimise_on_support,
     newton_solver,
 )
 from sparsemodel.numerics.minimisers.service import minimise_restricted
-from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded, check_range
-from sparsemodel.numerics.objectives.closing import Closing, Enclosure
 from sparsemodel.numerics.objectives.quadratic_model import quadratic_model
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
@@ -73,24 +66,15 @@ from sparsemodel.numerics.support.thresholding import (
     armijo_step,
     relative_change,
 )
-from sparsemodel.numerics.support.units import (
-    descent_gradient,
-    gradient_scores,
-    insertion_scores,
-    support_units,
-)
+from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
 __all__ = [
     "Batch",
-    "Closing",
     "Dual",
-    "Enclosure",
-    "ExchangeModels",
     "ExchangeSearch",
     "ExchangeTrials",
     "Exchanges",
     "GreedySupport",
-    "HessianRows",
     "QuadraticSwaps",
     "RegressionObjective",
     "RidgedObjective",
@@ -105,38 +89,29 @@ __all__ = [
     "best_segments",
     "best_units",
     "cheap_columns",
-    "check_attained",
-    "check_bounded",
-    "check_range",
     "conjugate_gradients",
     "conjugate_slope",
     "constant_step",
     "correlations",
-    "descent_gradient",
     "drawn_block",
-    "drifted",
     "dual_value",
     "epoch",
     "exactly_priced",
     "expansion",
-    "factored",
     "feasible_start",
     "first_improvement",
     "forward_backward_path",
     "full_diagonal",
     "gradient_scores",
     "hard_threshold",
-    "has_common_hessian",
     "hessian_columns",
     "insertion_scores",
     "insertions",
     "inside",
     "margins",
     "mean_curvature",
-    "minimise_in_box",
     "minimise_on_support",
     "minimise_restricted",
-    "minimise_with_multipliers",
     "newton_solver",
     "normalised_step",
     "predictions",
@@ -150,7 +125,6 @@ __all__ = [
     "relaxed_budget",
     "removal_costs",
     "removal_order",
-    "require_steps",
     "restricted_smoothness",
     "rowwise",
     "satisfied",

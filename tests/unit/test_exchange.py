@@ -13,12 +13,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.interfaces import Context, Limits, Stop, priced
-from sparsemodel.numerics import (
-    ExchangeSearch,
-    HessianRows,
-    RegressionObjective,
-    minimise_restricted,
-)
+from sparsemodel.numerics import ExchangeSearch, RegressionObjective, minimise_restricted
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel_backends.exchange import Exchange
 
 

@@ -11,13 +11,9 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
 from sparsemodel.interfaces import Box, Objective, Point
-from sparsemodel.numerics import (
-    ExchangeModels,
-    Exchanges,
-    HessianRows,
-    RegressionObjective,
-    minimise_on_support,
-)
+from sparsemodel.numerics import Exchanges, RegressionObjective, minimise_on_support
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
+from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.perturbations import completed, perturbed, promising
 
 P = 9

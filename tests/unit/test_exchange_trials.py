@@ -9,7 +9,6 @@ import sparsemodel as sm
 from sparsemodel.numerics import (
     ExchangeSearch,
     ExchangeTrials,
-    HessianRows,
     RegressionObjective,
     Rounds,
     Threshold,
@@ -18,6 +17,7 @@ from sparsemodel.numerics import (
     minimise_restricted,
 )
 from sparsemodel.numerics.exchange.greedy import thinned
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel_backends.iiht import IIHT
 

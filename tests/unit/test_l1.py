@@ -10,7 +10,8 @@ from sklearn.linear_model import Lasso
 
 import sparsemodel as sm
 from sparsemodel.interfaces import Box, Context, ModelError, Stop, coordinate_scores
-from sparsemodel.numerics import RegressionObjective, minimise_in_box, minimise_on_support
+from sparsemodel.numerics import RegressionObjective, minimise_on_support
+from sparsemodel.numerics.minimisers.boxed import minimise_in_box
 from sparsemodel.testing.instances import catalogue
 from sparsemodel_backends.l1 import L1
 from sparsemodel_backends.omp import OMP

@@ -14,16 +14,16 @@ from sparsemodel.numerics.precision import (
     active_bounds,
     factorise,
     insertion_gains,
-    minimise_admm,
-    minimise_newton,
     minimise_on_pattern,
     minimise_precision_on_support,
     precision_objective,
     removal_costs,
     ridge_partial_correlations,
-    spectral_infimum,
 )
 from sparsemodel.numerics.precision import log_det_newton as newton_module
+from sparsemodel.numerics.precision.admm import minimise_admm
+from sparsemodel.numerics.precision.log_det_newton import minimise_newton
+from sparsemodel.numerics.precision.spectral import spectral_infimum
 
 
 def covariance(seed: int, p: int, n: int) -> FloatArray:

@@ -25,13 +25,10 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.losses import LogisticLoss, QuantileLoss, SquaredLoss
-from sparsemodel.numerics import (
-    RegressionObjective,
-    minimise_restricted,
-    minimise_with_multipliers,
-)
+from sparsemodel.numerics import RegressionObjective, minimise_restricted
 from sparsemodel.numerics.minimisers.balls import threshold
 from sparsemodel.numerics.minimisers.equations import minimise_with_equations
+from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers
 
 SIZES = st.integers(-9, 9).map(lambda e: 10.0**e)
 

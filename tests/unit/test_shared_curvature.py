@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.numerics import ExchangeModels, RegressionObjective, minimise_on_support
+from sparsemodel.numerics import RegressionObjective, minimise_on_support
 from sparsemodel.numerics.curvatures.shared import shared_curvature
+from sparsemodel.numerics.exchange.models import ExchangeModels
 
 P = 9
 

@@ -36,14 +36,9 @@ from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvalue_cost, eigenvector_cost, inverse_cost
-from sparsemodel.numerics.precision import (
-    Pattern,
-    active_bounds,
-    eigenvalues,
-    minimise_admm,
-    rounding,
-    spectral_infimum,
-)
+from sparsemodel.numerics.precision import Pattern, active_bounds, eigenvalues, rounding
+from sparsemodel.numerics.precision.admm import minimise_admm
+from sparsemodel.numerics.precision.spectral import spectral_infimum
 from sparsemodel.threads import small_work
 
 _U = 2.0**-53

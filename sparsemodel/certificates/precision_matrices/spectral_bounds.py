@@ -33,12 +33,8 @@ from sparsemodel.certificates.proving.node import Minorant
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
-from sparsemodel.numerics.precision import (
-    eigenvalues,
-    optimal_eigenvalues,
-    rounding,
-    spectral_terms,
-)
+from sparsemodel.numerics.precision import eigenvalues, rounding
+from sparsemodel.numerics.precision.spectral import optimal_eigenvalues, spectral_terms
 
 _U = 2.0**-53
 

@@ -25,7 +25,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
-from sparsemodel.numerics import require_steps
+from sparsemodel.numerics.minimisers.multipliers import require_steps
 from sparsemodel.registry import backend_class, usable_backends
 
 choose.register(SparsePrecision, choose_precision)

@@ -24,7 +24,8 @@ from sparsemodel.interfaces import (
     TargetKind,
 )
 from sparsemodel.modelling.results.summary import Estimate, Summary
-from sparsemodel.numerics import check_attained, margins
+from sparsemodel.numerics import margins
+from sparsemodel.numerics.minimisers.unboundedness import check_attained
 from sparsemodel.selection.criteria import copies
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regressions import regression_criterion_values

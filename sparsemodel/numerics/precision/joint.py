@@ -11,12 +11,16 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray, NormBound, Objective, Point, Work
 from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision, SparsePrecision
 from sparsemodel.numerics.precision.cholesky import Factor
-from sparsemodel.numerics.precision.objective import PrecisionObjective, precision_state
+from sparsemodel.numerics.precision.objective import (
+    OfPrecision,
+    PrecisionObjective,
+    precision_state,
+)
 from sparsemodel.numerics.precision.restricted import minimise_precision_on_support
 
 
 @final
-class JointObjective(Objective):
+class JointObjective(OfPrecision):
     """The sum of a :class:`PrecisionObjective` for each matrix.
 
     The state of a point holds those of the matrices; it is None where one of them is infeasible.
@@ -30,18 +34,6 @@ class JointObjective(Objective):
     @property
     def form(self) -> JointPrecision:
         return self._form
-
-    @property
-    def quadratic(self) -> bool:
-        return False
-
-    @property
-    def smooth(self) -> bool:
-        return True
-
-    @property
-    def twice_differentiable(self) -> bool:
-        return True
 
     # ---- points ------------------------------------------------------------------------------
 

@@ -25,8 +25,24 @@ from sparsemodel.numerics.precision.pattern import Pattern
 from sparsemodel.numerics.precision.spectral import eigenvalues, spectral_infimum
 
 
+class OfPrecision(Objective):
+    """A likelihood of precision matrices: smooth, and not quadratic."""
+
+    @property
+    def quadratic(self) -> bool:
+        return False
+
+    @property
+    def smooth(self) -> bool:
+        return True
+
+    @property
+    def twice_differentiable(self) -> bool:
+        return True
+
+
 @final
-class PrecisionObjective(Objective):
+class PrecisionObjective(OfPrecision):
     r"""Evaluate :math:`w(-\log\det\Omega + \langle S,\Omega\rangle) + const` in coordinates.
 
     The state of a point is the :class:`Factor` of its matrix; where the matrix is not positive
@@ -42,18 +58,6 @@ class PrecisionObjective(Objective):
     @property
     def form(self) -> SparsePrecision:
         return self._form
-
-    @property
-    def quadratic(self) -> bool:
-        return False
-
-    @property
-    def smooth(self) -> bool:
-        return True
-
-    @property
-    def twice_differentiable(self) -> bool:
-        return True
 
     # ---- points ------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from sparsemodel.certificates.proving.node import IN, OUT, Minorant, Node, decid
 from sparsemodel.interfaces import FloatArray, IntArray, UnboundedError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvector_cost, rate
-from sparsemodel.numerics.precision import Pattern, minimise_admm, minimise_on_pattern
+from sparsemodel.numerics.precision import Pattern, minimise_on_pattern
+from sparsemodel.numerics.precision.admm import minimise_admm
 
 _AT_ROOT, _AT_NODE = 600, 25
 """Evaluations of the dual that a relaxation may take."""
