@@ -15,7 +15,7 @@ from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, DataFit, ModelError, TargetKind
 from sparsemodel.interfaces.errors import closest
 from sparsemodel.modelling import Problem, Variable, card, loss_term, minimize, ridge
-from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
+from sparsemodel.modelling.loss_terms.squared_scales import squared_scales, target_scale
 from sparsemodel.registry import loss_class
 
 
@@ -54,7 +54,11 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
     objective: Any = loss_term(loss, prediction, target, weights=table.weights)
     if options.ridge > 0.0:
         plain, centred = options.plain_ridge, not options.no_intercept
-        scales = 1.0 if plain else squared_scales(table.X, centred=centred)
+        scales: Any = 1.0
+        if not plain:
+            even = np.full(len(target), 1.0 / len(target))
+            scales = squared_scales(table.X, centred=centred)
+            scales *= target_scale(loss, target, even, centred=centred)
         objective = objective + ridge(w, options.ridge * scales)
     constraints: list[Any] = [_cardinality(w, table.features or names, options, k)]
     if options.lower is not None:

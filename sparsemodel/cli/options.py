@@ -207,7 +207,7 @@ class ModelOptions:
         kind=nonnegative,
         default=1e-3,
     )
-    plain_ridge: bool = flag("take s_j = 1: (LAMBDA/2) * ||w||^2")
+    plain_ridge: bool = flag("take s_j = 1, whatever the loss: (LAMBDA/2) * ||w||^2")
     no_intercept: bool = flag("no constant term")
     always: tuple[str, ...] = option(
         "columns that are always in the model and not counted",

@@ -119,7 +119,7 @@ class ChosenK(Options):
         self.scores_ = np.ascontiguousarray(scores[:, :, column])
         self.best_score_ = float(mean_over_folds(self.scores_, shares)[place])
         said = at_the_end(ks.tolist(), place, by="cross-validation", units=units)
-        if said is not None and place > 0 and self.ks is None:
+        if said is not None:
             warnings.warn(said, stacklevel=4)
 
     def _held(self, data: Data, scoring: _Scoring) -> float:

@@ -25,7 +25,7 @@ from sparsemodel.modelling import (
     ridge,
 )
 from sparsemodel.modelling.expressions.values import group_codes
-from sparsemodel.modelling.loss_terms.squared_scales import squared_scales
+from sparsemodel.modelling.loss_terms.squared_scales import squared_scales, target_scale
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 
 
@@ -51,6 +51,7 @@ class Declared:
         scales: Any = 1.0
         if not model.plain_ridge:
             scales = squared_scales(X, centred=self._intercept, weights=weights)
+            scales *= target_scale(model._loss(), target, weights, centred=self._intercept)
         counted = _counted(model.always, p, names)
         labels = model.groups
         if labels is not None:

@@ -16,7 +16,10 @@ _K = """\
     ridge : float, default=1e-3
         :math:`\\lambda \\ge 0` of :math:`\\tfrac\\lambda2 \\sum_j s_j^2 w_j^2`, with ``s_j`` the
         standard deviation of column ``j`` (to three digits; its root mean square without an
-        intercept), so that units do not matter; coefficients are in those of the columns. Bounds
+        intercept), so that units do not matter; coefficients are in those of the columns. Beside
+        Huber's, pinball and other losses of residuals that are no squares it is multiplied by
+        :math:`\\tfrac4\\pi L / d^2`, with ``d`` the mean distance of the target from its median
+        and ``L`` the mean loss there, so that its unit does not matter either. Bounds
         and certificates need it positive where there are more features than samples.
 """
 
@@ -27,7 +30,7 @@ _INTERCEPT = """\
 
 _OPTIONS = """\
     plain_ridge : bool, default=False
-        Take ``s_j = 1``.
+        Take ``s_j = 1``, whatever the loss.
     positive : bool, default=False
         Allow no negative coefficients.
     bounds : tuple, default=None

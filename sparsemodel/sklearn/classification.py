@@ -242,7 +242,7 @@ class SparseLogisticRegressionCV(_Logistic, ChosenK):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((60, 8))
     >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(60) > 0.0
-    >>> model = SparseLogisticRegressionCV([0, 1, 2], ridges=0.01, cv=3).fit(X, y)
+    >>> model = SparseLogisticRegressionCV([0, 1, 2, 3], ridges=0.01, cv=3).fit(X, y)
     >>> model.get_support(indices=True)
     array([3, 7])
     """

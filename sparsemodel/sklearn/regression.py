@@ -172,7 +172,7 @@ class SparseLinearRegressionCV(_LeastSquares, ChosenK):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((60, 8))
     >>> y = X[:, 3] - X[:, 7] + 0.1 * rng.standard_normal(60)
-    >>> model = SparseLinearRegressionCV([0, 1, 2], ridges=[1e-3, 1.0], cv=3).fit(X, y)
+    >>> model = SparseLinearRegressionCV([0, 1, 2, 3], cv=3, one_standard_error=True).fit(X, y)
     >>> model.k_, model.ridge_
     (2, 0.001)
     """

@@ -28,6 +28,9 @@ from sparsemodel.sklearn import (
     SparseSVC,
 )
 
+# Few candidates are quick, and the truth is often the last of them.
+pytestmark = pytest.mark.filterwarnings("ignore:cross-validation chooses:UserWarning")
+
 N, P = 80, 12
 
 

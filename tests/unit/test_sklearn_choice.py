@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 import sklearn
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
@@ -16,13 +18,18 @@ import sparsemodel as sm
 from sparsemodel.selection import further
 from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.sklearn import (
+    SparseHuberRegression,
     SparseLinearRegression,
     SparseLinearRegressionCV,
     SparseLogisticRegressionCV,
     SparsePrecisionCV,
+    SparseQuantileRegression,
 )
 from sparsemodel.sklearn._chosen import between, usual_ks
 from sparsemodel.sklearn._docs import PARAMETERS, REGRESSOR, cross_validated, filled
+
+# Few candidates are quick, and the truth is often the last of them.
+pytestmark = pytest.mark.filterwarnings("ignore:cross-validation chooses:UserWarning")
 
 N, P = 60, 6
 RNG = np.random.default_rng(3)
@@ -181,6 +188,29 @@ def test_a_ridge_does_not_depend_on_units(intercept: bool) -> None:
     plain = SparseLinearRegression(k=2, ridge=0.1, plain_ridge=True).fit(X, Y)
     moved = SparseLinearRegression(k=2, ridge=0.1, plain_ridge=True).fit(X / 100.0, Y)
     assert np.abs(moved.coef_ / 100.0 - plain.coef_).max() > 0.1
+
+
+def test_units_of_a_target_do_not_matter_where_the_loss_is_no_square() -> None:
+    sparse: list[Any] = [{"delta": 0.5}, {"delta": 0.5, "fit_intercept": False}]
+    for number, other in enumerate([*sparse, {"quantile": 0.3}, {"fit_intercept": False}]):
+        model = (SparseHuberRegression if number < 2 else SparseQuantileRegression)(k=2, ridge=0.5)
+        one = clone(model.set_params(**other)).fit(X, Y)
+        for unit in (2.0**-20, 2.0**20):
+            if number < 2:
+                model.set_params(delta=0.5 * unit)
+            moved = clone(model).fit(X, unit * Y)
+            np.testing.assert_allclose(moved.coef_, unit * one.coef_, rtol=1e-5)
+        apart = clone(model).set_params(plain_ridge=True).fit(X, unit * Y)
+        assert np.abs(apart.coef_ / unit - one.coef_).max() > 0.1 * np.abs(one.coef_).max()
+
+
+def test_an_end_of_given_candidates_is_said() -> None:
+    for ks, end in (([0, 1], "k = 1, the largest"), ([3, 4, 6], "k = 3, the smallest")):
+        with pytest.warns(UserWarning, match=end):
+            SparseLinearRegressionCV(ks, ridges=1e-3, cv=3, one_standard_error=True).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseLinearRegressionCV([0, 1, 2, 4], ridges=1e-3, cv=3, one_standard_error=True).fit(X, Y)
 
 
 # ---- folds ---------------------------------------------------------------------------------------

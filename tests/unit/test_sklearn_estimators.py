@@ -23,6 +23,9 @@ from sparsemodel.sklearn import (
 )
 from sparsemodel.sklearn.survival import concordance
 
+# Few candidates are quick, and the truth is often the last of them.
+pytestmark = pytest.mark.filterwarnings("ignore:cross-validation chooses:UserWarning")
+
 N, P = 90, 6
 RNG = np.random.default_rng(8)
 X = RNG.standard_normal((N, P))

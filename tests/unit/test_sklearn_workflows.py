@@ -25,6 +25,9 @@ from sparsemodel.sklearn import (
     SparseSVCCV,
 )
 
+# Few candidates are quick, and the truth is often the last of them.
+pytestmark = pytest.mark.filterwarnings("ignore:cross-validation chooses:UserWarning")
+
 N, P = 90, 8
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((N, P))

@@ -1,4 +1,4 @@
-"""The scales of columns, by which a ridge does not depend on their units."""
+"""The scales of columns and targets, by which a ridge does not depend on their units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import DataFit, FloatArray, Loss, Quadratic, TargetKind
 
 
 def squared_scales(X: Any, *, centred: bool, weights: FloatArray | None = None) -> FloatArray:
@@ -47,6 +47,46 @@ def squared_scales(X: Any, *, centred: bool, weights: FloatArray | None = None) 
         if dense and np.any(scales < 1e-6 * squares):  # cancellation
             scales = _variance(X, mean, weights)
     return _same_everywhere(np.where(scales > 1e-14 * squares, scales, 1.0))
+
+
+def target_scale(loss: DataFit, y: FloatArray, weights: FloatArray, *, centred: bool) -> float:
+    r"""Return what a ridge is multiplied by so that the units of a target do not matter.
+
+    A squared loss grows with the square of the unit, as the ridge does; a pinball loss grows with
+    the unit, so that one ridge was nothing for a target in millionths, and left no coefficient of
+    one in millions. With :math:`d` the mean distance of the target from its median, and :math:`L`
+    the mean loss there, it is :math:`\tfrac4\pi L / d^2`: of normal targets 1 for squares.
+    It is 1 for squares, for losses with a link, and where a loss of 0 is not the best.
+
+    Parameters
+    ----------
+    loss
+        Of the predictions.
+    y
+        The target as the loss reads it.
+    weights
+        Of the observations, adding up to one.
+    centred
+        Whether an intercept takes up the median; else distances are from 0.
+
+    Examples
+    --------
+    >>> from sparsemodel.losses import QuantileLoss
+    >>> y, weights = np.array([-1.0, 0.0, 1.0]), np.full(3, 1 / 3)
+    >>> [round(target_scale(QuantileLoss(0.5), a * y, weights, centred=True), 2) for a in (1, 100)]
+    [0.96, 0.01]
+    """
+    plain = isinstance(loss, Loss) and loss.target_kind is TargetKind.NUMBERS
+    if not plain or isinstance(loss, Quadratic) or type(loss).mean is not DataFit.mean:
+        return 1.0
+    if loss.total(y, y, weights) != 0.0:
+        return 1.0
+    order = np.argsort(y, kind="stable")
+    middle = int(np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum()))
+    constant = np.full(y.shape, y[order[min(middle, y.size - 1)]] if centred else 0.0)
+    distance, lost = float(weights @ np.abs(y - constant)), loss.total(constant, y, weights)
+    scale = 4.0 / np.pi * lost / distance**2 if distance > 0.0 else 1.0
+    return float(_same_everywhere(np.array(scale))) if 0.0 < scale < np.inf else 1.0
 
 
 def _weighted(X: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
