@@ -124,8 +124,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     all sizes up to one more are searched side by side. Where there are fewer observations than
     units, two to four for each that may be chosen, and a support leaves next to nothing, another
     may fit exactly: small problems are then perturbed five times as long. With many columns those
-    that promise most are priced, and all of them before the search ends: the first perturbations,
-    and all as long as they end at one support, draw from even fewer, whose rows are read together.
+    that promise most are priced, and all of them before the search ends. Perturbations draw from
+    even fewer, whose matrix alone is formed, as long as they end at one support; from then on from
+    three times as many, or from all where members resemble others by more than 0.9.
 
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best

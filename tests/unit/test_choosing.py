@@ -255,7 +255,7 @@ def test_little_effort_is_one_descent_where_the_loss_has_kinks() -> None:
         sm.minimize(sm.hinge_loss(A @ w, labels) + sm.ridge(w, 0.1)), sm.card(w) <= 3
     )
     assert problem.plan(effort="low").outline == "exchange:rounds=0"
-    assert problem.plan().outline == "diht > exchange"
+    assert problem.plan().outline == "diht:max_iter=50 > exchange"
     quick, usual = problem.solve(effort="low"), problem.solve()
     assert usual.value <= quick.value * (1.0 + 1e-9) <= 1.1 * usual.value
     assert quick.passes < 0.5 * usual.passes

@@ -147,26 +147,23 @@ class HessianRows:
         identity.
         """
         out = np.zeros((*index.shape, index.shape[1]))
-        if self._used == self.size or self._curvatures is None:
-            for block, some, here in zip(out, index, present, strict=True):
-                block[:] = self.rows(some)[:, some] * (here[:, None] & here)
-        else:
-            form = cast("RegressionObjective", self._objective).form
-            for block, some, here in zip(out, index, present, strict=True):
-                own = some[here]
-                order = np.argsort(own)
-                inside = np.diag(form.ridge[own[order]])
-                for term, h in zip(form.terms, self._curvatures, strict=True):
-                    weights = term.weights if h is None else h
-                    inside += term.design.restrict(own[order]).gram(weights)
-                back = np.argsort(order)
-                inside = inside[np.ix_(back, back)]
-                inside -= self._free_rows[:, own].T @ self._taken[:, own]
-                block[np.ix_(here, here)] = inside * self.scale[own] * self.scale[own, None]
-            self._objective.work.passes += 0.5
+        for block, some, here in zip(out, index, present, strict=True):
+            block[np.ix_(here, here)] = self._square(some[here])
         rest = ~present | (self.scale[index] == 0.0)
         np.einsum("bgg->bg", out)[rest] += 1.0
         return out
+
+    def among(self, coordinates: IntArray) -> HessianRows:
+        """Return the matrix of some coordinates alone, which are known by their places there."""
+        part = HessianRows.__new__(HessianRows)
+        part._objective, part._at, part._own = self._objective, self._at, False
+        part.size = part._used = coordinates.size
+        part._store, part._slot = self._square(coordinates), np.arange(part.size)
+        part.scale, part.diagonal = self.scale[coordinates], self.diagonal[coordinates].copy()
+        rounding = np.abs(np.diag(part._store) - part.diagonal).max(initial=0.0)
+        part.noise, part.exact = max(self.noise, float(rounding)), self.exact
+        np.fill_diagonal(part._store, part.diagonal)
+        return part
 
     def inverse_root(self, coordinates: IntArray) -> FloatArray | None:
         """Return ``T`` such that ``T @ T.T`` inverts a block of the scaled matrix, from columns.
@@ -202,6 +199,23 @@ class HessianRows:
         return -self._inverse @ g[self._free] - self._taken[:, support] @ x
 
     # ---- how it is computed ------------------------------------------------------------------
+
+    def _square(self, coordinates: IntArray) -> FloatArray:
+        """Return the scaled matrix of some coordinates alone, in their order."""
+        known = self._curvatures
+        if known is None or bool(self.known(coordinates).all()):
+            return self.rows(coordinates)[:, coordinates]
+        form = cast("RegressionObjective", self._objective).form
+        order = np.argsort(coordinates)
+        inside = np.diag(form.ridge[coordinates[order]])
+        for term, h in zip(form.terms, known, strict=True):
+            columns = term.design.restrict(coordinates[order])
+            inside += columns.gram(term.weights if h is None else h)
+        self._objective.work.passes += 0.5 * coordinates.size**2 / self.size
+        back = np.argsort(order)
+        inside = inside[np.ix_(back, back)]
+        inside -= self._free_rows[:, coordinates].T @ self._taken[:, coordinates]
+        return np.asarray(inside * self.scale[coordinates] * self.scale[coordinates, None])
 
     def _wide(self) -> bool:
         """Return whether all rows are formed as quickly as some of them, one by one."""
@@ -377,23 +391,3 @@ def _curvatures(objective: Objective, at: Point) -> Curvatures | None:
         curvatures_of(term, z) if term.traits.curved else None
         for term, z in zip(objective.form.terms, at.state, strict=True)
     )
-
-
-def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> bool:
-    """Return whether curvatures at ``point`` differ from those of ``rows_at`` by more than a share.
-
-    The differences of all observations together, relative to all curvatures together.
-    """
-    if objective.quadratic:
-        return False
-    if not isinstance(objective, RegressionObjective):
-        return True
-    for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
-        if term.traits.quadratic:
-            continue
-        if not term.traits.curved:
-            return True
-        old, new = curvatures_of(term, before), curvatures_of(term, now)
-        if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
-            return True
-    return False

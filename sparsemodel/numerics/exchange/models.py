@@ -26,11 +26,11 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curvature
-from sparsemodel.numerics.exchange.hessian_rows import HessianRows, drifted
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
-from sparsemodel.numerics.objectives.regression import RegressionObjective
+from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of
 from sparsemodel.numerics.support.closures import best_closed, closed_changes
 from sparsemodel.numerics.support.units import descent_gradient
 
@@ -95,7 +95,7 @@ class ExchangeModels:
         if before is not None and shared is not None:
             changed = before.change(shared) > drift
         else:
-            changed = self._at is None or drifted(objective, self._at, point, drift)
+            changed = self._at is None or _drifted(objective, self._at, point, drift)
         if not changed:
             return False
         places = min(objective.cardinality.budget, objective.shape[0])
@@ -289,6 +289,26 @@ class ExchangeModels:
         place[search.members[0]] = np.arange(search.members.shape[1])
         found = np.where(self._present[units], place[cast("IntArray", self._index)[units]], -1)
         return np.maximum(found, 0), found >= 0
+
+
+def _drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> bool:
+    """Return whether curvatures at ``point`` differ from those of ``rows_at`` by more than a share.
+
+    The differences of all observations together, relative to all curvatures together.
+    """
+    if objective.quadratic:
+        return False
+    if not isinstance(objective, RegressionObjective):
+        return True
+    for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
+        if term.traits.quadratic:
+            continue
+        if not term.traits.curved:
+            return True
+        old, new = curvatures_of(term, before), curvatures_of(term, now)
+        if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
+            return True
+    return False
 
 
 def _is_equation(part: Linear) -> bool:

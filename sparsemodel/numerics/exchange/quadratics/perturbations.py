@@ -10,39 +10,47 @@ from sparsemodel.numerics.support.hard_threshold import top_k
 
 _PROMISING = 50
 """Coordinates that a perturbation draws from."""
-_BESIDE, _MANY = 16, 512
+_BESIDE, _WIDER, _MANY = 16, 48, 512
 """Coordinates that promise most in place of each member, beside which others are left out of the
-first searches, and how many there must be."""
+first searches and of later ones, and how many there must be."""
 _REPLACED = 2.0 / 3.0
 """Share of a support that a perturbation replaces at most. With a third, searches as long missed
 the best known point of 16 of 169 problems with coherent columns, with two thirds of one."""
 
 
-def promising(here: Exchanges) -> Exchanges:
-    """Return the only support with the columns that promise most, alone or in place of a member.
+def promising(here: Exchanges, *, wider: bool = False) -> tuple[Exchanges, IntArray] | None:
+    """Return the only support among the columns that promise most, and these columns.
 
-    Their rows are read together where that is cheap. The search itself where there are few other
-    columns.
+    Those that gain most alone or in place of a member, known by their places; ``wider`` takes more
+    of them. None where there are few others. Their own matrix alone is formed where that is cheap.
     """
-    if here.s.shape[1] <= max(_MANY, _BESIDE * here.size) or here.size < 2:
-        return here
+    beside = _WIDER if wider else _BESIDE
+    if here.s.shape[1] <= max(_MANY, beside * here.size) or here.size < 2:
+        return None
     gains = here.prices()[0]
     many = gains.shape[1]
-    beside = np.argpartition(gains, many - _BESIDE, axis=1)[:, -_BESIDE:]
+    instead = np.argpartition(gains, many - beside, axis=1)[:, -beside:]
     alone = top_k(here.insertions()[0], _PROMISING)
-    pool = np.unique(np.concatenate([here.members[0], alone, beside.ravel()]))
+    places = np.unique(np.concatenate([here.members[0], alone, instead.ravel()]))
+    pool = here.coordinates(places)
     if here.rows.ahead(pool):
-        here.fetch(pool)
-    few = Exchanges(here.rows, here.linear, here.coordinates(pool))
-    few.reset(np.searchsorted(pool, here.members[0]))
-    return few if few.size == here.size else here
+        few = Exchanges(here.rows.among(pool), np.ascontiguousarray(here.linear[:, pool]))
+    else:
+        few = Exchanges(here.rows, here.linear, pool)
+    few.reset(np.searchsorted(places, here.members[0]))
+    return (few, pool) if few.size == here.size else None
+
+
+def places_of(here: Exchanges, coordinates: IntArray) -> IntArray:
+    """Return the positions of coordinates in the search's columns."""
+    return coordinates if here.columns is None else np.searchsorted(here.columns, coordinates)
 
 
 def completed(here: Exchanges, ends: IntArray) -> Exchanges:
     """Return supports of some columns, ``(R, k)`` coordinates, each once, with all columns."""
     ends = np.unique(ends, axis=0)
     batch = here.tiled(1)
-    batch.reset_all(ends if here.columns is None else np.searchsorted(here.columns, ends))
+    batch.reset_all(places_of(here, ends))
     return batch if len(batch.members) else here.tiled(1)
 
 
