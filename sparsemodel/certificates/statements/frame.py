@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from sparsemodel.documents.document import (
     Paragraph,
     Section,
 )
-from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import number, percent, readings_in_words, side_by_side
 from sparsemodel.documents.text import WIDTH, as_text
 from sparsemodel.interfaces import CertificateError, FloatArray
@@ -86,7 +86,7 @@ def _moment(created: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CertificateFrame(Signposted, ABC):
+class CertificateFrame(Documented, Signposted):
     """What is proved about a point, whatever the kind of problem.
 
     A kind declares its own lines beside these, the facts that identify its problem, and the
@@ -241,9 +241,6 @@ class CertificateFrame(Signposted, ABC):
         shown = (section for section in found.sections if not section.folded)
         more = Section("", (Items((_MORE,)),))
         return as_text(replace(found, sections=(*shown, more)))
-
-    def _repr_html_(self) -> str:
-        return as_notebook(self.document())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain numbers, strings, lists and dictionaries."""

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from sparsemodel.documents.document import Document, Facts, Paragraph, Section, Table
-from sparsemodel.documents.notebook import as_notebook
-from sparsemodel.documents.text import as_text
+from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces.self_description import Constants, Guarantee
 
 _SIDES = (
@@ -20,7 +19,7 @@ _SIDES = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class Theory:
+class Theory(Documented):
     """Restricted constants of a problem, and which theorems of the papers apply to it.
 
     The theorems' conditions are sufficient ones: where they fail, the algorithms may work all the
@@ -90,12 +89,6 @@ class Theory:
                 ),
             ),
         )
-
-    def __str__(self) -> str:
-        return as_text(self.document())
-
-    def _repr_html_(self) -> str:
-        return as_notebook(self.document())
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

@@ -12,7 +12,7 @@ from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
 from sparsemodel.documents.document import Document, Facts, Items, Section
-from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.text import as_text
 from sparsemodel.loading import networkx
 
@@ -30,7 +30,7 @@ _AFTERWARDS = (
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan:
+class Plan(Documented):
     """What the compiler decided; made without solving anything."""
 
     problem: str
@@ -190,9 +190,6 @@ class Plan:
 
     def __str__(self) -> str:
         return self.text()
-
-    def _repr_html_(self) -> str:
-        return as_notebook(self.document())
 
     def graph(self) -> Any:
         """Return the plan as a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.

@@ -11,8 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.documents.document import Document
-from sparsemodel.documents.notebook import as_notebook
-from sparsemodel.documents.text import as_text
+from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
     Cardinality,
     FloatArray,
@@ -40,7 +39,7 @@ from sparsemodel.selection.stability import selection_frequencies
 
 
 @final
-class Path(Signposted):
+class Path(Documented, Signposted):
     """Solutions for a range of k, and of ridges; made by :meth:`Problem.path`.
 
     Attributes
@@ -128,12 +127,6 @@ class Path(Signposted):
     def document(self) -> Document:
         """Return the objectives as a table: a row for each k, a column for each ridge."""
         return path_document(self.k.tolist(), self.ridges, self.objective, self.support)
-
-    def __str__(self) -> str:
-        return as_text(self.document())
-
-    def _repr_html_(self) -> str:
-        return as_notebook(self.document())
 
     def at(self, k: int, ridge: float | None = None) -> PathSolution:
         """Return the solution for a ``k`` of the path, and one of its ridges.

@@ -9,9 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.documents.document import Bar, Bars, Document, Facts, Section
-from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import aligned, readings_in_words
-from sparsemodel.documents.text import as_text
 from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 from sparsemodel.modelling.results.fitted import Fitted, Use
@@ -21,7 +20,7 @@ PROVED = "optimal (proved)"
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Solution(Fitted):
+class Solution(Documented, Fitted):
     """The point that was found, how it was found, and what is known about it.
 
     What can be checked again is a certificate (:meth:`Problem.certify`, :meth:`Problem.prove`).
@@ -191,12 +190,6 @@ class Solution(Fitted):
     def __repr__(self) -> str:
         found = f"{self.chosen} of {self.units}" if self.units else self.chosen
         return f"<Solution: {found} nonzero, objective {self.value:.6g}, {self.status}>"
-
-    def __str__(self) -> str:
-        return as_text(self.document())
-
-    def _repr_html_(self) -> str:
-        return as_notebook(self.document())
 
 
 @final

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from sparsemodel.documents.document import Document, Facts, Items, Section, Table
-from sparsemodel.documents.notebook import as_notebook
+from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import number, percent
-from sparsemodel.documents.text import as_text
 
 _SELECTED = (
     "The errors take the support as if it had been known before. It was chosen by these "
@@ -33,7 +32,7 @@ class Estimate(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Documented):
     r"""Measures of fit on the fitted observations; new ones are predicted less well.
 
     With observations :math:`y_i` of weights :math:`c_i` that sum to one, predictions :math:`u_i`
@@ -129,9 +128,3 @@ class Summary:
         ]
         table = Table(("name", "coefficient", "without ridge", "std. error"), cells)
         return Section("Coefficients", (table, Items((_SELECTED,))), folded=False)
-
-    def __str__(self) -> str:
-        return as_text(self.document())
-
-    def _repr_html_(self) -> str:
-        return as_notebook(self.document())
