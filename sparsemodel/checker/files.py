@@ -1,4 +1,4 @@
-"""What is read: the certificate, and the reader's data.
+"""What is read: the certificate, and the reader's data; and what is printed.
 
 A certificate is JSON with nothing twice, a digest that fits, and packed arrays. The reader's arrays
 may have any names: each is found again by its fingerprint.
@@ -11,7 +11,8 @@ import csv
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,16 @@ class NotChecked(Exception):
     """Something that cannot be checked with what there is."""
 
 
+def require(holds: Any, words: str) -> None:
+    """Raise :class:`Refuted` with these words unless it holds."""
+    if not holds:
+        raise Refuted(words + ".")
+
+
 FORMATS = ("sparsemodel-certificate", "sparsemodel-precision-certificate")
-
-
-def read(path: str) -> dict[str, Any]:
-    """Return the certificate in a file; only its form has been looked at."""
-    try:
-        with open(path, encoding="utf-8") as stream:
-            body = json.load(stream, object_pairs_hook=_once, parse_constant=_no_constant)
-    except OSError as error:
-        raise NotChecked(f"{path} cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise Refuted(f"{path} is not a certificate: {error}") from None
-    if not isinstance(body, dict) or body.get("format") not in FORMATS:
-        raise Refuted(f"{path} is not a certificate: line 'format' says something else.")
-    if body.get("version") != 2:
-        raise NotChecked(f"files of version {body.get('version')!r}; this checker reads version 2")
-    kept = {key: value for key, value in body.items() if key != "digest"}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    if body.get("digest") != hashlib.sha256(text.encode()).hexdigest():
-        raise Refuted("line 'digest' does not fit: the file was changed or damaged.")
-    if body["problem"].get("numbers") is None:
-        raise NotChecked("line 'problem.numbers' is missing: weights, ridge and bounds are in it")
-    return body
+_UNCOMPARED = {"bound_method", "bound_reason", "method", "active", "assumptions", "allowance"}
+_UNCOMPARED |= {"digest", "recipe", "writer"}  # the writer's own words, as the report says
+_WHOLE = {"coefficients", "names", "tree"}  # compared as they are, or not all needed
 
 
 class Lines(dict[str, Any]):
@@ -57,6 +45,8 @@ class Lines(dict[str, Any]):
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.seen = set[str]()
+        if len(self) < len(pairs):
+            raise ValueError("a line is there twice")
 
     def __getitem__(self, key: str) -> Any:
         self.seen.add(key)
@@ -68,31 +58,41 @@ class Lines(dict[str, Any]):
         return super().get(key, default)
 
 
-WORDS = {"bound_method", "bound_reason", "method", "active", "assumptions", "allowance"}
-"""What is not compared, as the report says; so are the writer's own words."""
-
-_WHOLE = {"coefficients", "names", "tree"}
-"""Objects that are compared as they are, or whose lines are not all needed."""
-
-
 def unread(item: Any, at: str = "") -> list[str]:
     """Return the lines that nobody has read, and that the report does not say so of."""
     if isinstance(item, list):
         return [line for i, inner in enumerate(item) for line in unread(inner, f"{at}[{i}]")]
     if not isinstance(item, Lines):
         return []
-    known = item.seen if at else item.seen | WORDS | {"digest", "recipe", "writer"}
+    known = item.seen if at else item.seen | _UNCOMPARED
     out = [f"{at}.{key}" for key in item if key not in known]
     for key in item.keys() & item.seen - _WHOLE:
         out += unread(item.get(key), f"{at}.{key}")
     return out
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Lines:
-    found = Lines(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a line is there twice")
-    return found
+def read(path: str) -> dict[str, Any]:
+    """Return the certificate in a file; only its form has been looked at."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            body: dict[str, Any] = json.load(
+                stream, object_pairs_hook=Lines, parse_constant=_no_constant
+            )
+    except OSError as error:
+        raise NotChecked(f"{path} cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise Refuted(f"{path} is not a certificate: {error}") from None
+    known = isinstance(body, dict) and body.get("format") in FORMATS
+    require(known, f"{path} is not a certificate: line 'format' says something else")
+    if body.get("version") != 2:
+        raise NotChecked(f"files of version {body.get('version')!r}; this checker reads version 2")
+    kept = {key: value for key, value in body.items() if key != "digest"}
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    fits = body.get("digest") == hashlib.sha256(text.encode()).hexdigest()
+    require(fits, "line 'digest' does not fit: the file was changed or damaged")
+    if body["problem"].get("numbers") is None:
+        raise NotChecked("line 'problem.numbers' is missing: weights, ridge and bounds are in it")
+    return body
 
 
 def _no_constant(name: str) -> Any:
@@ -103,23 +103,22 @@ def real(value: Any) -> float:
     """Return a number of the file; the texts inf, -inf and nan stand for themselves."""
     if isinstance(value, str) and value in ("inf", "-inf", "nan"):
         return float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Refuted(f"{value!r} stands where a number must be.")
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+    require(fits, f"{value!r} stands where a number must be")
     return float(value)
 
 
 def whole(value: Any) -> int:
     """Return a whole number of the file."""
-    if type(value) is not int or abs(value) > 2**62:
-        raise Refuted(f"{value!r} stands where a whole number must be.")
-    return value
+    fits = type(value) is int and abs(value) <= 2**62
+    require(fits, f"{value!r} stands where a whole number must be")
+    return int(value)
 
 
 def numbers(values: Any) -> Any:
     """Return an array of the numbers in a list."""
     found = np.array(values)
-    if found.dtype.kind not in "fiu":
-        raise Refuted("a text stands where a number must be.")
+    require(found.dtype.kind in "fiu", "a text stands where a number must be")
     return found.astype(np.float64)
 
 
@@ -128,19 +127,26 @@ def array(item: Any) -> Any:
     if item is None:
         return None
     shape = tuple(whole(s) for s in item["shape"])
-    if min(shape, default=0) < 0 or math.prod(shape) > 2**28:
-        raise Refuted(f"an array of shape {shape}.")
+    size = math.prod(shape)
+    require(min(shape, default=0) >= 0 and size <= 2**28, f"an array of shape {shape}")
     if "every" in item:
         return np.full(shape, real(item["every"]))
     values = np.frombuffer(base64.b64decode(item["values"], validate=True), dtype="<f8")
     if "positions" not in item:
         return values.reshape(shape).astype(np.float64)
     positions = np.frombuffer(base64.b64decode(item["positions"], validate=True), dtype="<i8")
-    if positions.size and (positions.min() < 0 or positions.max() >= math.prod(shape)):
-        raise Refuted("an array has positions that do not exist.")
-    out = np.zeros(math.prod(shape))
+    require(np.all((positions >= 0) & (positions < size)), "an array has no such positions")
+    out = np.zeros(size)
     out[positions] = values
     return out.reshape(shape)
+
+
+def vector(item: Any, shape: tuple[int, ...], what: str, least: float = -math.inf) -> Any:
+    """Return a packed array of finite numbers, none below ``least``, that has this shape."""
+    values = array(item)
+    fits = values is not None and values.shape == shape and np.all(np.isfinite(values))
+    require(fits and not np.any(values < least), f"the {what} do not fit the problem")
+    return values
 
 
 def index(item: Any, size: int) -> Any:
@@ -149,19 +155,31 @@ def index(item: Any, size: int) -> Any:
         out = np.arange(whole(item["from"]), whole(item["to"]))
     else:
         out = np.array([whole(i) for i in item], dtype=np.int64)
-    if out.ndim != 1 or np.unique(out).size != out.size:
-        raise Refuted("an index appears twice.")
-    if out.size and (out.min() < 0 or out.max() >= size):
-        raise Refuted("an index does not exist.")
+    require(np.unique(out).size == out.size, "an index appears twice")
+    require(np.all((out >= 0) & (out < size)), "an index does not exist")
     return out
 
 
-@dataclass
 class Data:
     """Arrays by name, with names of their columns where a file gives them."""
 
-    arrays: dict[str, Any] = field(default_factory=dict)
-    headers: dict[str, list[str]] = field(default_factory=dict)
+    def __init__(self, paths: list[str]) -> None:
+        """Load ``.npz``, ``.npy`` and ``.csv`` files (sparse ``.npz`` as well)."""
+        self.arrays, self.headers = dict[str, Any](), dict[str, list[str]]()
+        loaders = {".npz": _npz, ".npy": _npy, ".csv": _csv}
+        for path in paths:
+            if Path(path).suffix.lower() not in loaders:
+                raise NotChecked(f"{path}: data must be .npz, .npy or .csv files")
+            try:
+                for name, values in loaders[Path(path).suffix.lower()](path):
+                    if isinstance(values, list):
+                        self.headers[name] = values
+                    elif np.ndim(values) in (1, 2):
+                        self.arrays[name] = np.asarray(values, dtype=np.float64)
+            except (OSError, ValueError, KeyError) as error:
+                raise NotChecked(f"{path}: it cannot be read ({error})") from None
+        if not self.arrays:
+            raise NotChecked("there are no arrays of numbers in the data")
 
     def matrix(self, print_: str, rows: int, columns: int) -> tuple[str, Any]:
         """Return the matrix with that fingerprint, and its name."""
@@ -191,6 +209,40 @@ class Data:
         raise Refuted("none of your arrays has the hash of the certificate's target.")
 
 
+def _npy(path: str) -> Iterator[tuple[str, Any]]:
+    yield Path(path).stem, np.load(path, allow_pickle=False)
+
+
+def _npz(path: str) -> Iterator[tuple[str, Any]]:
+    with np.load(path, allow_pickle=False) as arrays:
+        if {"format", "shape", "data"} <= set(arrays.files):
+            import scipy.sparse
+
+            if int(np.prod(arrays["shape"])) > 2**27:
+                raise NotChecked(f"{path}: too large to be made dense")
+            yield Path(path).stem, scipy.sparse.load_npz(path).toarray()
+            return
+        for key, values in arrays.items():
+            yield key, values.ravel().tolist() if values.dtype.kind in "US" else values
+
+
+def _csv(path: str) -> Iterator[tuple[str, Any]]:
+    """Give a table; one with a header also column by column, and without each of its columns."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    header, name = list[str](), Path(path).stem
+    try:
+        [float(v) for v in rows[0]]
+    except ValueError:
+        header, rows = rows[0], rows[1:]
+    table = np.array([[float(v) for v in row] for row in rows])
+    yield from ((name, table), (name, header))
+    for j, column in enumerate(header if len(header) > 1 else []):
+        rest = f"{name} without {column}"
+        yield from ((column, table[:, j]), (rest, np.delete(table, j, axis=1)))
+        yield rest, header[:j] + header[j + 1 :]
+
+
 def fingerprint(matrix: Any) -> str:
     """Return the SHA-256 of the float64 entries, in blocks of 256 rows.
 
@@ -216,83 +268,52 @@ def array_hash(values: Any) -> str:
     return hashlib.sha256(repr(values.shape).encode() + values.tobytes()).hexdigest()
 
 
-def load(paths: list[str]) -> Data:
-    """Return the arrays in ``.npz``, ``.npy`` and ``.csv`` files (sparse ``.npz`` as well)."""
-    data = Data()
-    for path in paths:
-        name, ending = Path(path).stem, Path(path).suffix.lower()
-        try:
-            if ending == ".npz":
-                _add_npz(data, path, name)
-            elif ending == ".npy":
-                _add(data, name, np.load(path, allow_pickle=False))
-            elif ending == ".csv":
-                _add_csv(data, path, name)
-            else:
-                raise NotChecked(f"{path}: data must be .npz, .npy or .csv files")
-        except (OSError, ValueError, KeyError) as error:
-            raise NotChecked(f"{path}: it cannot be read ({error})") from None
-    if not data.arrays:
-        raise NotChecked("there are no arrays of numbers in the data")
-    return data
+def said(name: str, stated: Any, found: Any) -> None:
+    """Print something that holds."""
+    write(f"  {name}: stated {stated}, found {found}")
 
 
-def _add_npz(data: Data, path: str, name: str) -> None:
-    with np.load(path, allow_pickle=False) as arrays:
-        if {"format", "shape", "data"} <= set(arrays.files):
-            import scipy.sparse
-
-            if int(np.prod(arrays["shape"])) > 2**27:
-                raise NotChecked(f"{path}: too large to be made dense")
-            _add(data, name, scipy.sparse.load_npz(path).toarray())
-            return
-        for key in arrays.files:
-            if arrays[key].dtype.kind in "US":
-                data.headers[key] = [str(v) for v in arrays[key].ravel()]
-            else:
-                _add(data, key, arrays[key])
+def exactly(name: str, stated: Any, found: Any) -> None:
+    """Compare two values that must be the same."""
+    same = stated == found and isinstance(stated, bool) == isinstance(found, bool)
+    same = same or (stated != stated and found != found)
+    require(same, f"line '{name}' says {stated!r}, and from the rest it is {found!r}")
+    said(name, stated, found)
 
 
-def _add_csv(data: Data, path: str, name: str) -> None:
-    """Add a table; one with a header also column by column, and without each of its columns."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        rows = [row for row in csv.reader(stream) if row]
-    header: list[str] = []
-    try:
-        [float(v) for v in rows[0]]
-    except ValueError:
-        header, rows = rows[0], rows[1:]
-    table = np.array([[float(v) for v in row] for row in rows])
-    _add(data, name, table)
-    data.headers[name] = header
-    for j, column in enumerate(header if len(header) > 1 else []):
-        _add(data, column, table[:, j])
-        _add(data, f"{name} without {column}", np.delete(table, j, axis=1))
-        data.headers[f"{name} without {column}"] = header[:j] + header[j + 1 :]
+def same(name: str, stated: float, found: float) -> None:
+    """Compare two numbers that may be rounded otherwise; nothing is proved by them."""
+    fits = near(stated, found, abs(found))
+    require(fits, f"line '{name}' says {stated!r}, and it is {found!r}")
+    said(name, stated, found)
 
 
-def _add(data: Data, name: str, values: Any) -> None:
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim in (1, 2):
-        data.arrays[name] = values
+def write(*lines: str) -> None:
+    """Print lines."""
+    sys.stdout.write("".join(line + "\n" for line in lines))
 
 
-def vector(values: Any, shape: tuple[int, ...], what: str, least: float = -math.inf) -> Any:
-    """Return an array of finite numbers, none below ``least``, that has the shape it must have."""
-    fits = values is not None and values.shape == shape and bool(np.all(np.isfinite(values)))
-    if not fits or np.any(values < least):
-        raise Refuted(f"the {what} do not fit the problem.")
-    return values
+def near(one: float, two: float, scale: float) -> bool:
+    """Return whether two numbers agree as far as two computations of what proves nothing may."""
+    if one == two or (math.isnan(one) and math.isnan(two)):
+        return True
+    return abs(one - two) <= 1e-9 * max(scale, 1e-300) < math.inf
 
 
-def in_words(values: Any) -> str:
-    """Return an array in words."""
-    if not values.size:
-        return "none"
-    return f"{values.size} numbers from {float(values.min())!r} to {float(values.max())!r}"
-
-
-def listed(at: Any) -> str:
-    """Return the first of some indices in words."""
-    shown = ", ".join(str(int(j)) for j in at[:12])
-    return f"{shown}, ... ({at.size})" if at.size > 12 else shown or "none"
+def told(item: Any, at: str = "") -> Iterator[str]:
+    """Give what a file declares line by line, but for hashes of what is there as well."""
+    if isinstance(item, dict) and isinstance(item.get("shape"), list) and len(item) < 5 and at:
+        values = array(item).ravel()
+        ends = f"{values.min()!r} to {values.max()!r}" if values.size else "none"
+        yield f"  {at}: {values.size} numbers, {ends}"
+    elif isinstance(item, dict):
+        for key, inner in item.items():
+            yield from told(inner, f"{at}.{key}" if at else key)
+    elif isinstance(item, list) and any(isinstance(inner, (dict, list)) for inner in item):
+        for i, inner in enumerate(item):
+            yield from told(inner, f"{at}[{i}]")
+    elif isinstance(item, list):
+        more = f", ... ({len(item)})" if len(item) > 12 else ""
+        yield f"  {at}: {', '.join(str(inner) for inner in item[:12])}{more}"
+    elif item is not None and len(str(item)) < 40:
+        yield f"  {at}: {item}"

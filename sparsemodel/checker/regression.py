@@ -1,19 +1,22 @@
-"""The certificate of a sparse regression, line by line."""
+"""The certificate of a sparse regression, line by line, and what its numbers prove."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.files import Data, Refuted, array, real
+from sparsemodel.checker import files
+from sparsemodel.checker.files import require
 from sparsemodel.checker.proof.arithmetic import high, low, middle
-from sparsemodel.checker.proof.bound import objective
-from sparsemodel.checker.proof.evidence import proved, violations
+from sparsemodel.checker.proof.bound import dual, objective
+from sparsemodel.checker.proof.constraints import FEASIBLE, without_rows
 from sparsemodel.checker.proof.problem import Problem, build
+from sparsemodel.checker.proof.quadratic import check_curvature, least_of_all, within
+from sparsemodel.checker.proof.supports import Tree
 from sparsemodel.checker.statements import (
-    Report,
     check_first_order,
     check_point,
     claim_of,
@@ -24,56 +27,199 @@ from sparsemodel.checker.statements import (
     rounding,
 )
 
+_MOST = 3_000_000
+"""Supports that one part may have for all of them to be looked at again."""
 
-def check(body: dict[str, Any], data: Data, exact: bool, report: Report) -> str:
+
+def check(body: dict[str, Any], data: files.Data, exact: bool) -> str:
     """Check everything and return the claim; what does not hold is raised as :class:`Refuted`."""
     problem = build(body["problem"], data, exact)
-    report.problem(["minimise"] + ["  " + line for line in problem.words])
-    report.line("data", "fingerprints", "the same")
-    x = array(body["witness"]["x"])
-    if x is None or x.shape != problem.shape or not np.all(np.isfinite(x)):
-        raise Refuted("the point does not fit the problem, or is not finite.")
-    broken = violations(problem, x)
-    if bool(broken) != bool(body["violations"]):
-        raise Refuted(f"line 'violations' says {body['violations']}, and found: {broken or 'none'}")
-    report.line("feasible", not body["violations"], not broken)
-    upper = _value(body, problem, x, report)
-    check_point(body, problem, x, report)
+    x = files.array(body["witness"]["x"])
+    fits = x is not None and x.shape == problem.shape and np.all(np.isfinite(x))
+    require(fits, "the point does not fit the problem, or is not finite")
+    broken = _violations(problem, x)
+    words = f"line 'violations' says {body['violations']}, and found: {broken or 'none'}"
+    require(bool(broken) == bool(body["violations"]), words)
+    files.said("feasible", not body["violations"], not broken)
+    upper = _value(body, problem, x)
+    check_point(body, problem, x)
     null = float(middle(objective(problem, np.zeros(problem.shape))))
-    report.same("null value", real(body["null_value"]), null)
-    stated, constant = real(body["bound"]), constant_part(problem)
-    report.same("constant", real(body["constant"]), constant)
-    stationary = check_first_order(body, problem, x, report)
+    files.same("null value", files.real(body["null_value"]), null)
+    stated, constant = files.real(body["bound"]), constant_part(problem)
+    files.same("constant", files.real(body["constant"]), constant)
+    stationary = check_first_order(body, problem, x)
     share = relative_gap_of(upper, stated, constant)
-    report.exactly("gap", real(body["gap"]), gap_of(upper, stated))
-    report.exactly("relative gap", real(body["relative_gap"]), share)
-    zero = 0.0 <= stated < math.inf and exact_fit(problem, x, real(body["value"]))
+    files.exactly("gap", files.real(body["gap"]), gap_of(upper, stated))
+    files.exactly("relative gap", files.real(body["relative_gap"]), share)
+    zero = 0.0 <= stated < math.inf and exact_fit(problem, x, files.real(body["value"]))
     claim = claim_of(not broken, share, zero, stationary)
-    report.exactly("claim", body["claim"], claim)
-    found = proved(body, problem, upper, not broken)
+    files.exactly("claim", body["claim"], claim)
+    found = _proved(body, problem, upper, not broken)
     if stated == -math.inf:
         weaker = body["bound_reason"] == "the bound contradicts the point"
-        if body["proof"] is None and found > -math.inf and not weaker:
-            raise Refuted(f"line 'bound' says that there is none, and it is {float(found)!r}.")
-    elif not stated <= found:
-        raise Refuted(f"line 'bound' says {stated!r}, and only {float(found)!r} is proved.")
+        none = body["proof"] is not None or found == -math.inf or weaker
+        require(none, f"line 'bound' says that there is none, and it is {float(found)!r}")
+    words = f"line 'bound' says {stated!r}, and only {float(found)!r} is proved"
+    require(stated == -math.inf or stated <= found, words)
     for line, words in (("multipliers", "fit"), ("bounds", "hold")):
         if body["witness"].get(line) is not None:
-            report.line(f"{line} of the witness", words, words)
-    report.line("bound D", stated, float(found))
-    report.unknown("bound_method, bound_reason, assumptions (words), allowance (given away)")
+            files.said(f"{line} of the witness", words, words)
+    files.said("bound D", stated, float(found))
+    files.write(
+        "  not compared: bound_method, bound_reason, assumptions (words), allowance (given away)"
+    )
     return claim
 
 
-def _value(body: dict[str, Any], problem: Problem, x: Any, report: Report) -> float:
+def _value(body: dict[str, Any], problem: Problem, x: Any) -> float:
     value = objective(problem, x)
-    stated, upper = real(body["value"]), real(body["upper"])
+    stated, upper, found = (
+        files.real(body["value"]),
+        files.real(body["upper"]),
+        float(middle(value)),
+    )
     # What the writer allowed for is not known here, but that is how far floats may be.
     error = min(upper - stated, rounding(problem, x)) + float(high(value) - low(value))
-    if not abs(stated - float(middle(value))) <= error:
-        raise Refuted(f"line 'value' says {stated!r}, and it is {float(middle(value))!r}.")
-    report.line("objective P", stated, float(middle(value)))
-    if not upper >= high(value):
-        raise Refuted(f"line 'upper' says {upper!r}, and P may be {float(high(value))!r}.")
-    report.line("P is at most", upper, float(high(value)))
+    require(abs(stated - found) <= error, f"line 'value' says {stated!r}, and it is {found!r}")
+    files.said("objective P", stated, found)
+    most = float(high(value))
+    require(upper >= high(value), f"line 'upper' says {upper!r}, and P may be {most!r}")
+    files.said("P is at most", upper, most)
     return upper
+
+
+def _violations(problem: Problem, x: Any) -> list[str]:
+    """Return what keeps a point from being feasible, in words."""
+    out = problem.supports.broken(problem.units_of(x))
+    if problem.rows is not None:
+        matrix, least, most = problem.rows
+        value, reach = matrix @ x, np.abs(matrix) @ np.abs(x)
+        over = np.maximum(np.maximum(value - most, least - value), 0.0)
+        ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (least, most)]
+        size = np.minimum(reach, 1.0) + np.abs(value) + np.maximum(*ends)
+        rounded = (np.count_nonzero(x) + 1) * 2.0**-53 * reach
+        out += ["a linear constraint does not hold"] * bool(
+            np.any(over - rounded > FEASIBLE * size)
+        )
+    out += [words for norm in problem.norms for words in norm.broken(x)]
+    if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
+        out.append("a coordinate is nearer to zero than it may be")
+    largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
+    for side, end in ((1.0, problem.lower), (-1.0, problem.upper)):
+        size = np.where(end == 0.0, largest, np.where(np.isfinite(end), np.abs(end), 0.0))
+        outside = bool(np.any(side * (x - end) < -FEASIBLE * size))
+        out += ["a coordinate is outside of its bounds"] * outside
+    return out
+
+
+def _proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool) -> Any:
+    """Return the best bound that the numbers of the file prove."""
+    witness, proof = body["witness"], body["proof"]
+    whole, held = problem, witness.get("multipliers")
+    if held is not None:
+        problem = without_rows(whole, held, files.array(held["slopes"]))
+    if witness["bounds"] is not None:
+        problem = within(problem, witness["bounds"], upper, feasible)
+    taken, at = files.array(witness["extraction"]), files.array(witness["at"])
+    points = [files.array(a) for a in witness["duals"]]
+    tangent = taken is not None or any(a is None for a in points)
+    fits = at is not None and at.shape == problem.shape and bool(np.all(np.isfinite(at)))
+    if tangent and not (problem.squares and fits):
+        raise files.NotChecked("a loss that is bounded by a tangent, as its conjugate is not known")
+    found = [-math.inf]
+    if proof is not None or not points:
+        found.append(problem.supports.bound(*dual(problem, [None] * len(problem.terms))))
+    if taken is not None:
+        check_curvature(problem, taken, np.ones(problem.shape[0], dtype=bool))
+    if tangent:
+        found.append(problem.supports.bound(*dual(problem, None, at, taken)))
+    elif points:
+        found.append(problem.supports.bound(*dual(problem, _fitting(problem, points))))
+    if proof is not None and proof["tree"] is not None:
+        try:
+            tree = _Parts(problem, proof["tree"])
+            if held is not None:  # bounds on the coefficients hold for one choice of the slopes
+                tree.at = lambda y: without_rows(whole, held, y)
+                names = [t.loss.name for t in problem.terms]
+                own = held.get("own")
+                tree.priced = names.index("linear_term", len(whole.terms)) if own else None
+            found.append(tree.bound())
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise files.Refuted(f"the tree is malformed: {error!r}.") from None
+    elif proof is not None and files.real(body["bound"]) > max(found):
+        raise files.NotChecked(
+            f"a search without its tree: the file proves only {float(max(found))!r}"
+        )
+    return max(found)
+
+
+class _Parts(Tree):
+    """The tree of a regression, whose records hold points or dual points.
+
+    With them may be coordinates ``balanced`` whose slopes vanish nearby, and slopes of a part's own
+    for linear constraints: ``slopes`` beside a point, or the dual point of their term.
+    """
+
+    at: Callable[[Any], Problem] | None = None
+    """The problem with other slopes of linear constraints, where these are in the objective."""
+    priced: int | None = None
+    """The term with these slopes, where parts have slopes of their own."""
+
+    def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
+        super().__init__(tree["nodes"], problem.supports)
+        self.problem, self.stages = problem, []
+        said = all(isinstance(tree[name], bool) for name in ("gram", "boxed"))
+        require(said, "the tree does not say how its parts were bounded")
+        if tree.get("kind") != "parts":
+            raise files.NotChecked(f"a proof of the kind {tree.get('kind')!r}")
+        for stage in tree["stages"]:
+            active = files.index(stage["active"], problem.shape[0])
+            taken, member = np.zeros(problem.shape[0]), ~problem.counted
+            taken[active] = files.numbers(stage["delta"])
+            member[active] = True
+            check_curvature(problem, taken, member)
+            self.stages.append((member, taken))
+
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
+        """Return what the numbers of a record prove, and the bound where all supports count."""
+        problem, nothing = self.problem, (-np.inf, np.zeros(self.count))
+        alive, certain = ~np.append(out, False)[problem.unit], np.append(inside, True)[problem.unit]
+        if record.get("enumerated") is True:
+            left, k = np.flatnonzero(alive & ~certain), problem.supports.budget - int(inside.sum())
+            fits: Any = problem.single and 0 <= k <= 3
+            require(fits, "a part has too many supports to have been looked at")
+            if left.size**k > 6 * _MOST:
+                raise files.NotChecked(
+                    f"a part of which all {k} of {left.size} coordinates are tried"
+                )
+            return nothing, least_of_all(problem, np.flatnonzero(alive & certain), left, k)
+        balanced = files.index(record.get("balanced", []), problem.shape[0])
+        if "at" in record:
+            stage = record["stage"]
+            fits = type(stage) is int and 0 <= stage < len(self.stages)
+            require(fits, "a stage of the tree is not there")
+            member, taken = self.stages[stage]
+            fits = np.all(member[alive])
+            require(fits, "curvature was taken out for fewer coordinates than are left")
+            at = np.zeros(problem.shape)
+            at[files.index(record["at"], at.size)] = files.numbers(record["x"])
+            at[~alive] = 0.0
+            require(np.all(np.isfinite(at)), "a point of the tree is not finite")
+            if "slopes" in record:
+                require(self.at is not None, "a part has slopes without linear constraints")
+                problem = self.at(files.numbers(record["slopes"]))  # type: ignore[misc]
+            return dual(problem, None, at, taken, balanced), -np.inf
+        if "duals" not in record:
+            return nothing, -np.inf
+        points = [files.numbers(a) for a in record["duals"]]
+        if self.at is not None and self.priced is not None:
+            problem = self.at(points[self.priced])
+        return dual(problem, _fitting(problem, points), balanced=balanced), -np.inf
+
+
+def _fitting(problem: Problem, points: list[Any]) -> list[Any]:
+    """Return dual points that fit the predictions and are finite."""
+    fits = [a.shape for a in points] == [(len(t.matrix), *problem.shape[1:]) for t in problem.terms]
+    fits = fits and all(np.all(np.isfinite(a)) for a in points)
+    require(fits, "a dual point does not fit the predictions")
+    return points

@@ -15,11 +15,12 @@ import sparsemodel as sm
 from sparsemodel.certificates import certify
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
 from sparsemodel.checker.__main__ import main
-from sparsemodel.checker.files import load
-from sparsemodel.checker.proof.arithmetic import Ball, high, low
-from sparsemodel.checker.proof.quadratic import has_curvature
-from sparsemodel.checker.proof.supports import Supports
-from sparsemodel.checker.proof.tree import Tree
+from sparsemodel.checker.files import Data, Refuted
+from sparsemodel.checker.proof.arithmetic import Ball, high, low, number
+from sparsemodel.checker.proof.losses import Term, loss_of
+from sparsemodel.checker.proof.problem import Problem
+from sparsemodel.checker.proof.quadratic import check_curvature, has_curvature
+from sparsemodel.checker.proof.supports import Supports, Tree
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,6 +87,24 @@ def test_curvature_that_certificates_take_is_found_in_any_units() -> None:
         assert not has_curvature(exact, 1.001 * least * np.diag(h), False)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_curvature_may_be_taken_beside_equal_columns_but_not_from_them(exact) -> None:
+    rng = np.random.default_rng(0)
+    a, none, y = rng.standard_normal((12, 5)), np.full(5, -np.inf), np.zeros(12)
+    a[:, 3] = -2.0 * a[:, 1]
+    least = np.linalg.svd(np.delete(a, 3, axis=1))[1].min() ** 2
+    parts = (number(v, exact) for v in (a, np.ones(12), y))
+    term = Term(a, *parts, loss_of("squared_loss", {}, y, y.shape), y)
+    zero, free = number(np.zeros(5), exact), np.zeros(0, dtype=int)
+    posed = [term], (5,), zero, number(0.0, exact), free, np.arange(5), Supports(2, zero)
+    problem = Problem(*posed, none, -none, np.zeros(5), exact, {}, None, ())
+    every = np.ones(5, dtype=bool)
+    check_curvature(problem, 0.9 * least * np.array([1.0, 0.0, 1.0, 0.0, 1.0]), every)
+    for j, share in ((1, 1e-3), (3, 1e-3), (0, 100.0)):
+        with pytest.raises(Refuted, match="curvature"):
+            check_curvature(problem, share * least * (np.arange(5) == j), every)
+
+
 @pytest.mark.parametrize("far", [1e3, 1e8])
 def test_slopes_that_are_all_fitted_leave_nothing_to_measure_by(far, tmp_path) -> None:
     """A Huber loss far from its targets has slopes that an intercept takes away altogether."""
@@ -109,7 +128,7 @@ def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
         gains = rng.exponential(1.0, 6)
         limits = [(np.arange(3), 1), (np.arange(3, 6), int(rng.integers(1, 3)))]
         budget, nobody = int(rng.integers(1, 4)), np.zeros(6, dtype=bool)
-        tree = Tree([], Supports(budget, Ball(np.zeros(6)), limits, [], [], nobody))
+        tree = Tree([], Supports(budget, Ball(np.zeros(6)), nobody, limits))
         supports = [
             s
             for size in range(budget + 1)
@@ -131,7 +150,7 @@ def test_what_a_tree_cuts_off_where_limits_hold_for_sets() -> None:
 def test_tables_with_a_header_are_read(tmp_path) -> None:
     rows = ["size,price,age", "1.5,2,3", "4,5,6"]
     (tmp_path / "houses.csv").write_text("\n".join(rows), encoding="utf-8")
-    data = load([str(tmp_path / "houses.csv")])
+    data = Data([str(tmp_path / "houses.csv")])
     assert data.arrays["price"].tolist() == [2.0, 5.0]
     assert data.arrays["houses without price"].tolist() == [[1.5, 3.0], [4.0, 6.0]]
     assert data.headers["houses without price"] == ["size", "age"]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.checker.proof.arithmetic import Ball
-from sparsemodel.checker.proof.cox import cox_of
-from sparsemodel.checker.proof.losses import loss_of
+from sparsemodel.checker.proof.losses import cox_of, loss_of
 from sparsemodel.losses import CoxLoss, builtin_losses
 from sparsemodel.testing.referee.textbook_losses import LABELLED, SLOPES, VALUES, long, slope, total
 

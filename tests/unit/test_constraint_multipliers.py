@@ -21,7 +21,7 @@ from sparsemodel.certificates.files.packing import pack
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.statements.numbers import NormLimit, Rows
 from sparsemodel.checker.__main__ import main
-from sparsemodel.checker.proof.problem import Norm
+from sparsemodel.checker.proof.constraints import Norm
 from sparsemodel.interfaces import Box
 
 N, P, K = 14, 6, 2

@@ -138,7 +138,7 @@ def test_a_minorant_decides_no_more_than_all_supports_would(seed):
     assert found.bound <= least
     # The separate checker finds the same, by a search of its own.
     most, nobody = sparsity.knapsacks[0].most, np.zeros(P, dtype=bool)
-    posed = Supports(5, Ball(prices), [], [(costs, most)], [], nobody)
+    posed = Supports(5, Ball(prices), nobody, [], [(costs, most)])
     checked = posed.bound(5.0, gains, status == IN, status == OUT)
     assert found.bound - 1e-9 <= checked <= least
     for unit in np.flatnonzero(status == 0).tolist():

@@ -92,7 +92,8 @@ def test_bounds_of_parts_are_below_those_of_all_their_supports(kind):
     limits, crossing = (sparsity.limited_sets(crossing=which) for which in (False, True))
     pairs = [(one.costs, one.most) for one in sparsity.knapsacks]
     nobody = np.zeros(P, dtype=bool)
-    checker = Supports(sparsity.budget, Ball(np.zeros(P)), limits, pairs, [], nobody, [], crossing)
+    budgets = pairs + [(np.bincount(s, minlength=P) * 1.0, most) for s, most in crossing]
+    checker = Supports(sparsity.budget, Ball(np.zeros(P)), nobody, limits, budgets)
     for _ in range(15):
         gains = rng.integers(0, 16, P) / 8.0
         worth = {s: 5.0 - gains[list(s)].sum() for s in supports() if posed.allowed(s)}

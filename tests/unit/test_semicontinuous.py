@@ -221,3 +221,17 @@ def test_positions_without_a_ridge_are_proved_by_compiled_nodes(tmp_path, total)
     verify(path, problem.form)
     np.savez(tmp_path / "data.npz", A=A, y=y)
     assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+def test_a_hinge_that_is_zero_has_a_certificate_that_the_checker_accepts(tmp_path):
+    A = np.random.default_rng(0).standard_normal((60, 12))
+    y = np.where(A[:, 0] > 0.0, 1.0, -1.0)
+    w = sm.Variable(12)
+    goal = sm.minimize(sm.hinge_loss(A @ w, y))
+    problem = sm.Problem(goal, sm.card(w) <= 3, sm.semicontinuous(w, 0.2, 1e3))
+    problem.solve()
+    certificate = problem.certify()
+    assert certificate.bound == 0.0
+    path = certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=A, y=y)
+    assert main([str(path), str(tmp_path / "d.npz")]) == 0

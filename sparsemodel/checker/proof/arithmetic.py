@@ -14,12 +14,8 @@ from typing import Any
 
 import numpy as np
 
-UNIT = 2.0**-53
-"""Unit roundoff of float64."""
-
-TINY = 2.0**-1000
-"""More than anything that underflow can hide."""
-
+UNIT = 2.0**-53  # unit roundoff of float64
+TINY = 2.0**-1000  # more than anything that underflow can hide
 Number = Any
 """A Ball, an array of Fractions, or one Fraction."""
 
@@ -56,10 +52,8 @@ class Ball:
         b = lift(other)
         one, two = np.abs(self.mid), np.abs(b.mid)
         mid, rad = _product(self.mid, b.mid)
-        if b.rad.any():
-            rad = rad + one @ b.rad
-        if self.rad.any():
-            rad = rad + self.rad @ (two + b.rad)
+        rad = rad + one @ b.rad if b.rad.any() else rad
+        rad = rad + self.rad @ (two + b.rad) if self.rad.any() else rad
         touched = ((one + self.rad) > 0.0).astype(float) @ ((two + b.rad) > 0.0).astype(float)
         return Ball(mid, up(rad * (1.0 + 2.0 * gamma(one.shape[-1] + 2))) + TINY * touched)
 
@@ -201,26 +195,22 @@ def eliminated(m: Number, at: Any) -> Number | None:
 
 def solution(matrix: Number, right: Number) -> Number | None:
     """Return the solution with a positive definite matrix; None where it may not be one."""
-    size, sides = matrix.shape[0], right if len(right.shape) > 1 else right[:, None]
-    below = -np.eye(size), np.zeros(sides.shape)
-    out = eliminated(blocks([[matrix, sides], list(below)]), range(size))
+    n, sides = matrix.shape[0], right if len(right.shape) > 1 else right[:, None]
+    below: list[Any] = [-np.eye(n), np.zeros(sides.shape)]
+    out = eliminated(blocks([[matrix, sides], below]), range(n))
     if out is None:
         return None
-    y = out[size:, size:]
-    return y if len(right.shape) > 1 else y[:, 0]
+    return out[n:, n:] if len(right.shape) > 1 else out[n:, n]
 
 
 def blocks(parts: list[list[Any]]) -> Number:
     """Return a matrix from blocks of numbers and exact floats."""
-    if isinstance(parts[0][0], Ball):
-        held = [[lift(part) for part in row] for row in parts]
-        ends = (
-            [[part.mid for part in row] for row in held],
-            [[p.rad for p in row] for row in held],
-        )
-        return Ball(np.block(ends[0]), np.block(ends[1]))
-    kinds = [[np.asarray(part) for part in row] for row in parts]
-    return np.block([[a if a.dtype == object else number(a, True) for a in row] for row in kinds])
+    if not isinstance(parts[0][0], Ball):
+        kinds = [[np.asarray(part) for part in row] for row in parts]
+        return np.block([[a if a.dtype.hasobject else number(a, True) for a in r] for r in kinds])
+    held = [[lift(part) for part in row] for row in parts]
+    ends = [np.block([[getattr(b, end) for b in row] for row in held]) for end in ("mid", "rad")]
+    return Ball(*ends)
 
 
 def less(base: Any, gains: Any) -> Any:
@@ -234,13 +224,13 @@ def less(base: Any, gains: Any) -> Any:
     return math.nextafter(math.fsum([base, *(-v for v in entries)]), -math.inf)
 
 
-def one_sum(a: Any, b: Any, *, zero: bool) -> bool:
-    """Return whether ``a + b`` is the same number in every row exactly, with ``zero`` 0."""
+def one_sum(a: Any, b: Any, *, zero: bool) -> Any:
+    """Return in which columns ``a + b`` is one number exactly in every row, with ``zero`` 0."""
     total = a + b
     moved = total - a
     left = (a - (total - moved)) + (b - moved)  # what rounding took
     parts = np.stack([total, left])
-    return bool(np.all(parts == (0.0 if zero else parts[:, :1])))
+    return np.all(parts == (0.0 if zero else parts[:, :1]), axis=(0, 1))
 
 
 def distinct(columns: list[Any]) -> list[int]:
@@ -254,12 +244,7 @@ def distinct(columns: list[Any]) -> list[int]:
     b = b / np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))  # exact
     zero, keep = not np.any(np.all(b == b[:1], axis=0) & (b[0] != 0.0)), list[int]()
     for j in np.flatnonzero(b.any(axis=0)).tolist():
-        for sign in (1.0, -1.0):
-            sums = b[:, keep] + sign * b[:, [j]]
-            off = np.abs(sums if zero else sums - sums[:1]).max(axis=0)
-            near = [i for i, most in zip(keep, off, strict=True) if most <= 1e-9]
-            if any(one_sum(b[:, i], sign * b[:, j], zero=zero) for i in near):
-                break
-        else:
+        near = [one_sum(b[:, keep], sign * b[:, [j]], zero=zero) for sign in (1.0, -1.0)]
+        if not np.any(near):
             keep.append(j)
     return keep

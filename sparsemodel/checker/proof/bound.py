@@ -16,10 +16,10 @@ losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,8 @@ from sparsemodel.checker.proof.arithmetic import (
     solution,
     total,
 )
-from sparsemodel.checker.proof.problem import Problem, Term, rows_of
-
-Dual = tuple[Any, Any]
-"""A bound before the counted units gain anything, and upper bounds on what each can gain."""
+from sparsemodel.checker.proof.losses import Term
+from sparsemodel.checker.proof.problem import Problem, rows_of
 
 
 def predictions(problem: Problem, term: Term, x: Any) -> Number:
@@ -96,9 +94,9 @@ def _levelled(problem: Problem, near: Problem, duals: list[Number]) -> list[Numb
     return [a - problem.number(level) if i in squares else a for i, a in enumerate(duals)]
 
 
-def weighted(term: Term, values: Number) -> Number:
-    """Return ``c`` times values, which are one or several for each observation."""
-    return (term.c if len(values.shape) == 1 else term.c[:, None]) * values
+def _tangent(problem: Problem, term: Term, at: Any) -> Number:
+    y = problem.number(term.y)
+    return y if term.loss.name == "linear_term" else predictions(problem, term, at) - y
 
 
 def objective(problem: Problem, x: Any) -> Number:
@@ -106,7 +104,7 @@ def objective(problem: Problem, x: Any) -> Number:
     at, ridge = problem.number(x), problem.ridge if x.ndim == 1 else problem.ridge[:, None]
     out = total(ridge * at * at) / 2 + problem.constant
     for term in problem.terms:
-        out = out + total(weighted(term, term.loss.value(predictions(problem, term, x))))
+        out = out + total(term.weighted(term.loss.value(predictions(problem, term, x))))
     chosen = problem.units_of(x)
     return out + total(problem.supports.prices[chosen]) if chosen.size else out
 
@@ -117,49 +115,45 @@ def dual(
     at: Any = None,
     taken: Any = None,
     balanced: Any = (),
-) -> Dual:
-    """Return what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out.
+) -> tuple[Any, Any]:
+    """Return a bound before the counted units gain anything, and the most that each can gain.
 
-    Where observations are coupled, predictions stand for their gradient, and None for zero.
-    That the curvature may be taken is for the caller to have shown. The bound is taken at a dual
-    point nearby where also the slopes of the coordinates ``balanced`` are zero.
+    It is what dual points prove, or the tangent at ``at`` with the curvature ``taken`` out. Where
+    observations are coupled, predictions stand for their gradient, and None for zero. That the
+    curvature may be taken is for the caller to have shown. The bound is taken at a dual point
+    nearby where also the slopes of the coordinates ``balanced`` are zero.
     """
-    duals: list[Number] = []
-    known = dict[int, Any]()
-    for index, term in enumerate(problem.terms):
-        if points is not None:
-            a, own = term.loss.point(points[index], problem.exact)
-            known |= {} if own is None else {index: own}
-            duals.append(a)
-        elif term.loss.name == "linear_term":
-            duals.append(problem.number(term.y))
-        else:
-            duals.append(predictions(problem, term, at) - problem.number(term.y))
-    ridge = problem.ridge
+    nothing = -np.inf, np.full(problem.units, np.inf)
+    ridge, square = problem.ridge, None
     if taken is not None:
         ridge, point = ridge + problem.number(taken), problem.number(at)
-        rows = problem.number(taken if at.ndim == 1 else taken[:, None])
+        square = problem.number(taken if at.ndim == 1 else taken[:, None]) * point
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
     near = shifted(problem, zero)  # at any intercept the tangent is as good
-    duals, problem = _levelled(problem, near, duals) if points is None else duals, near
+    known: list[Any] = [None] * len(problem.terms)
+    if points is not None:
+        made = [t.loss.point(a, problem.exact) for t, a in zip(problem.terms, points, strict=True)]
+        duals, known = [a for a, _ in made], [own for _, own in made]
+    else:
+        duals = [_tangent(problem, term, at) for term in problem.terms]
+        duals = _levelled(problem, near, duals)
+    problem = near
     if zero.size:
-        balanced = None if known else _balanced(problem, duals, zero)
-        if balanced is None:
-            return -np.inf, np.full(problem.units, np.inf)
-        duals = balanced
+        found = None if any(c is not None for c in known) else _balanced(problem, duals, zero)
+        if found is None:
+            return nothing
+        duals = found
     base, v = problem.constant, problem.number(np.zeros(problem.shape))
-    for index, (term, a) in enumerate(zip(problem.terms, duals, strict=True)):
-        conjugate = known[index] if index in known else term.loss.conjugate(a)
+    for term, a, own in zip(problem.terms, duals, known, strict=True):
+        conjugate = term.loss.conjugate(a) if own is None else own
         if not np.all(conjugate < np.inf):
-            return -np.inf, np.full(problem.units, np.inf)
-        base = base + total(weighted(term, a * term.o)) - total(weighted(term, conjugate))
-        v = v + term.A.T @ weighted(term, a)
-    if taken is not None:
-        base, v = base + total(rows * point * point) / 2, v - rows * point
-    v = put(v, zero, 0.0)
-    gains = _gains(problem, v, ridge)
-    free = gains[problem.free]
-    return less(low(base), free.ravel().tolist()), problem.per_unit(gains)
+            return nothing
+        base = base + total(term.weighted(a * term.o)) - total(term.weighted(conjugate))
+        v = v + term.A.T @ term.weighted(a)
+    if square is not None:
+        base, v = base + total(square * point) / 2, v - square
+    gains = _gains(problem, put(v, zero, 0.0), ridge)
+    return less(low(base), gains[problem.free].ravel().tolist()), problem.per_unit(gains)
 
 
 def _gains(problem: Problem, v: Number, ridge: Number) -> Any:
@@ -181,8 +175,7 @@ def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
     slope, curve = (v, d) if problem.exact else (Ball(v), Ball(d))
     gain = high(-(slope * x) - curve * x * x / 2)
     if not problem.exact:  # the peak is rounded itself, which changes this by far less than once
-        more = 2.0 * UNIT * np.abs(v * x) + TINY * (x != 0.0)
-        gain = np.where((v == 0.0) & (x == 0.0), 0.0, gain + more)
+        gain = gain + 2.0 * UNIT * np.abs(v * x) + TINY * ((x != 0.0) & ((v != 0.0) | (d != 0.0)))
     return np.where(endless, np.inf, gain)
 
 
@@ -199,35 +192,34 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     with room in their domain, ``a - R B y`` with ``(B' C R B) y = B' C a`` is one.
     """
     zero = zero[distinct([t.matrix[:, zero] for t in problem.terms])]
-    terms, size = problem.terms, zero.size
-    sums = _sum(t.A[:, zero].T @ weighted(t, a) for t, a in zip(terms, duals, strict=True))
+    pairs = list(zip(problem.terms, duals, strict=True))
+    sums = reduce(add, (t.A[:, zero].T @ t.weighted(a) for t, a in pairs))
     if np.all(high(abs(sums)) == 0):
         return duals
-    seen = [np.any(t.matrix[:, zero], axis=1) for t in terms]  # others have nothing to move
-    rooms = [np.where(s, _room(t, a), 0.0) for s, t, a in zip(seen, terms, duals, strict=True)]
+    # Rows that see none of these columns have nothing to move.
+    rooms = [np.where(np.any(t.matrix[:, zero], axis=1), _room(t, a), 0.0) for t, a in pairs]
     most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
     for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9))):
         moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
-        roots = [(on * np.sqrt(middle(t.c)))[:, None] for t, on in zip(terms, moving, strict=True)]
-        weighed = [root * t.matrix[:, zero] for t, root in zip(terms, roots, strict=True)]
+        roots = [
+            (on * np.sqrt(middle(t.c)))[:, None] for (t, _), on in zip(pairs, moving, strict=True)
+        ]
+        weighed = [w * t.matrix[:, zero] for (t, _), w in zip(pairs, roots, strict=True)]
         R: Any = np.linalg.qr(np.concatenate(weighed), mode="r")
-        if R.shape[0] < size or not np.all(np.diag(R) != 0.0):
+        if R.shape[0] < zero.size or not np.all(np.diag(R) != 0.0):
             continue
         inverse = problem.number(np.linalg.inv(R))  # any regular matrix will do
-        bases = [t.A[:, zero] @ inverse for t in terms]
-        whole = list(zip(terms, duals, bases, moving, strict=True))
-        gram = _sum(q[on].T @ (t.c[on][:, None] * q[on]) for t, _, q, on in whole)
-        y = solution(gram, _sum(q.T @ weighted(t, a) for t, a, q, _ in whole))
+        each = [
+            (t, a, t.A[:, zero] @ inverse, on) for (t, a), on in zip(pairs, moving, strict=True)
+        ]
+        gram = reduce(add, (q[on].T @ (t.c[on][:, None] * q[on]) for t, _, q, on in each))
+        y = solution(gram, reduce(add, (q.T @ t.weighted(a) for t, a, q, _ in each)))
         if y is None:
             continue
-        found = [put(a, on, a[on] - q[on] @ y) for _, a, q, on in whole]
-        if all(np.all(_room(t, a)[on] >= 0) for (t, *_, on), a in zip(whole, found, strict=True)):
+        found = [put(a, on, a[on] - q[on] @ y) for _, a, q, on in each]
+        if all(np.all(_room(t, a)[on] >= 0) for (t, *_, on), a in zip(each, found, strict=True)):
             return found
     return None
-
-
-def _sum(parts: Iterable[Number]) -> Number:
-    return reduce(lambda one, two: one + two, parts)
 
 
 def _room(term: Term, a: Number) -> Any:

@@ -1,4 +1,4 @@
-r"""The built-in losses and their conjugates, from the names and parameters in a certificate.
+r"""The built-in losses: values, slopes and conjugates, from the names and parameters in a file.
 
 Most of them are one family: with ends, centre ``t``, dead zone and curvature of the dual given,
 
@@ -6,8 +6,8 @@ Most of them are one family: with ends, centre ``t``, dead zone and curvature of
           \ell(u) = \max_{l \le a \le h} a (u - t) - \epsilon |a| - \tfrac{\mu}{2} a^2 ,
 
 where :math:`\mu` is divided by a number for each side in the expectile loss. The others are a line
-and a curve: ``N log(1 + exp(z))`` or ``N exp(z)`` with ``z = sign (u - shift)``, two exponentials,
-a logarithm or a root. All are convex, so that over an interval the largest value is at an end.
+and a curve of :mod:`~sparsemodel.checker.proof.curves`. All are convex, so that over an interval
+the largest value is at an end.
 """
 
 from __future__ import annotations
@@ -17,129 +17,85 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import entr, gammaln
 
-from sparsemodel.checker.files import Refuted
-from sparsemodel.checker.proof.arithmetic import (
-    TINY,
-    UNIT,
-    Ball,
-    Number,
-    high,
-    lift,
-    low,
-    number,
-    up,
-)
-from sparsemodel.checker.proof.curves import LIBRARY, exponential, log, root, soft, tweedie
+from sparsemodel.checker.files import require
+from sparsemodel.checker.proof import curves
+from sparsemodel.checker.proof.arithmetic import TINY, UNIT, Ball, Number, high, low, number, up
 
+_TABLE = """
+squared_loss | any | | 1/2 (u - y)^2
+linear_term | any | | y u
+huber_loss | any | delta | Huber(u - y): 1/2 r^2 up to |r| = delta, then delta |r| - delta^2/2
+absolute_loss | any | | |u - y|
+quantile_loss | any | tau | tau max(y - u, 0) + (1 - tau) max(u - y, 0)
+epsilon_insensitive_loss | any | epsilon | max(|u - y| - epsilon, 0)
+smoothed_pinball_loss | any | below above epsilon mu | max a r - epsilon |a| - mu a^2/2, \
+-below <= a <= above, r = u - y
+expectile_loss | any | tau | tau max(y - u, 0)^2 + (1 - tau) max(u - y, 0)^2
+hinge_loss | signs | | max(0, 1 - y u)
+smoothed_hinge_loss | signs | gamma | max(0, 1 - y u) with a parabola of width gamma at the kink
+squared_hinge_loss | signs | | 1/2 max(0, 1 - y u)^2
+logistic_loss | signs | | log(1 + exp(-y u))
+negative_binomial_loss | counts | theta | (y + theta) log(1 + exp(u)/theta) - y u
+poisson_loss | counts | | exp(u) - y u
+poisson_identity_loss | counts | | u - y log(u), from y/1e6 on, a parabola below
+poisson_sqrt_loss | counts | | u^2 - 2 y log(u), from sqrt(y)/1e6 on, a parabola below
+tweedie_loss | counts | power | y exp(-(power - 1) u)/(power - 1) + exp((2 - power) u)/(2 - power)
+gamma_loss | amounts | | y exp(-u) + u
+gamma_inverse_loss | amounts | | y u - log(u), from 1e-9/y on, a parabola below
+inverse_gaussian_loss | amounts | | y u/2 - sqrt(u), from 1e-12/y^2 on, a parabola below
+multinomial_loss | classes | | log sum_j exp(u_j) - u_y
+cox_loss | times | | event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t, \
+events and perhaps strata, with sums of their own; ties as in the parameters
+"""
+_FIELDS = [[part.strip() for part in row.split("|", 3)] for row in _TABLE[1:-1].split("\n")]
+_ROWS = {name: fields for name, *fields in _FIELDS}
+FORMULAS = {name: formula for name, (_, _, formula) in _ROWS.items()}
+_RANGES = {"epsilon": (0.0, np.inf), "tau": (1e-300, 1.0), "power": (1.0 + 1e-15, 2.0)}
+"""Between which numbers parameters are, where that is not positive."""
 _INF = np.inf
 
-_FAMILY: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] = {
-    "squared_loss": ("1/2 (u - y)^2", (), lambda y: (-_INF, _INF, y, 0, 1)),
-    "huber_loss": (
-        "Huber(u - y): 1/2 r^2 up to |r| = delta, then delta |r| - delta^2/2",
-        ("delta",),
-        lambda y, delta: (-delta, delta, y, 0, 1),
-    ),
-    "absolute_loss": ("|u - y|", (), lambda y: (-1, 1, y, 0, 0)),
-    "quantile_loss": (
-        "tau max(y - u, 0) + (1 - tau) max(u - y, 0)",
-        ("tau",),
-        lambda y, tau: (-tau, 1.0 - tau, y, 0, 0),
-    ),
-    "epsilon_insensitive_loss": (
-        "max(|u - y| - epsilon, 0)",
-        ("epsilon",),
-        lambda y, epsilon: (-1, 1, y, epsilon, 0),
-    ),
-    "smoothed_pinball_loss": (
-        "max a r - epsilon |a| - mu a^2/2, -below <= a <= above, r = u - y",
-        ("below", "above", "epsilon", "mu"),
-        lambda y, below, above, epsilon, mu: (-below, above, y, epsilon, mu),
-    ),
-    "expectile_loss": (
-        "tau max(y - u, 0)^2 + (1 - tau) max(u - y, 0)^2",
-        ("tau",),
-        lambda y, tau: (-_INF, _INF, y, 0, 1, (2.0 * tau, 2.0 * (1.0 - tau))),
-    ),
-    "linear_term": ("y u", (), lambda y: (y, y, 0, 0, 0)),
-    "hinge_loss": ("max(0, 1 - y u)", (), lambda y: (*_toward(y), y, 0, 0)),
-    "smoothed_hinge_loss": (
-        "max(0, 1 - y u) with a parabola of width gamma at the kink",
-        ("gamma",),
-        lambda y, gamma: (*_toward(y), y, 0, gamma),
-    ),
-    "squared_hinge_loss": (
-        "1/2 max(0, 1 - y u)^2",
-        (),
-        lambda y: (np.where(y > 0, -_INF, 0), np.where(y > 0, 0, _INF), y, 0, 1),
-    ),
-}
-"""Formula, parameters, and from targets the ends, centre, dead zone, curvature (and its sides)."""
 
-_CURVED: dict[str, tuple[str, tuple[str, ...], Callable[..., tuple[Any, ...]]]] = {
-    "logistic_loss": ("log(1 + exp(-y u))", (), lambda y: (*_toward(y), 0, soft(1, -y, 0))),
-    "negative_binomial_loss": (
-        "(y + theta) log(1 + exp(u)/theta) - y u",
-        ("theta",),
-        lambda y, theta: (-y, theta, -y, soft(y + theta, 1, np.log(theta))),
-    ),
-    "poisson_loss": ("exp(u) - y u", (), lambda y: (-y, _INF, -y, exponential(1, 1))),
-    "gamma_loss": ("y exp(-u) + u", (), lambda y: (-_INF, 1, 1, exponential(y, -1))),
-    "tweedie_loss": (
-        "y exp(-(power - 1) u)/(power - 1) + exp((2 - power) u)/(2 - power)",
-        ("power",),
-        lambda y, power: (np.where(y > 0.0, -_INF, 0.0), _INF, 0, tweedie(y, power)),
-    ),
-    "poisson_identity_loss": (
-        "u - y log(u), from y/1e6 on, a parabola below",
-        (),
-        lambda y: (
-            np.where(y > 0.0, -_INF, 1),
-            np.where(y > 0.0, _below(1), 1),
-            1,
-            log(0.0, y, 1e-6 * y),
-        ),
-    ),
-    "poisson_sqrt_loss": (
-        "u^2 - 2 y log(u), from sqrt(y)/1e6 on, a parabola below",
-        (),
-        lambda y: (-_INF, _INF, 0, log(1.0, 2.0 * y, 1e-6 * np.sqrt(y))),
-    ),
-    "gamma_inverse_loss": (
-        "y u - log(u), from 1e-9/y on, a parabola below",
-        (),
-        lambda y: (-_INF, _below(y), y, log(0.0, np.ones(y.shape), 1e-9 / y)),
-    ),
-    "inverse_gaussian_loss": (
-        "y u/2 - sqrt(u), from 1e-12/y^2 on, a parabola below",
-        (),
-        lambda y: (-_INF, _below(0.5 * y), 0.5 * y, root(1e-12 / (y * y))),
-    ),
-}
-"""Formula, parameters, and from targets the ends of the dual, the line, and the curve."""
-
-FORMULAS = {name: formula for name, (formula, *_) in (_FAMILY | _CURVED).items()} | {
-    "multinomial_loss": "log sum_j exp(u_j) - u_y",
-    "cox_loss": "event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t, events "
-    "and perhaps strata, with sums of their own; ties as in the parameters",
-}
-
-
-_SIGNS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
-_COUNTS = tuple(n for n in _CURVED if n.startswith(("poisson", "negative", "tweedie")))
-_AMOUNTS = ("gamma_loss", "gamma_inverse_loss", "inverse_gaussian_loss")
-_ENDS = {"epsilon": (0.0, np.inf), "tau": (1e-300, 1.0), "power": (1.0 + 1e-15, 2.0)}
-"""Between which numbers parameters are, where that is not positive."""
+def _toward(y: Any) -> tuple[Any, Any]:
+    return np.minimum(-y, 0.0), np.maximum(-y, 0.0)  # -1 <= a y <= 0
 
 
 def _below(end: Any) -> Any:
     return np.nextafter(end, -_INF)  # an end that is none itself
 
 
-def _toward(y: Any) -> tuple[Any, Any]:
-    return np.minimum(-y, 0.0), np.maximum(-y, 0.0)  # -1 <= a y <= 0
+_PIECES: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "squared_loss": lambda y: (-_INF, _INF, y, 0, 1),
+    "linear_term": lambda y: (y, y, 0, 0, 0),
+    "huber_loss": lambda y, delta: (-delta, delta, y, 0, 1),
+    "absolute_loss": lambda y: (-1, 1, y, 0, 0),
+    "quantile_loss": lambda y, tau: (-tau, 1.0 - tau, y, 0, 0),
+    "epsilon_insensitive_loss": lambda y, epsilon: (-1, 1, y, epsilon, 0),
+    "smoothed_pinball_loss": lambda y, below, above, eps, mu: (-below, above, y, eps, mu),
+    "expectile_loss": lambda y, t: (-_INF, _INF, y, 0, 1, (2.0 * t, 2.0 * (1.0 - t))),
+    "hinge_loss": lambda y: (*_toward(y), y, 0, 0),
+    "smoothed_hinge_loss": lambda y, gamma: (*_toward(y), y, 0, gamma),
+    "squared_hinge_loss": lambda y: (np.where(y > 0, -_INF, 0), np.where(y > 0, 0, _INF), y, 0, 1),
+}
+"""From targets and parameters the ends, centre, dead zone, curvature (and its sides)."""
+_CURVES: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "logistic_loss": lambda y: (*_toward(y), 0, curves.soft(1, -y, 0)),
+    "negative_binomial_loss": lambda y, t: (-y, t, -y, curves.soft(y + t, 1, np.log(t))),
+    "poisson_loss": lambda y: (-y, _INF, -y, curves.exponential(1, 1)),
+    "poisson_identity_loss": lambda y: (
+        *(np.where(y > 0.0, -_INF, 1), np.where(y > 0.0, _below(1), 1)),
+        *(1, curves.log(0.0, y, 1e-6 * y)),
+    ),
+    "poisson_sqrt_loss": lambda y: (-_INF, _INF, 0, curves.log(1.0, 2.0 * y, 1e-6 * np.sqrt(y))),
+    "tweedie_loss": lambda y, q: (np.where(y > 0.0, -_INF, 0.0), _INF, 0, curves.tweedie(y, q)),
+    "gamma_loss": lambda y: (-_INF, 1, 1, curves.exponential(y, -1)),
+    "gamma_inverse_loss": lambda y: (-_INF, _below(y), y, curves.log(0.0, y / y, 1e-9 / y)),
+    "inverse_gaussian_loss": lambda y: (
+        *(-_INF, _below(0.5 * y), 0.5 * y, curves.root(1e-12 / (y * y))),
+    ),
+}
+"""From targets and parameters the ends of the dual, the line, and the curve."""
 
 
 @dataclass(eq=False)
@@ -150,10 +106,8 @@ class Loss:
     lower: Any
     """The ends of the domain of the conjugate."""
     upper: Any
-    smooth = True
-    """Whether there is a gradient everywhere."""
-    piecewise = False
-    """Whether the loss is piecewise quadratic."""
+    smooth = True  # a gradient everywhere
+    piecewise = False  # quadratic in pieces
 
     def slope(self, u: Any) -> Any:
         """Return the derivative in ``u`` (a subgradient at kinks), in floats."""
@@ -166,9 +120,6 @@ class Loss:
         at, ends = self._value(Ball(u.mid)), [self._value(Ball(end)) for end in (low(u), high(u))]
         most = np.maximum(high(ends[0]), high(ends[1]))
         return Ball(at.mid, up(np.maximum(at.rad, most - low(at))))
-
-    def _value(self, u: Number) -> Number:
-        raise NotImplementedError
 
     def point(self, values: Any, exact: bool) -> tuple[Number, Any]:
         """Return a stored dual point (zero for None), with its conjugate if it has one alone."""
@@ -184,8 +135,10 @@ class Loss:
         inside = (at >= self.lower) & (at <= self.upper)
         return np.where(inside, np.maximum(found[0], found[-1]), np.inf)
 
-    def _conjugate(self, a: Number) -> Number:
+    def _value(self, u: Any) -> Number:
         raise NotImplementedError
+
+    _conjugate = _value
 
 
 @dataclass(eq=False)
@@ -249,22 +202,21 @@ class Curved(Loss):
 
     line: Any
     curve: tuple[Any, ...]
-    """See :mod:`~sparsemodel.checker.proof.curves`."""
 
     def slope(self, u: Any) -> Any:
         """Return the derivative in ``u``."""
         return self.curve[0](u)[2] + self.line
 
-    def _value(self, u: Ball) -> Ball:
+    def _value(self, u: Ball) -> Number:
         at, _, reach = self.curve
         if np.any(np.abs(u.mid) > reach):
             raise NotImplementedError("predictions beyond 300, where this loss is linearised")
         value, size, *_ = at(u.mid)
-        return Ball(value, LIBRARY * size + TINY) + u * lift(self.line)
+        return Ball(value, curves.LIBRARY * size + TINY) + u * self.line
 
     def _conjugate(self, a: Ball) -> Ball:
         value, size = self.curve[1](a.mid - self.line)
-        return Ball(value, LIBRARY * size + TINY * (value != 0.0))
+        return Ball(value, curves.LIBRARY * size + TINY * (value != 0.0))
 
 
 @dataclass(eq=False)
@@ -309,31 +261,133 @@ class Multinomial(Loss):
         return np.where(inside, np.where(exact, 0.0, value), np.inf)
 
 
+@dataclass(eq=False)
+class Cox(Loss):
+    """The Cox loss, bounded by tangents: at risk are those of a stratum whose time is not below
+    that of an event; observations share sums over them."""
+
+    y: Any
+    c: Any
+    """Weights, which are in the logarithms as well."""
+    efron: bool
+    """Whether the events of one time are a tie, whose own hazards count less and less."""
+
+    def __post_init__(self) -> None:
+        self.event = (self.y[:, 1] > 0.0) & (self.c > 0.0)
+        self.weight = np.where(self.c > 0.0, self.c, 1.0)
+
+    def _rates(self, u: Any) -> tuple[Any, Any, float]:
+        """Return what every observation has of the hazards, the mean logarithms of the sums of
+        hazards of its time, and a bound on the relative errors of hazards and their sums.
+        """
+        y, n, reach = self.y, u.size, float(np.ptp(u))
+        if not reach <= 300.0:
+            raise NotImplementedError("predictions more than 300 apart, whose hazards underflow")
+        r = self.c * (n / np.sum(self.c)) * np.exp(u - u.max())
+        strata = y[:, 2] if y.shape[1] > 2 else np.zeros(n)
+        hazards, logs = np.empty(n), np.empty(n)
+        for stratum in np.unique(strata):
+            rows = np.flatnonzero(strata == stratum)
+            rows = rows[np.lexsort((self.event[rows], -y[rows, 0]))]
+            hazards[rows], logs[rows] = self._stratum(r[rows], rows)
+        return hazards, logs + u.max(), (8 * n + 64 + 4.0 * reach) * UNIT
+
+    def _stratum(self, r: Any, rows: Any) -> tuple[Any, Any]:
+        """Return hazards and logarithms of one stratum, by descending time with events last."""
+        c, event, time = self.c[rows], self.event[rows], self.y[rows, 0]
+        new = np.append(True, time[1:] != time[:-1])
+        starts, g = np.flatnonzero(new), np.cumsum(new) - 1
+        count = np.add.reduceat(event.astype(np.intp), starts)
+        d = count if self.efron else np.minimum(count, 1)
+        of = np.repeat(np.arange(starts.size), d)
+        share = 1.0 - (np.arange(of.size) - (np.cumsum(d) - d)[of]) / d[of]
+        before = np.append(0.0, np.cumsum(r))[np.append(starts[1:], r.size) - count]
+        sums = before[of] + share * np.add.reduceat(r * event, starts)[of]
+        rates = np.add.reduceat(c * event, starts)[of] / d[of] / sums
+        parts = (rates, share * rates, np.log(sums) / d[of])
+        whole, own, logs = (np.bincount(of, v, starts.size) for v in parts)
+        later = np.append(np.cumsum(whole[::-1])[::-1], 0.0)
+        return r * np.where(event, later[g + 1] + own[g], later[g]), logs[g]
+
+    def slope(self, u: Any) -> Any:
+        """Return the derivative over the weight."""
+        return np.where(self.c > 0.0, self._rates(u)[0] / self.weight - self.y[:, 1], 0.0)
+
+    def value(self, u: Number) -> Number:
+        """Return what each event adds: neither of its two parts moves by more than ``u`` does."""
+        _, logs, error = self._rates(u.mid)
+        size = np.abs(logs) + 2.0 * np.abs(u.mid).max()
+        rad = 2.0 * u.rad.max() + 2.0 * error + curves.LIBRARY * size
+        return Ball(self.y[:, 1] * (logs - u.mid), up(self.y[:, 1] * rad))
+
+    def point(self, values: Any, exact: bool) -> tuple[Number, Any]:
+        """Return the dual point that is the gradient at ``values``, and its conjugate at most.
+
+        Without them the dual point is zero: an event's own time has all the risk.
+        """
+        if values is not None:
+            hazards, _, error = self._rates(values)
+            rad = 2.0 * error * hazards / self.weight + 4.0 * UNIT * self.y[:, 1]
+            a = Ball(self.slope(values), np.where(self.c > 0.0, up(rad), 0.0))
+            return a, high(a * values - self.value(Ball(values)))
+        some, n = self.event, self.c.size
+        at = np.unique(self.y[:, ::2], axis=0, return_inverse=True)[1].ravel()
+        deaths, count = np.bincount(at, self.c * some)[at], np.bincount(at, some)[at]
+        logs = np.log(np.where(some, deaths * (n / np.sum(self.c)), 1.0))
+        if self.efron:  # the mean of log(1 - l/d)
+            d = np.where(some, count, 1.0)
+            logs = logs + gammaln(d + 1.0) / d - np.log(d)
+        slack = (4 * n + 64) * UNIT * (1.0 + np.abs(logs) + 2.0 * np.log(count + 1.0))
+        return Ball(np.zeros(n)), some * (slack - logs)
+
+
+def cox_of(parameters: dict[str, Any], y: Any, c: Any) -> Cox:
+    """Return the Cox loss for targets and weights."""
+    ties = parameters.get("ties", "breslow")
+    fits = y.ndim == 2 and y.shape[1] in (2, 3) and y.shape[:1] == c.shape and np.sum(c) > 0.0
+    fits = fits and ties in ("breslow", "efron")
+    require(fits, "the target must hold times, events and perhaps strata; ties have two ways")
+    fits = np.all(np.isfinite(y)) and np.all((y[:, 1] == 0.0) | (y[:, 1] == 1.0))
+    require(fits, "the target must hold finite times, and 1 or 0 for events")
+    ends = np.full(c.shape, np.inf)
+    return Cox("cox_loss", -ends, ends, y, c, ties == "efron")
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One data set with its loss; ``matrix`` in floats, ``A``, ``c`` and ``o`` as numbers."""
+
+    matrix: Any
+    A: Number
+    c: Number
+    o: Number
+    loss: Loss
+    y: Any
+
+    def weighted(self, values: Number) -> Number:
+        """Return ``c`` times values, which are one or several for each observation."""
+        return (self.c if len(values.shape) == 1 else self.c[:, None]) * values
+
+
 def loss_of(name: str, parameters: dict[str, Any], y: Any, shape: Any) -> Loss:
     """Return the loss with that name for targets ``y`` and predictions of a shape."""
-    if name not in FORMULAS:
+    if name not in FORMULAS or name == "cox_loss":
         raise NotImplementedError(f"the loss {name!r} is not one of those that this checker knows")
-    _require(np.all(np.isfinite(y)), "the target holds NaN or infinite entries")
+    require(np.all(np.isfinite(y)), "the target holds NaN or infinite entries")
+    words = f"the target has shape {y.shape}, and the predictions {shape}"
     if name == "multinomial_loss":
-        _require(y.shape == shape[:1], f"the target has shape {y.shape}, the predictions {shape}")
-        _require(parameters.get("classes") in (None, shape[-1]), "the number of classes is wrong")
+        require(y.shape == shape[:1], words)
+        require(parameters.get("classes") in (None, shape[-1]), "the number of classes is wrong")
         return Multinomial(name, -1.0 * (np.arange(shape[1]) == y[:, None]), np.inf)
-    _, keys, made = (_FAMILY | _CURVED)[name]
-    values: list[Any] = [parameters.get(key) for key in keys]
-    for key, value in zip(keys, values, strict=True):
-        least, most = _ENDS.get(key, (1e-300, np.inf))
-        number_ = isinstance(value, (int, float)) and not isinstance(value, bool)
-        _require(number_ and least <= value < most, f"the parameter {key} of the loss is {value!r}")
-    _require(y.shape == shape, f"the target has shape {y.shape}, and the predictions {shape}")
-    fit = np.abs(y) == 1.0 if name in _SIGNS else y >= 0.0 if name in _COUNTS else y > 0.0
-    any_ = name not in _SIGNS + _COUNTS + _AMOUNTS
-    _require(any_ or np.all(fit), "the target holds what this loss does not allow")
-    lower, upper, *rest = made(y, *values)
-    every = np.ones(y.shape)
-    kind: Callable[..., Loss] = Piecewise if name in _FAMILY else Curved
-    return kind(name, lower * every, upper * every, rest[0] * every, *rest[1:])
-
-
-def _require(holds: Any, words: str) -> None:
-    if not holds:
-        raise Refuted(words + ".")
+    require(y.shape == shape, words)
+    kind, keys, _ = _ROWS[name]
+    values: list[Any] = [parameters.get(key) for key in keys.split()]
+    for key, value in zip(keys.split(), values, strict=True):
+        least, most = _RANGES.get(key, (1e-300, np.inf))
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        require(fits and least <= value < most, f"the parameter {key} of the loss is {value!r}")
+    fit = {"signs": np.abs(y) == 1.0, "counts": y >= 0.0, "amounts": y > 0.0, "any": True}[kind]
+    require(np.all(fit), "the target holds what this loss does not allow")
+    lower, upper, *rest = (_PIECES | _CURVES)[name](y, *values)
+    made, every = Piecewise if name in _PIECES else Curved, np.ones(y.shape)
+    return made(name, lower * every, upper * every, rest[0] * every, *rest[1:])

@@ -17,36 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.files import (
-    Data,
-    NotChecked,
-    Refuted,
-    array,
-    array_hash,
-    in_words,
-    index,
-    listed,
-    real,
-    vector,
-    whole,
-)
+from sparsemodel.checker import files
+from sparsemodel.checker.files import require
 from sparsemodel.checker.proof.arithmetic import Number, number
-from sparsemodel.checker.proof.cox import cox_of
-from sparsemodel.checker.proof.limits import Eigenvalues, Norm, limits_of
-from sparsemodel.checker.proof.losses import FORMULAS, Loss, loss_of
+from sparsemodel.checker.proof.constraints import Eigenvalues, Norm, limits_of
+from sparsemodel.checker.proof.losses import FORMULAS, Term, cox_of, loss_of
 from sparsemodel.checker.proof.supports import Supports, supports_of
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """One data set with its loss; ``matrix`` in floats, ``A``, ``c`` and ``o`` as numbers."""
-
-    matrix: Any
-    A: Number
-    loss: Loss
-    y: Any
-    c: Number
-    o: Number
 
 
 @dataclass(eq=False)
@@ -57,30 +33,23 @@ class Problem:
     shape: tuple[int, ...]
     ridge: Number
     constant: Number
-    free: Any
-    """Coordinates that are always in."""
-    unit: Any
-    """The counted unit of each coordinate, -1 for the free ones."""
+    free: Any  # coordinates that are always in
+    unit: Any  # the counted unit of each coordinate, -1 for the free ones
     supports: Supports
-    """Which units may be nonzero together, and what they cost."""
-    lower: Any
-    """Bounds, as floats (infinite where there are none), in the shape of ``x``."""
+    lower: Any  # bounds in the shape of x, as floats, infinite where there are none
     upper: Any
-    least: Any
-    """The least sizes of coordinates that are not zero, as floats; 0 where there is none."""
+    least: Any  # the least sizes of coordinates that are not zero, as floats; 0 for none
     exact: bool
-    squares: bool
-    """Whether all losses are squares or linear."""
-    words: list[str]
-    columns: dict[int, str]
-    """What the reader's files call the columns, where they do."""
-    rows: tuple[Any, Any, Any] | None = None
-    """``C``, ``l`` and ``u`` of linear constraints, as floats."""
-    norms: tuple[Norm | Eigenvalues, ...] = ()
+    columns: dict[int, str]  # what the reader's files call the columns, where they do
+    rows: tuple[Any, Any, Any] | None  # C, l and u of linear constraints, as floats
+    norms: tuple[Norm | Eigenvalues, ...]
 
     def __post_init__(self) -> None:
-        self.counted = self.unit >= 0
-        self.units = self.supports.count
+        names = {t.loss.name for t in self.terms}
+        self.squares = names <= {"squared_loss", "linear_term"}
+        self.counted, self.units = self.unit >= 0, self.supports.count
+        alone = len(self.shape) == 1 and self.units == self.counted.sum()
+        self.single = self.squares and bool(alone)  # units of one coordinate
 
     @property
     def chosen(self) -> tuple[Any, Any]:
@@ -96,27 +65,26 @@ class Problem:
         ends = np.concatenate([self.lower, self.upper])
         return self.rows is not None or bool(self.norms) or bool(np.any(np.isfinite(ends)))
 
-    @property
-    def single(self) -> bool:
-        """Return whether losses are squares and units single coordinates."""
-        alone = len(self.shape) == 1 and self.units == self.counted.sum()
-        return self.squares and bool(alone)
-
     def units_of(self, x: Any) -> Any:
         """Return the counted units that are not zero, and those that they need beside them."""
         return self.supports.closed(self.unit[rows_of(x) & self.counted].tolist())
 
     def per_unit(self, values: Any) -> Any:
         """Return upper bounds on the sums of coordinates' upper bounds over each unit."""
-        values = values if values.ndim == 1 else _up_sum(values)
+        if values.ndim > 1:
+            values = _rounded_up(values.sum(axis=1), values.shape[1])
         out = np.zeros(self.units, dtype=values.dtype)
         np.add.at(out, self.unit[self.counted], values[self.counted])
         size = np.bincount(self.unit[self.counted], minlength=self.units).max(initial=1)
-        return out if self.exact or size == 1 else out + 2.0**-52 * size * np.abs(out)
+        return out if size == 1 else _rounded_up(out, size)
 
     def number(self, values: Any) -> Number:
         """Return floats as numbers of the kind that is computed with."""
         return number(values, self.exact)
+
+
+def _rounded_up(sums: Any, terms: Any) -> Any:
+    return sums if sums.dtype.hasobject else sums + 2.0**-52 * terms * np.abs(sums)
 
 
 def rows_of(x: Any) -> Any:
@@ -124,80 +92,58 @@ def rows_of(x: Any) -> Any:
     return x != 0 if x.ndim == 1 else np.any(x != 0, axis=1)
 
 
-def _up_sum(values: Any) -> Any:
-    out = values.sum(axis=1)
-    return out if values.dtype == object else out + 2.0**-52 * values.shape[1] * abs(values).sum(1)
-
-
-def build(facts: dict[str, Any], data: Data, exact: bool) -> Problem:
+def build(facts: dict[str, Any], data: files.Data, exact: bool) -> Problem:
     """Return the problem, everything in the file compared with the data and with itself."""
-    held, shape = facts["numbers"], tuple(whole(s) for s in facts["shape"])
-    p, columns, terms, words = shape[0], dict[int, str](), list[Term](), list[str]()
+    held, shape = facts["numbers"], tuple(files.whole(s) for s in facts["shape"])
+    p, columns = shape[0], dict[int, str]()
     rows, norms = _rows(held, facts["region"], p), limits_of(held, shape)
-    for one, more in zip(facts["terms"], held["terms"], strict=True):
-        term, said = _term(one, more, shape, data, exact, columns)
-        terms.append(term)
-        words += said
-    ridge, free = vector(array(held["ridge"]), (p,), "ridge", 0.0), index(held["free"], p)
+    pairs = zip(facts["terms"], held["terms"], strict=True)
+    terms = [_term(one, more, shape, data, exact, columns) for one, more in pairs]
+    ridge, free = files.vector(held["ridge"], (p,), "ridge", 0.0), files.index(held["free"], p)
     unit = _units(held, p, free)
     low, high, least, box = _box(held, shape, unit >= 0)
     never = rows_of((low > 0.0) | (high < 0.0))
     for limit in norms:
-        never |= limit.away(shape[0])
+        never |= limit.away(p)
     kept = np.bincount(unit[never & (unit >= 0)], minlength=int(unit.max(initial=-1)) + 1) > 0
-    supports = supports_of(facts, held, kept, exact)
-    forced, constant = whole(facts["forced"]), real(facts["constant"])
-    _compare(facts, ridge, free, unit, held["groups"] is not None, box, supports.hashes)
-    if not math.isfinite(constant) or forced > never[free].sum():
-        raise Refuted("one of 'problem.forced', 'constant' makes no sense.")
-    words += [
-        f"plus 1/2 ridge_j x_j^2, ridge on the counted: {in_words(ridge[unit >= 0])}",
-        f"  ridge on those always in: {in_words(ridge[free])}",
-        f"plus the constant {constant!r}",
-        *supports.words(forced, "coordinates" if held["groups"] is None else "groups"),
-        f"always in, whatever the others are: coordinates {listed(free)}",
-        f"bounds: lower {in_words(low)}; upper {in_words(high)}",
-    ]
-    if "least" in held:
-        words.append(f"  or zero, with nothing nonzero nearer to it than: {in_words(least)}")
-    if rows is not None:
-        held_rows = [in_words(part) for part in rows]
-        words.append("{} rows l <= C x <= u: C {}, l {}, u {}".format(rows[1].size, *held_rows))
-    words += [one.words for one in norms]
+    supports, hashes = supports_of(facts, held, kept, exact)
+    forced, constant = files.whole(facts["forced"]), files.real(facts["constant"])
+    fits = math.isfinite(constant) and forced <= never[free].sum()
+    require(fits, "one of 'problem.forced', 'constant' makes no sense")
+    groups = None if held["groups"] is None else unit
+    counted = ridge[unit >= 0]
+    for line, found in (
+        ("ridge", files.array_hash(ridge)),
+        ("structure", ":".join([files.array_hash(free), files.array_hash(groups), *hashes])),
+        ("box", box),
+        ("units", kept.size),
+        ("free", int(free.size)),
+        ("grouped", groups is not None),
+        ("ridge_smallest", float(counted.min()) if counted.size else 0.0),
+        ("ridge_largest", float(counted.max(initial=0.0))),
+    ):
+        stated = files.real(facts[line]) if isinstance(found, float) else facts[line]
+        same = stated == found and isinstance(stated, bool) == isinstance(found, bool)
+        require(same, f"line 'problem.{line}' says {stated!r}, and its numbers {found!r}")
+    size, more = number(ridge, exact), number(constant, exact)
     return Problem(
-        terms=terms,
-        shape=shape,
-        ridge=number(ridge, exact),
-        constant=number(constant, exact),
-        free=free,
-        unit=unit,
-        supports=supports,
-        lower=low,
-        upper=high,
-        least=least,
-        exact=exact,
-        squares=all(t.loss.name in ("squared_loss", "linear_term") for t in terms),
-        words=words,
-        columns=columns,
-        rows=rows,
-        norms=norms,
+        *(terms, shape, size, more, free, unit, supports, low, high, least),
+        *(exact, columns, rows, norms),
     )
 
 
 def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | None:
     """Return the linear constraints."""
-    if region == "none":
-        return None
-    rows = held.get("rows")
+    rows = None if region == "none" else held.get("rows")
     limited = "norm" in region or "eigenvalues" in region
     if ("linear" in region and rows is None) or (limited and not held.get("norms")):
-        raise NotChecked("constraints beside bounds whose numbers are not in the file")
+        raise files.NotChecked("constraints beside bounds whose numbers are not in the file")
     if rows is None:
         return None
-    matrix, low, high = (array(rows[name]) for name in ("matrix", "lower", "upper"))
+    matrix, low, high = (files.array(rows[name]) for name in ("matrix", "lower", "upper"))
     fits = matrix.shape == (low.size, p) and low.shape == high.shape == (low.size,)
-    if not fits or not np.all(np.isfinite(matrix)) or not np.all(low <= high):
-        raise Refuted("the linear constraints do not fit the problem.")
+    fits = fits and np.all(np.isfinite(matrix)) and np.all(low <= high)
+    require(fits, "the linear constraints do not fit the problem")
     return matrix, low, high
 
 
@@ -206,99 +152,68 @@ def _units(held: dict[str, Any], p: int, free: Any) -> Any:
     unit = np.full(p, -1)
     if held["groups"] is None:
         unit[np.setdiff1d(np.arange(p), free)] = np.arange(p - free.size)
-    else:
-        unit = np.array([whole(g) for g in held["groups"]])
-        out = np.flatnonzero(unit < 0)
-        if unit.shape != (p,) or unit.min(initial=0) < -1 or set(out) != set(free):
-            raise Refuted("the groups do not fit the coordinates that are always in.")
+        return unit
+    unit = np.array([files.whole(g) for g in held["groups"]])
+    fits = unit.shape == (p,) and unit.min(initial=0) >= -1
+    fits = fits and set(np.flatnonzero(unit < 0)) == set(free)
+    require(fits, "the groups do not fit the coordinates that are always in")
     return unit
 
 
 def _box(held: dict[str, Any], shape: tuple[int, ...], counted: Any) -> tuple[Any, Any, Any, str]:
     """Return bounds and least sizes in the shape of ``x``, and their hash."""
-    low, high, least = array(held["lower"]), array(held["upper"]), array(held.get("least"))
-    none = low is None and high is None
-    low = np.full(shape, -np.inf) if low is None else low
-    high = np.full(shape, np.inf) if high is None else high
-    if low.shape != shape or high.shape != shape or not np.all(low <= high):
-        raise Refuted("the bounds do not fit the coordinates.")
-    hashes = [array_hash(a) for a in (low, high, *([] if least is None else [least]))]
-    least = vector(np.zeros(shape) if least is None else least, shape, "least sizes", 0.0)
+    given = [files.array(held["lower"]), files.array(held["upper"]), files.array(held.get("least"))]
+    none = given[0] is None and given[1] is None
+    ends = zip(given, (-np.inf, np.inf, 0.0), strict=True)
+    low, high, least = (np.full(shape, end) if a is None else a for a, end in ends)
+    fits = low.shape == high.shape == least.shape == shape and np.all(low <= high)
+    fits = fits and np.all(np.isfinite(least) & (least >= 0.0))
+    require(fits, "the bounds do not fit the coordinates")
     alone = held["groups"] is None and len(shape) == 1 and not np.any(least[~counted])
-    if np.any(least) and not (alone and not np.any((least > 0.0) & (low < 0.0) & (high > 0.0))):
-        raise Refuted(
-            "a coordinate that is away from zero is not counted alone, or on both sides of it."
-        )
+    fits = alone and not np.any((least > 0.0) & (low < 0.0) & (high > 0.0))
+    words = "a coordinate that is away from zero is not counted alone, or on both sides of it"
+    require(fits or not np.any(least), words)
+    hashes = [files.array_hash(a) for a in (low, high, least)[: 2 if given[2] is None else 3]]
     return low, high, least, "none" if none else ":".join(hashes)
 
 
-def _compare(
-    facts: dict[str, Any], ridge: Any, free: Any, unit: Any, grouped: bool, box: str, more: Any
-) -> None:
-    """Compare what the file says of the problem with what its numbers say."""
-    counted = ridge[unit >= 0]
-    structure = [array_hash(free), array_hash(unit if grouped else None), *more]
-    for line, found in (
-        ("ridge", array_hash(ridge)),
-        ("structure", ":".join(structure)),
-        ("box", box),
-        ("units", int(unit.max(initial=-1)) + 1),
-        ("free", int(free.size)),
-        ("grouped", grouped),
-        ("ridge_smallest", float(counted.min()) if counted.size else 0.0),
-        ("ridge_largest", float(counted.max(initial=0.0))),
-    ):
-        stated = real(facts[line]) if isinstance(found, float) else facts[line]
-        if stated != found or isinstance(stated, bool) != isinstance(found, bool):
-            raise Refuted(f"line 'problem.{line}' says {stated!r}, and its numbers {found!r}.")
-
-
 def _term(
-    one: Any, more: Any, shape: Any, data: Data, exact: bool, columns: dict[int, str]
-) -> tuple[Term, list[str]]:
-    """Return a data set with its loss, in words as well; ``columns`` gets names of the reader's."""
-    n, p = whole(one["observations"]), whole(one["coordinates"])
+    one: Any, more: Any, shape: Any, data: files.Data, exact: bool, columns: dict[int, str]
+) -> Term:
+    """Return a data set with its loss; ``columns`` gets names of the reader's."""
+    n, p = files.whole(one["observations"]), files.whole(one["coordinates"])
     if p != shape[0] or n < 0 or n * p > 2**28:
-        raise NotChecked(f"a matrix of {n} rows and {p} columns: it does not fit or is too large")
+        raise files.NotChecked(
+            f"a matrix of {n} rows and {p} columns: it does not fit or is too large"
+        )
     matrix, parts, sources = np.zeros((n, p)), [], []
     for block in more["blocks"]:
-        at = index(block["columns"], p)
+        at = files.index(block["columns"], p)
         source, values = data.matrix(block["entries"], n, int(at.size))
-        if values.shape != (n, at.size):
-            raise Refuted(f"{source} has shape {values.shape}, and the file ({n}, {at.size})")
         matrix[:, at] += values
-        parts.append(f"{array_hash(at)}={block['entries']}")
-        sources.append(f"{source} on coordinates {listed(at)}")
+        parts.append(f"{files.array_hash(at)}={block['entries']}")
+        sources.append(source)
         names = data.headers.get(source) or data.headers.get("names") or []
         if len(names) == at.size > 0:
             columns.update(zip(at.tolist(), names, strict=True))
     text = f"stack {(n, p)} " + " ".join(sorted(parts))
     stacked = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     alone = len(parts) == 1 and more["blocks"][0]["entries"]
-    if one["design"] not in (stacked, alone):
-        raise Refuted("line 'design' does not follow from the fingerprints of the matrices.")
+    words = "line 'design' does not follow from the fingerprints of the matrices"
+    require(one["design"] in (stacked, alone), words)
     label, y = data.vector(one["target"])
-    c = vector(array(more["weights"]), (n,), "weights", 0.0)
-    name, u_shape = one["loss"], (n, *shape[1:])
-    if name == "cox_loss" and len(shape) == 1:
-        loss: Loss = cox_of(one["parameters"], y, c)
-    else:
-        loss = loss_of(name, one["parameters"], y, u_shape)
-    o = array(more["offset"])
-    if array_hash(c) != one["weights"] or array_hash(o) != one["offset"]:
-        raise Refuted("the weights or offsets are not those of their fingerprints.")
-    if math.fsum(c) != real(one["total_weight"]):
-        raise Refuted("line 'total_weight' is not the sum of the weights.")
-    offset = np.zeros(u_shape) if o is None else vector(o, u_shape, "offsets")
+    c, o = files.vector(more["weights"], (n,), "weights", 0.0), files.array(more["offset"])
+    name, given, u_shape = one["loss"], one["parameters"], (n, *shape[1:])
+    cox = name == "cox_loss" and len(shape) == 1
+    loss = cox_of(given, y, c) if cox else loss_of(name, given, y, u_shape)
+    same = files.array_hash(c) == one["weights"] and files.array_hash(o) == one["offset"]
+    require(same, "the weights or offsets are not those of their fingerprints")
+    same = math.fsum(c) == files.real(one["total_weight"])
+    require(same, "line 'total_weight' is not the sum of the weights")
+    o = np.zeros(u_shape) if o is None else files.vector(more["offset"], u_shape, "offsets")
     if exact and not loss.piecewise:
-        raise NotChecked(f"{loss.name} with --exact: it has logarithms or exponentials")
-    if not np.all(np.isfinite(matrix)):
-        raise Refuted("the matrix holds NaN or infinite entries.")
-    given = "; ".join(f"{key} = {value}" for key, value in one["parameters"].items())
-    words = [
-        f"the sum over {n} observations of c * {FORMULAS[name]}; {given}",
-        f"  u = A x + o, A: {'; '.join(sources)}",
-        f"  y: {label}; c: {in_words(c)}; o: {in_words(offset)}",
-    ]
-    made = Term(matrix, number(matrix, exact), loss, y, number(c, exact), number(offset, exact))
-    return made, words
+        raise files.NotChecked(f"{loss.name} with --exact: it has logarithms or exponentials")
+    require(np.all(np.isfinite(matrix)), "the matrix holds NaN or infinite entries")
+    files.write(f"  data: c * {FORMULAS[name]}, A: {'; '.join(sources)}, y: {label}")
+    A, c, o = (number(v, exact) for v in (matrix, c, o))
+    return Term(matrix, A, c, o, loss, y)

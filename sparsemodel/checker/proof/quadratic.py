@@ -29,16 +29,20 @@ out of ``S``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.files import Refuted
+from sparsemodel.checker.files import array, index, real, require
 from sparsemodel.checker.proof.arithmetic import (
     UNIT,
     Ball,
     Number,
     blocks,
+    distinct,
     eliminated,
     high,
     less,
@@ -56,24 +60,22 @@ _PARTS = 8_000
 """Parts that the supports of one row may be divided into."""
 
 
-def hessian(problem: Problem, taken: Any) -> Number:
-    """Return ``H``, of shifted columns where ``taken`` leaves the curvature of an intercept."""
-    out: Any = 0
-    loose = unbounded(problem, problem.ridge + problem.number(taken))
-    for term in shifted(problem, loose).terms:
-        if term.loss.name == "squared_loss":
-            out = term.A.T @ (term.c[:, None] * term.A) + out
-    return out
-
-
 def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
-    """Raise :class:`Refuted` unless ``diag(taken)`` can be taken out where others are zero."""
+    """Raise :class:`Refuted` unless ``diag(taken)`` can be taken out where others are zero.
+
+    Of columns that are alike and from which nothing is taken one is as good as all.
+    """
     fits = problem.squares and taken.shape == problem.shape[:1]
     if fits and taken.any():
-        h, on = hessian(problem, taken), np.flatnonzero(member)
-        fits = has_curvature(h[np.ix_(on, on)], taken[on], problem.exact)
-    if not fits:
-        raise Refuted("the data do not have the curvature that is taken out.")
+        near = shifted(problem, unbounded(problem, problem.ridge + problem.number(taken)))
+        terms = [t for t in near.terms if t.loss.name == "squared_loss"]
+        h = reduce(add, (t.A.T @ (t.c[:, None] * t.A) for t in terms))
+        fits = has_curvature(h[member][:, member], taken[member], problem.exact)
+        if not fits:
+            loose, on = np.flatnonzero(member & (taken == 0.0)), member & (taken != 0.0)
+            on[loose[distinct([t.matrix[:, loose] for t in terms])]] = True
+            fits = has_curvature(h[on][:, on], taken[on], problem.exact)
+    require(fits, "the data do not have the curvature that is taken out")
 
 
 def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
@@ -122,44 +124,52 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
         else:
             aims, value = aims - A.T @ (term.c * y), value + total(term.c * y * term.o)
     s = s + problem.ridge[:, None] * problem.number(np.eye(p))
-    found = eliminated(blocks([[s, aims[:, None]], [aims[None, :], 2 * value]]), inside)
-    if found is None:
-        raise Refuted("columns that are always in may be linearly dependent.")
+    found: Any = eliminated(blocks([[s, aims[:, None]], [aims[None, :], 2 * value]]), inside)
+    require(found is not None, "columns that are always in may be linearly dependent")
     return found[:p, :p], found[:p, p], found[p, p] / 2
 
 
-def check_coefficients(problem: Problem, held: Any, upper: float, feasible: bool) -> None:
-    """Raise :class:`Refuted` unless the data prove the coefficient bounds.
+def within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool) -> Problem:
+    """Check coefficient bounds and return the problem in the box that they make.
 
-    ``held`` is ``(M, N, level)``; ``upper`` is the objective at the certificate's point.
+    ``upper`` is the objective at the certificate's point.
     """
-    m, neighbours, level = held
-    counted = np.flatnonzero(problem.unit >= 0)
+    m, p, level = array(held["radius"]), problem.shape[0], real(held["level"])
+    starts, flat = np.array(held["starts"]), held["neighbours"]
+    fits = m.shape == (p,) and starts.shape == (p + 1,) and starts[0] == 0
+    fits = fits and starts[-1] == len(flat) and np.all(np.diff(starts) >= 0)
+    require(fits and not np.any(np.isnan(m)), "the coefficient bounds do not fit the problem")
+    near = {int(j): flat[starts[j] : starts[j + 1]] for j in np.flatnonzero(np.diff(starts))}
+    for j, own in near.items():
+        fits = j not in index(own, p) and np.all(problem.unit[[j, *own]] >= 0)
+        require(fits, "a neighbour is the coordinate itself, or always in")
+    counted = np.flatnonzero(problem.counted)
     sides = np.stack([problem.lower, problem.upper])
     signs = np.all((sides == 0.0) | np.isinf(sides)) and not np.any(problem.least)
-    if not problem.squares or len(problem.shape) > 1 or np.any(np.isfinite(sides[:, problem.free])):
-        raise Refuted("coefficient bounds are for squared losses and vectors.")
-    if np.any((problem.lower[counted] > 0.0) | (problem.upper[counted] < 0.0)):
-        raise Refuted("coefficient bounds where declared bounds keep coordinates from zero.")
-    if not np.all(m[counted] > 0.0) or not np.all(m[problem.free] == np.inf):
-        raise Refuted("a coefficient bound is not positive.")
-    if neighbours and not signs:
-        raise Refuted("neighbours are eliminated although bounds may hold them.")
+    fits = problem.squares and len(problem.shape) == 1 and np.all(np.isinf(sides[:, problem.free]))
+    require(fits, "coefficient bounds are for squared losses and vectors")
+    fits = np.all((problem.lower[counted] <= 0.0) & (problem.upper[counted] >= 0.0))
+    require(fits, "coefficient bounds where declared bounds keep coordinates from zero")
+    fits = np.all(m[counted] > 0.0) and np.all(m[problem.free] == np.inf)
+    require(fits, "a coefficient bound is not positive")
+    require(signs or not near, "neighbours are eliminated although bounds may hold them")
     known = np.maximum(-problem.lower, problem.upper) <= m
     if level < np.inf:
-        if problem.bounded or not feasible or not upper <= level:
-            raise Refuted("no point at the level that coefficient bounds start from is known.")
+        fits = not problem.bounded and feasible and upper <= level
+        require(fits, "no point at the level that coefficient bounds start from is known")
         infimum = dual(problem, [None] * len(problem.terms))[0]
         reach = problem.number(np.where(known | np.isinf(m), 0.0, m))
         paid = low(problem.ridge * reach * reach / 2)
         known |= paid >= high(problem.number(level) - infimum)
     s, g, _ = reduced(problem, problem.free)
     first, second = _equal_columns(problem, s, counted)
-    s = put(s, (first, second), 0.0)
-    s = put(s, (second, first), 0.0)
-    for j in np.setdiff1d(counted, np.flatnonzero(known)):
-        if not _row_holds(problem, s, g, m, int(j), neighbours.get(int(j), []), counted):
-            raise Refuted(f"the data do not bound coordinate {j} as the certificate says.")
+    s = put(put(s, (first, second), 0.0), (second, first), 0.0)
+    for j in np.setdiff1d(counted, np.flatnonzero(known)).tolist():
+        holds = _row_holds(problem, s, g, m, j, near.get(j, []), counted)
+        require(holds, f"the data do not bound coordinate {j} as the certificate says")
+    box = np.maximum(problem.lower, -m), np.minimum(problem.upper, m)
+    least = np.where(problem.least <= m, problem.least, 0.0)
+    return replace(problem, lower=box[0], upper=box[1], least=least)
 
 
 def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:

@@ -1,4 +1,4 @@
-r"""Which units may be nonzero together, and the least value that leaves to a bound.
+r"""Which units may be nonzero together, the least value that leaves to a bound, and trees of them.
 
 A bound is a number ``base``, from which every nonzero unit ``g`` takes at most ``gains_g`` and to
 which it adds its price. Of the units, at most ``budget`` are nonzero, of some sets at most so many,
@@ -12,70 +12,45 @@ over the supports ``S`` that may be. For coordinates, groups, rows and the edges
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
-from sparsemodel.checker.files import (
-    Refuted,
-    array,
-    array_hash,
-    in_words,
-    index,
-    listed,
-    real,
-    vector,
-    whole,
-)
+from sparsemodel.checker import files
+from sparsemodel.checker.files import require
 from sparsemodel.checker.proof.arithmetic import Ball, Number, high, less, low, middle, number
 
+Budget = tuple[Any, float]
+"""What each unit takes, as floats, of what all nonzero ones together may."""
 
-@dataclass(eq=False)
+
 class Supports:
     """The sets of units that may be nonzero."""
 
-    budget: int
-    prices: Number
-    """What each unit costs in the objective."""
-    limits: list[tuple[Any, int]]
-    """Sets of units with the number of them that may be nonzero; disjoint, or one in another."""
-    knapsacks: list[tuple[Any, float]]
-    """What each unit takes, as floats, of what all nonzero ones together may."""
-    order: list[tuple[int, Any]]
-    """Units, -1 for any, with those of which one has to be in where they are."""
-    held: Any
-    """Units that are nonzero at every feasible point."""
-    hashes: list[str] = field(default_factory=list)
-    """Those of what the file says."""
-    crossing: list[tuple[Any, int]] = field(default_factory=list)
-    """Further sets of units with limits, which overlap those of ``limits``."""
+    def __init__(
+        self,
+        budget: int,
+        prices: Number,
+        held: Any = False,
+        limits: Sequence[tuple[Any, int]] = (),
+        budgets: Sequence[Budget] = (),
+        order: Sequence[tuple[int, Any]] = (),
+    ) -> None:
+        """``prices`` are what each unit costs in the objective; those ``held`` are always nonzero.
 
-    def __post_init__(self) -> None:
-        self.count = int(self.prices.shape[0])
-        prices = middle(self.prices)
-        further = self.limits or self.order or self.knapsacks or self.crossing
-        self.plain = not further and bool(np.all(prices == prices[:1]))
+        ``limits`` are sets of units with the number of them that may be nonzero, disjoint or one in
+        another; ``budgets`` are all others; ``order`` has units, -1 for any, with those of which
+        one has to be in beside them.
+        """
+        self.budget, self.prices, self.limits, self.order = budget, prices, limits, order
+        self.count = int(prices.shape[0])
+        self.held, plain = np.zeros(self.count, dtype=bool) | held, middle(prices)
+        self.priced = len(budgets)
+        self.rows = [*budgets, *(_ones(*limit, self.count) for limit in limits)]
+        self.plain = not self.rows and not order and bool(np.all(plain == plain[:1]))
         """Whether units differ in nothing but what they gain."""
-
-    def words(self, forced: int, kind: str) -> list[str]:
-        """Return what is restricted and paid; ``forced`` more are nonzero by their bounds."""
-        k, all_ = self.budget + forced, self.count + forced
-        out = [
-            f"plus a price for every nonzero unit, {in_words(middle(self.prices))}",
-            f"at most k = {k} of {all_} nonzero, {forced} of them by their bounds: {kind}",
-            *(f"  at most {n} of the units {listed(s)} nonzero" for s, n in self._sets),
-            *(f"  unit {c} (-1: any) only beside one of {listed(p)}" for c, p in self.order),
-        ]
-        for costs, most in self.knapsacks:
-            out.append(f"  nonzero units cost at most {most!r} together: {in_words(costs)}")
-        return out
-
-    @property
-    def _sets(self) -> list[tuple[Any, int]]:
-        return self.limits + self.crossing
 
     def closed(self, units: Iterable[int]) -> Any:
         """Return units with those that they need beside them.
@@ -96,77 +71,37 @@ class Supports:
         out = []
         if chosen.size > self.budget:
             out.append(f"{chosen.size} counted units are nonzero, of at most {self.budget}")
-        out += [
-            f"more than {most} of a set of units are nonzero"
-            for among, most in self._sets
-            if np.isin(chosen, among).sum() > most
-        ]
-        over = any(_room(budget, chosen) < 0.0 for budget in self.knapsacks)
-        return out + ["the nonzero units cost more than a budget"] * over
+        over = any(_room(row, chosen) < 0.0 for row in self.rows)
+        return out + ["the nonzero units are more, or cost more, than they may"] * over
 
-    def bound(self, base: Any, gains: Any, inside: Any = None, out: Any = None) -> Any:
+    def bound(self, base: Any, gains: Any, inside: Any = False, out: Any = False) -> Any:
         """Return the least value where the units ``inside`` are in and ``out`` are not."""
-        nobody = np.zeros(self.count, dtype=bool)
-        must = self.held | (nobody if inside is None else inside)
-        out = nobody if out is None else out.copy()
+        must, out = self.held | inside, np.zeros(self.count, dtype=bool) | out
         fits = self._decided(must, out) and not np.any(must & out) and must.sum() <= self.budget
-        rooms = [_room(budget, must) for budget in self.knapsacks]
-        over = min(rooms, default=0.0) < 0.0
-        if not fits or over or any(must[s].sum() > most for s, most in self._sets):
+        rooms = [_room(row, must) for row in self.rows]
+        if not fits or min(rooms, default=0.0) < 0.0:
             return np.inf  # nothing is feasible there
         left = ~must & ~out
-        for (costs, _), room in zip(self.knapsacks, rooms, strict=True):
+        for (costs, _), room in zip(self.rows[: self.priced], rooms, strict=False):
             left &= costs <= np.nextafter(room, np.inf)
-        for among, most in self.crossing:
-            left[among] &= must[among].sum() < most
-        best, chosen = self._priced(base, gains, self.prices, must, left)
+        best, chosen = self._greedy(base, gains, self.prices, must, left)
         budget = self._merged(gains, must, left, chosen)
-        if budget is None:
+        if budget is None or _room(budget, chosen) >= 0.0:
             return best
+        # mu (cost - most) <= 0 may be added for mu >= 0, which is concave: cut into halves.
         exact = not isinstance(self.prices, Ball)
         costs, most = (number(v, exact)[()] for v in budget)
-        # mu (cost - most) <= 0 may be added for mu >= 0, which is concave: cut into halves.
-        paying = left & (budget[0] > 0.0)
-        worth = np.asarray(gains - middle(self.prices), dtype=float)[paying]
-        ends = [0.0, float((worth / budget[0][paying]).max(initial=0.0))]
-        for _ in range(80 if _room(budget, chosen) < 0.0 and ends[1] < np.inf else 0):
+        worth, on = _worth(gains, self.prices), left & (budget[0] > 0.0)
+        ends = [0.0, float((worth[on] / budget[0][on]).max(initial=0.0))]
+        for _ in range(80 if ends[1] < np.inf else 0):
             mu = number(0.5 * sum(ends), exact)[()]
-            less_, dearer = low(base - mu * most), self.prices + mu * costs
-            found, chosen = self._priced(less_, gains, dearer, must, left)
+            dearer = self.prices + mu * costs
+            found, chosen = self._greedy(low(base - mu * most), gains, dearer, must, left)
             best = max(best, found)
             ends[0 if _room(budget, chosen) < 0.0 else 1] = 0.5 * sum(ends)
         return best
 
-    def _merged(self, gains: Any, must: Any, left: Any, chosen: Any) -> tuple[Any, float] | None:
-        """Return one budget that all supports keep: a sum of several with nonnegative weights.
-
-        The weights are multipliers of the linear relaxation, which any others could replace.
-        """
-        if len(self.knapsacks) < 2 and not self.crossing:
-            return self.knapsacks[0] if self.knapsacks else None
-        ones = [np.bincount(s, minlength=self.count).astype(float) for s, _ in self._sets]
-        rows = np.array([c for c, _ in self.knapsacks] + ones[::-1] + [np.ones(self.count)])
-        most = [m for _, m in self.knapsacks] + [m for _, m in self._sets[::-1]] + [self.budget]
-        tops = np.array(most, dtype=float)
-        priced = len(self.knapsacks) + len(self.crossing)
-        worth = np.asarray(gains - middle(self.prices), dtype=float)
-        on = left & (worth > 0.0)
-        if np.all(rows[:priced, chosen].sum(axis=1) <= tops[:priced]) or not on.any():
-            return None
-        size = np.maximum(rows.max(axis=1), np.finfo(float).tiny)
-        rooms = (tops - rows[:, must].sum(axis=1)) / size
-        scale = worth[on].max()
-        if not np.isfinite(scale):
-            return None
-        table = rows[:, on] / size[:, None]
-        found = linprog(-worth[on] / scale, A_ub=table, b_ub=np.maximum(rooms, 0.0), bounds=(0, 1))
-        if found.status != 0:
-            return None
-        weights = np.maximum(-found.ineqlin.marginals / size, 0.0)[:priced] * scale
-        costs, total = weights @ rows[:priced], float(weights @ tops[:priced])
-        return costs * (1.0 - 1e-13), total * (1.0 + 1e-13)  # more than rounding
-
-    def _priced(self, base: Any, gains: Any, prices: Number, must: Any, left: Any) -> Any:
+    def _greedy(self, base: Any, gains: Any, prices: Number, must: Any, left: Any) -> Any:
         """Return the bound at these prices, and the units that are in.
 
         Beside ``must`` one after the other, the most profitable first, where limits leave room: the
@@ -181,6 +116,30 @@ class Supports:
             if all(np.isin(chosen, among).sum() < most for among, most in own):
                 chosen.append(unit)
         return less(base, profits[chosen].tolist()), chosen
+
+    def _merged(self, gains: Any, must: Any, left: Any, chosen: Any) -> Budget | None:
+        """Return one budget that all supports keep: a sum of several with nonnegative weights.
+
+        The weights are multipliers of the linear relaxation, which any others could replace.
+        """
+        priced, worth = slice(self.priced), _worth(gains, self.prices)
+        if self.priced < 2:
+            return self.rows[0] if self.priced else None
+        table = np.array([*(costs for costs, _ in self.rows), np.ones(self.count)])
+        tops = np.array([*(most for _, most in self.rows), self.budget], dtype=float)
+        on = left & (worth > 0.0)
+        kept = np.all(table[priced][:, chosen].sum(axis=1) <= tops[priced])
+        if kept or not on.any() or not np.isfinite(worth[on].max()):
+            return None
+        size = np.maximum(table.max(axis=1), np.finfo(float).tiny)
+        rooms = np.maximum((tops - table[:, must].sum(axis=1)) / size, 0.0)
+        c, A = -worth[on] / worth[on].max(), table[:, on] / size[:, None]
+        found = linprog(c, A_ub=A, b_ub=rooms, bounds=(0, 1))
+        if found.status != 0:
+            return None
+        weights = np.maximum(-found.ineqlin.marginals / size, 0.0)[priced] * worth[on].max()
+        costs, most = weights @ table[priced], float(weights @ tops[priced])
+        return costs * (1.0 - 1e-13), most * (1.0 + 1e-13)  # more than rounding
 
     def _decided(self, must: Any, out: Any) -> bool:
         """Put in what units need, and out what needs those that are out; return whether it fits."""
@@ -199,51 +158,152 @@ class Supports:
         return not (asked and must.sum() >= self.budget)
 
 
-def supports_of(facts: dict[str, Any], held: dict[str, Any], kept: Any, exact: bool) -> Supports:
-    """Return what a file says of the supports; units that are ``kept`` are in all of them."""
-    units, price = kept.size, real(facts["price"])
-    k, forced = whole(facts["k"]), whole(facts["forced"])
-    prices = np.full(units, price)
-    if "prices" in held:
-        prices = vector(array(held["prices"]), (units,), "prices", 0.0)
-    if not 0 <= forced <= k or not 0.0 <= price < math.inf or prices.min(initial=price) != price:
-        raise Refuted("one of 'problem.k', 'forced', 'price' makes no sense.")
+def _worth(gains: Any, prices: Number) -> Any:
+    return np.asarray(gains - middle(prices), dtype=float)
+
+
+def _room(budget: Budget, chosen: Any) -> float:
+    """Return what units leave of what all together may cost."""
+    costs, most = budget
+    return math.fsum([most, *(-costs[chosen]).tolist()])
+
+
+def _ones(among: Any, most: int, count: int) -> Budget:
+    return np.bincount(among, minlength=count).astype(float), most
+
+
+def supports_of(
+    facts: dict[str, Any], held: dict[str, Any], kept: Any, exact: bool
+) -> tuple[Supports, list[str]]:
+    """Return what a file says of the supports, with hashes; units ``kept`` are in all."""
+    units, price, k, forced = (
+        kept.size,
+        files.real(facts["price"]),
+        files.whole(facts["k"]),
+        files.whole(facts["forced"]),
+    )
+    given = "prices" in held
+    prices = (
+        files.vector(held["prices"], (units,), "prices", 0.0) if given else np.full(units, price)
+    )
+    fits = 0 <= forced <= k and 0.0 <= price < math.inf and prices.min(initial=price) == price
+    require(fits, "one of 'problem.k', 'forced', 'price' makes no sense")
     limits, crossing = (
-        [(index(one["units"], units), whole(one["most"])) for one in held.get(key, [])]
+        [(files.index(one["units"], units), files.whole(one["most"])) for one in held.get(key, [])]
         for key in ("limits", "crossing")
     )
     outer, sizes = np.full(units, -1), list[int]()  # the largest set so far around each unit
     for among, _ in sorted(limits, key=lambda one: int(one[0].size)):
         inner = outer[among][outer[among] >= 0]
-        if sum(sizes[i] for i in np.unique(inner)) != inner.size:
-            raise Refuted("limits hold for sets that overlap without one being in the other.")
+        nested = sum(sizes[i] for i in np.unique(inner)) == inner.size
+        require(nested, "limits hold for sets that overlap without one being in the other")
         outer[among] = len(sizes)
         sizes.append(int(among.size))
-    given = held.get("knapsack", [])
+    costs = held.get("knapsack", [])
     knapsacks = [
-        (vector(array(one["costs"]), (units,), "costs", 0.0), real(one["most"]))
-        for one in ([given] if isinstance(given, dict) else given)
+        (files.vector(one["costs"], (units,), "costs", 0.0), files.real(one["most"]))
+        for one in ([costs] if isinstance(costs, dict) else costs)
     ]
-    if any(not 0.0 <= most < math.inf for _, most in knapsacks):
-        raise Refuted("a budget is negative.")
-    order = [(whole(child), index(parents, units)) for child, *parents in held.get("order", [])]
-    if any(most < 0 for _, most in limits + crossing) or any(
-        not -1 <= child < units for child, _ in order
-    ):
-        raise Refuted("a limit is negative, or a unit that needs others is not there.")
-    hashes = [f"{array_hash(s)}<={most}" for s, most in limits + crossing]
-    hashes += [f"prices {array_hash(prices)}"] if "prices" in held else []
-    hashes += [f"{array_hash(costs)}<={most!r}" for costs, most in knapsacks]
+    fits = all(0.0 <= most < math.inf for _, most in [*knapsacks, *limits, *crossing])
+    require(fits, "a limit or a budget is negative")
+    order = [
+        (files.whole(child), files.index(parents, units))
+        for child, *parents in held.get("order", [])
+    ]
+    fits = all(-1 <= child < units for child, _ in order)
+    require(fits, "a unit that needs others is not there")
+    hashes = [f"{files.array_hash(s)}<={most}" for s, most in limits + crossing]
+    hashes += [f"prices {files.array_hash(prices)}"] if given else []
+    hashes += [f"{files.array_hash(costs)}<={most!r}" for costs, most in knapsacks]
     if order:
         rows = np.full((len(order), max(p.size for _, p in order) + 1), -2.0)
         for row, (child, parents) in zip(rows, order, strict=True):
             row[: parents.size + 1] = child, *parents
-        hashes.append(f"order {array_hash(rows)}")
-    rest = knapsacks, order, kept, hashes, crossing
-    return Supports(k - forced, number(prices, exact), limits, *rest)
+        hashes.append(f"order {files.array_hash(rows)}")
+    budgets = knapsacks + [_ones(*limit, units) for limit in crossing]
+    cost = number(prices, exact)
+    return Supports(k - forced, cost, kept, limits, budgets, order), hashes
 
 
-def _room(budget: tuple[Any, float], chosen: Any) -> float:
-    """Return what units leave of what all together may cost."""
-    costs, most = budget
-    return math.fsum([most, *(-costs[chosen]).tolist()])
+class Tree:
+    """A tree of parts: every part's bound again, and that the parts cover all supports.
+
+    A record is about the supports with some units in for good and some out. It may hold numbers
+    from which a bound follows; units that this bound decides (``out``: whoever uses one is above
+    the cut; ``in``: whoever does without); and what came next: another record for what is left, or
+    two, one with a unit in and one with it out. -1 is a part that was not examined: it has the
+    bound known so far. What records prove depends on the problem.
+    """
+
+    def __init__(self, nodes: list[Any], supports: Supports) -> None:
+        self.nodes, self.supports, self.count = nodes, supports, supports.count
+
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
+        """Return what the numbers of a record prove (a base, gains of units, ...), and a bound."""
+        raise NotImplementedError
+
+    def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
+        """Return what is known of the matrices of a part's two children, beside their units."""
+        return facts
+
+    def bound(self, out: Any = False, facts: Any = None) -> Any:
+        """Return the least bound of all parts; the units ``out`` are out from the beginning."""
+        parts, seen, nobody = [], set[int](), np.zeros(self.count, dtype=bool)
+        todo: list[tuple[Any, Any, Any, Any, Any]] = [(0, nobody, nobody | out, -np.inf, facts)]
+        while todo:
+            at, inside, out, known, facts = todo.pop()
+            if at == -1:
+                parts.append(known)
+                continue
+            fits = type(at) is int and 0 <= at < len(self.nodes) and at not in seen
+            require(fits, f"record {at!r} of the tree appears twice, or is not there")
+            seen.add(at)
+            record = self.nodes[at]
+            found, enumerated = self.evaluate(record, inside, out, facts)
+            known = max(known, enumerated, self._at(found, inside, out))
+            without, within = (
+                files.index(record.get(name, []), self.count) for name in ("out", "in")
+            )
+            decided = inside | out
+            fits = not decided[without].any() and not decided[within].any()
+            decided[without] = True
+            require(fits and not decided[within].any(), f"record {at} decides a unit twice")
+            if without.size or within.size:
+                parts += self._cut(found, inside, out, known, without, within)
+                inside, out = inside.copy(), out.copy()
+                inside[within], out[without] = True, True
+                known = max(known, self._at(found, inside, out))
+            if "next" in record:
+                todo.append((record["next"], inside, out, known, facts))
+            elif "branch" in record:
+                unit, *children = record["branch"]
+                j = np.isin(np.arange(self.count), files.index([unit], self.count))
+                fits = not np.any(j & (inside | out)) and len(children) == 2
+                require(fits, f"record {at} of the tree branches on a decided unit")
+                below = self.below(found, inside, out, facts)
+                for child, *masks in zip(
+                    children, (inside | j, inside), (out, out | j), strict=True
+                ):
+                    todo.append((child, *masks, max(known, self._at(found, *masks)), below))
+            else:
+                parts.append(known)
+        return min(parts)
+
+    def _at(self, found: Any, inside: Any, out: Any) -> Any:
+        return self.supports.bound(found[0], found[1], inside, out)
+
+    def _cut(
+        self, found: Any, inside: Any, out: Any, known: Any, without: Any, within: Any
+    ) -> list[Any]:
+        """Return bounds on what the decisions cut off: the worst unit of either kind decides.
+
+        Where nothing distinguishes units, that is the one with the largest or least gain.
+        """
+        parts = []
+        for units, worst, way in ((without, np.argmax, 1), (within, np.argmin, 0)):
+            some = units[[worst(found[1][units])]] if self.supports.plain and units.size else units
+            for j in some:
+                alone = np.arange(self.count) == j
+                masks = (inside | alone, out) if way else (inside, out | alone)
+                parts.append(max(known, self._at(found, *masks)))
+        return parts
