@@ -27,7 +27,7 @@ from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
-from sparsemodel.modelling.run_options import run_options, time_limit_of, within
+from sparsemodel.modelling.run_options import first, run_options, time_limit_of, within
 from sparsemodel.selection.path import Search
 from sparsemodel.threads import small_work
 
@@ -375,8 +375,8 @@ class Problem(Declaration):
         Parameters
         ----------
         time_limit
-            Seconds for the search of a better bound, None for 60; then, and on Ctrl-C, the best
-            one so far is reported.
+            Seconds for the search of a better bound, None for 60; half of them at most go to a
+            first solve. Then, and on Ctrl-C, the best bound so far is reported.
 
         Returns
         -------
@@ -446,7 +446,7 @@ class Problem(Declaration):
         gap
             Relative gap to reach, at least 1e-9; with the fewest nonzeros as far as they ask for.
         time_limit
-            Seconds, with those of a first solve; then the certificate says what gap was reached.
+            Seconds, at most half of them for a first solve; then the certificate says its gap.
             None for no limit. Compiling, in the first proof after the installation, is not counted.
         verbose
             Write a table on standard error while it runs: time, nodes, open nodes, best objective,
@@ -483,7 +483,7 @@ class Problem(Declaration):
     def _solved(self) -> tuple[Outcome, Solution]:
         self._compiled(looking=True)
         if self._solution is None or self._solved_for != self._versions:
-            self.solve()  # for the first time, or again because a parameter has changed
+            first(self.solve)  # for the first time, or again because a parameter has changed
         fewest = self._declared.reading.fewest
         if fewest is not None:
             each: Problem = fewest.problem(Problem)

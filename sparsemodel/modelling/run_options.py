@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from sparsemodel.driver import RunOptions
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import checked_seed, real_number, whole_number
-from sparsemodel.numerics.budget import Budget, ending_by
+from sparsemodel.numerics.budget import Budget, budget, ending_by
 from sparsemodel.progress import allow
+
+_SHARE = 0.5
+"""Share of the time left that a solve may take where something else needs its solution."""
 
 
 def run_options(seed: Any, time_limit: Any, max_iter: Any, callback: Any) -> RunOptions:
@@ -45,3 +49,10 @@ def within(time_limit: Any) -> AbstractContextManager[Budget]:
     if limit is not None:
         allow(limit)
     return ending_by(None if limit is None else time.perf_counter() + limit)
+
+
+def first(solve: Callable[[], Any]) -> Any:
+    """Solve in half of the time that is left, so that what needs the solution has some as well."""
+    left = budget().limit
+    with ending_by(None if left is None else time.perf_counter() + _SHARE * left):
+        return solve()

@@ -11,8 +11,12 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates.dual_bounds import bound_search as search
 from sparsemodel.certificates.dual_bounds import curvature
+from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.gram import stage
-from sparsemodel.numerics.budget import Budget, gram_cost, rate
+from sparsemodel.designs.chunked import ChunkedDesign
+from sparsemodel.interfaces import Cardinality, SparseRegression, Term
+from sparsemodel.losses import SquaredLoss
+from sparsemodel.numerics.budget import Budget, budget, ending_by, gram_cost, rate
 
 
 def _problem(n: int, p: int, k: int) -> sm.Problem:
@@ -68,3 +72,32 @@ def test_without_a_limit_everything_is_tried(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("sparsemodel.numerics.budget._FREE", 0.0)
     monkeypatch.setattr("sparsemodel.numerics.budget.rate", lambda: 1.0)
     assert problem.certify(time_limit=0.5).bound <= whole * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("call", ["certify", "prove", "theory"])
+def test_a_first_solve_leaves_half_of_the_time(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    solve = sm.Problem.solve
+
+    def watched(problem: sm.Problem) -> Any:
+        given.append(budget().left)
+        return solve(problem)
+
+    monkeypatch.setattr(sm.Problem, "solve", watched)
+    problem = _problem(60, 12, 2)
+    getattr(problem, call)(time_limit=40.0)
+    assert len(given) == 1
+    assert 10.0 < given[0] <= 20.0
+    assert budget().left == np.inf
+    posed = _problem(60, 12, 2)
+    posed.certify()
+    assert given[1:] == [np.inf]
+
+
+def test_files_are_not_gathered_where_the_time_would_pass(tmp_path: Any) -> None:
+    data = np.memmap(tmp_path / "A.bin", dtype=np.float64, mode="w+", shape=(50, 4))
+    term = Term(ChunkedDesign(data), SquaredLoss(), np.ones(50), np.ones(50))
+    form = SparseRegression((term,), np.ones(4), Cardinality(4, 2))
+    assert in_memory(form).terms[0].design is not term.design
+    with ending_by(time.perf_counter()):
+        assert in_memory(form).terms[0].design is term.design

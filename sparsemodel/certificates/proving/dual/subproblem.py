@@ -20,6 +20,10 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
+from sparsemodel.numerics.budget import budget
+
+_BYTES = 1e8
+"""Bytes of columns that are sure to be gathered from a file in a second."""
 
 _MOST = 0.2
 """Share of the columns from which on products with all cost less than a copy."""
@@ -104,11 +108,12 @@ def in_memory(form: SparseRegression) -> SparseRegression:
     """Return the same problem with what it reads from files in memory, where that is allowed.
 
     As large as the columns of a support may be: a proof then reads a file once for all its parts.
+    Files stay where they are when the time that is left would pass with reading them.
     """
 
     def held(term: Term) -> Term:
         design = term.design
-        if not design.streamed:
+        if not design.streamed or (design.nbytes or 0) > _BYTES * budget().left:
             return term
         columns = design.restrict(np.arange(design.shape[1]))
         return replace(term, design=columns) if Access.COLUMNS in columns.access else term
