@@ -301,3 +301,22 @@ def test_a_better_matrix_proves_no_less_than_before(tmp_path: Any) -> None:
         prove_precision(form, x, resume=replace(short, witness=replace(witness, level=np.inf)))
     forged = replace(short, bound=best + 1.0, witness=replace(short.witness, level=-1e9))
     assert prove_precision(form, x, resume=forged, progress=lambda at: True).bound <= best
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.5])
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_a_proof_without_time_has_the_bound_that_was_certified_before(
+    limit: float, spread: float
+) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((40, 14)) @ (np.eye(14) + 0.4 * np.eye(14, k=1))
+    X *= 10.0 ** rng.uniform(-spread, spread, 14)
+    omega = sm.Variable((14, 14), symmetric=True)
+    goal = sm.minimize(sm.gaussian_nll(omega, data=X))
+    declared = sm.Problem(goal, sm.card(sm.offdiag(omega)) <= 24)
+    declared.solve("precision_grahtp")  # a search may find a better one
+    certificate = declared.certify()
+    proof = declared.prove(time_limit=limit)
+    assert proof.value <= certificate.value
+    assert proof.bound >= certificate.bound > proof.trivial_bound
+    verify(proof, declared.form)

@@ -17,6 +17,7 @@ from sparsemodel.numerics.precision import (
     minimise_on_pattern,
     minimise_precision_on_support,
     precision_objective,
+    products_compiled,
     removal_costs,
     ridge_partial_correlations,
 )
@@ -153,16 +154,21 @@ def test_no_maximum_without_an_upper_bound() -> None:
     assert np.linalg.eigvalsh(fit.factor.omega)[-1] == pytest.approx(50.0, rel=1e-6)
 
 
-def test_sparse_products_agree_with_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    S, pattern = covariance(1, 20, 100), random_pattern(1, 20, 40)
-    v = np.random.default_rng(0).standard_normal(pattern.size)
-    dense = newton_module.hessian_operator(S, pattern)(v)
-    assert np.allclose(dense, newton_module.hessian(S, pattern) @ v)
-    expected = minimise_on_pattern(S, pattern).factor.omega
-    monkeypatch.setattr(newton_module, "_is_sparse", lambda _: True)
-    assert np.allclose(newton_module.hessian_operator(S, pattern)(v), dense)
-    monkeypatch.setattr(newton_module, "DIRECT_LIMIT", 0)
-    assert np.allclose(minimise_on_pattern(S, pattern).factor.omega, expected, atol=1e-7)
+def test_compiled_products_agree_with_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    for p, edges in ((150, 400), (300, 20)):  # one block of columns, and two
+        S, pattern = covariance(1, p, 2 * p), random_pattern(1, p, edges)
+        v = np.random.default_rng(0).standard_normal(pattern.size)
+        assert products_compiled.product_on(pattern) is not None
+        fast = newton_module.hessian_operator(S, pattern)(v)
+        expected = newton_module.hessian(S, pattern) @ v
+        assert np.allclose(fast, expected, rtol=1e-12)
+        fitted = minimise_on_pattern(S, pattern).factor.omega
+        monkeypatch.setattr(newton_module, "_LARGE", 0)  # the sparse preconditioner
+        assert np.allclose(minimise_on_pattern(S, pattern).factor.omega, fitted, atol=1e-7)
+        monkeypatch.setattr(products_compiled, "_compiled", lambda: None)  # no Numba
+        assert np.allclose(newton_module.hessian_operator(S, pattern)(v), expected, rtol=1e-12)
+        assert np.allclose(minimise_on_pattern(S, pattern).factor.omega, fitted, atol=1e-7)
+        monkeypatch.undo()
 
 
 @given(st.integers(0, 10_000))

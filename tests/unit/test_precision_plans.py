@@ -36,6 +36,7 @@ def test_several_starts_are_no_worse_than_the_one_there_was(seed: int) -> None:
 
 def test_what_would_take_long_is_named_and_runs_when_somebody_waits() -> None:
     for p, k, outline in (
+        (400, 500, "precision_swap > precision_exchange | precision_grasp > precision_exchange"),
         (400, 900, "precision_swap > precision_exchange"),
         (400, 3000, "precision_swap > precision_exchange:tries=12"),
         (400, 4000, "precision_swap"),

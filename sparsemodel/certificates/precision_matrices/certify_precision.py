@@ -151,6 +151,32 @@ def proved_by_search(
     A search that ended before it was the better one is kept, too: another may go on from it.
     """
     lower = max(min(scaled(form, nats, -1.0), known.upper), known.bound)
+    return _bounded(form, known, lower, method=SEARCHED, proof=proof)
+
+
+def no_worse(
+    form: SparsePrecision, found: PrecisionCertificate, other: PrecisionCertificate | None
+) -> PrecisionCertificate:
+    """Return a certificate with the witness of another one, where that proves more here."""
+    if other is None or not other.bound > found.bound:
+        return found
+    upper, level = (evaluate(form, each.x).upper for each in (found, other))
+    level = other.witness.above(level)
+    witness = replace(
+        other.witness,
+        level=level if level > upper else None,
+        restricted=found.witness.restricted,
+    )
+    lower = min(scaled(form, witnessed_bound(form, upper, witness), -1.0), found.upper)
+    if not lower > found.bound:
+        return found
+    return _bounded(form, found, lower, method=RELAXED, witness=witness)
+
+
+def _bounded(
+    form: SparsePrecision, known: PrecisionCertificate, lower: float, **changes: Any
+) -> PrecisionCertificate:
+    """Return a certificate with a better bound, and what it then claims."""
     within = max(known.restricted_bound, lower)
     claim = decide_precision(
         upper=known.upper,
@@ -159,9 +185,7 @@ def proved_by_search(
         null_value=known.null_value,
         weight=form.weight,
     )
-    return replace(
-        known, claim=claim, bound=lower, restricted_bound=within, method=SEARCHED, proof=proof
-    )
+    return replace(known, claim=claim, bound=lower, restricted_bound=within, **changes)
 
 
 def witnessed_bound(form: AnyPrecision, upper: float, witness: PrecisionWitness) -> float:

@@ -1,9 +1,9 @@
 """What a plan runs for a sparse precision matrix: greedy starts, each with the finish behind it.
 
 On 90 samples from chains, grids, hubs, scale-free and random graphs of order 20 to 80 four starts
-found the best known on 89, three on 76 (``docs/explanation/how-plans-are-chosen.md``). Seconds
-that were measured there grow with the number of edges ``m`` and the order ``p`` about as the
-forecasts do.
+found the best known on 89, three on 76 (``docs/explanation/how-plans-are-chosen.md``). CPU seconds,
+measured on random graphs of order 60 to 500 with 143 to 4046 edges, grow about as the product
+``m p`` of edges and order does; forecasts were within 2.5 times the measured ones.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from sparsemodel.compiler.plans.stage import Stage
 from sparsemodel.interfaces import FloatArray, Role
 from sparsemodel.interfaces.precision import AnyPrecision
 
-_BRIEF, _WITH_FINISH = 0.1, 3.0
-"""Patience of a finish that would take too long, and how many times as long as its start both take
-then. Of 200 variables with 2080 edges a tenth of the tries gains four fifths of what all do."""
+_EACH, _TWO, _ONE, _WITH_BRIEF, _SWAPS = 3e-5, 1.8e-5, 7e-6, 3.5e-6, 2.5e-6
+"""Seconds that a plan takes, as multiples of ``m p``: every start with its finish where all are
+run, the first two of them, the first, that with a brief finish, that without one."""
+
+_BRIEF = 0.1
+"""Patience of a finish that would take too long. Of 200 variables with 2080 edges a tenth of the
+tries gains four fifths of what all do."""
 
 
 @choose.register
@@ -33,25 +37,26 @@ def choose_precision(
     recovery = candidates.best(Role.RECOVERY)
     if not greedy or finish is None:
         return candidates.fallback()
-    several, single = 1e-3 * m * m * len(greedy) / p, 3e-4 * m**1.3
-    if several > TOO_LONG and not candidates.patient:
-        long = several if single <= TOO_LONG else single
-        note = (
-            f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
-            f"solve(effort='high') runs all of {', '.join(greedy)}, each before {finish}, "
-            f"about {float(f'{long:.1g}'):g} s"
-        )
-        if single <= TOO_LONG or recovery is None:
-            return Choice(_chains(candidates, greedy[:1], finish), notes=(note,))
-        swaps = 1.3e-4 * m**1.17
-        if swaps * _WITH_FINISH <= TOO_LONG:
-            brief = candidates.stage(finish, "", "last", share=_BRIEF)
-            return Choice((candidates.stage(greedy[0]), brief), notes=(note,))
-        opening = greedy[0] if swaps <= TOO_LONG else recovery
-        return Choice((candidates.stage(opening),), notes=(note,))
+    work = float(m) * p
     # Starts that are much alike agree, and end the plan: the least promising, which is another
     # kind, comes second.
-    return Choice(_chains(candidates, greedy[:1] + greedy[:0:-1], finish))
+    starts = greedy[:1] + greedy[:0:-1]
+    every = _EACH * len(starts) * work
+    if every <= TOO_LONG or candidates.patient:
+        return Choice(_chains(candidates, starts, finish))
+    note = (
+        f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
+        f"solve(effort='high') runs all of {', '.join(greedy)}, each before {finish}, "
+        f"about {float(f'{every:.1g}'):g} s"
+    )
+    if _ONE * work <= TOO_LONG or recovery is None:
+        fitting = starts[: 2 if _TWO * work <= TOO_LONG else 1]
+        return Choice(_chains(candidates, fitting, finish), notes=(note,))
+    if _WITH_BRIEF * work <= TOO_LONG:
+        brief = candidates.stage(finish, "", "last", share=_BRIEF)
+        return Choice((candidates.stage(starts[0]), brief), notes=(note,))
+    opening = starts[0] if _SWAPS * work <= TOO_LONG else recovery
+    return Choice((candidates.stage(opening),), notes=(note,))
 
 
 def _chains(candidates: Candidates, starts: list[str], finish: str) -> tuple[Stage, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -104,6 +104,7 @@ class CompiledPrecision(CompiledGraph):
     sample: Sample
     bounds: tuple[float | None, float | None] = (None, None)
     """The eigenvalue bounds that were declared; None where the default holds."""
+    certified: Any = field(default=None, repr=False)
 
     def facts(self) -> FactSheet:
         return precision_facts(self.form)
@@ -124,6 +125,10 @@ class CompiledPrecision(CompiledGraph):
 
     def notes(self, outcome: Outcome) -> tuple[str, ...]:
         return notes_on(Matrix(self.form, self.sample, self.bounds), outcome.x)
+
+    def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
+        self.certified = CompiledGraph.certify(self, outcome, backend, time_limit=time_limit)
+        return self.certified
 
     def prove(
         self,
@@ -148,6 +153,7 @@ class CompiledPrecision(CompiledGraph):
             backend=backend,
             progress=lambda at: show(at.value, at.bound, at.nodes, at.open),
             resume=resume,
+            last=self.certified,
         )
 
     def path(self, ks: Sequence[int], how: Search) -> Followed:

@@ -18,8 +18,12 @@ from sparsemodel.numerics.precision.restricted import (
     minimise_on_pattern,
     minimise_precision_on_support,
 )
-from sparsemodel.numerics.precision.scores import insertion_gains, removal_costs
-from sparsemodel.numerics.precision.screening import default_shrinkage, ridge_partial_correlations
+from sparsemodel.numerics.precision.scores import (
+    default_shrinkage,
+    insertion_gains,
+    removal_costs,
+    ridge_partial_correlations,
+)
 from sparsemodel.numerics.precision.spectral import eigenvalues
 
 __all__ = [

@@ -23,6 +23,7 @@ from sparsemodel.interfaces import FloatArray
 from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
 from sparsemodel.numerics.precision.cholesky import Factor, factorise
 from sparsemodel.numerics.precision.pattern import Pattern
+from sparsemodel.numerics.precision.products_compiled import product_on
 from sparsemodel.threads import keep_to_one
 
 FULL_ACCURACY = 1e-4
@@ -116,8 +117,8 @@ def minimise_newton(
 def _newton_step(factor: Factor, pattern: Pattern, gradient: FloatArray, tol: float) -> FloatArray:
     """Return an (inexact) solution of ``H d = -gradient``."""
     m, p = pattern.size, pattern.order
-    direct = m <= DIRECT_LIMIT and m**2 < 0.08 * p**3  # where measured to be the faster
-    if direct and budget().fits(cholesky_cost(m)):
+    few = m <= DIRECT_LIMIT and m**2 < 0.08 * p**3  # where measured to be the faster
+    if few and product_on(pattern) is None and budget().fits(cholesky_cost(m)):
         H = hessian(factor.inverse, pattern)
         from scipy.linalg import cho_factor, cho_solve
 
@@ -179,6 +180,11 @@ def _conjugate_gradients(
 _FORCING = 0.1
 
 
+_LARGE = 500
+"""Order from which such a matrix was measured to save time, on patterns with a sixtieth of all
+entries at most."""
+
+
 def _preconditioner(factor: Factor, pattern: Pattern) -> Callable[[FloatArray], FloatArray]:
     r"""Return ``r -> P r`` with ``P`` close to the inverse of the Hessian.
 
@@ -186,7 +192,7 @@ def _preconditioner(factor: Factor, pattern: Pattern) -> Callable[[FloatArray], 
     support is a sparse matrix, worth forming where Hessian products are expensive. Otherwise the
     diagonal of the Hessian serves.
     """
-    if not _is_sparse(pattern):
+    if pattern.order < _LARGE or 60 * pattern.size > pattern.order**2:
         h = hessian_diagonal(factor.inverse, pattern)
         return lambda r: r / h
     omega = pattern.sparse(pattern.gather(factor.omega))
@@ -197,31 +203,12 @@ def _preconditioner(factor: Factor, pattern: Pattern) -> Callable[[FloatArray], 
     return lambda r: P @ r
 
 
-def _is_sparse(pattern: Pattern) -> bool:
-    """Return whether sparse products with the Hessian are cheaper, where measured."""
-    return pattern.order >= 300 and 60 * pattern.size <= pattern.order**2
-
-
 def hessian_operator(W: FloatArray, pattern: Pattern) -> Callable[[FloatArray], FloatArray]:
-    """Return ``v -> H v`` in the entries of ``pattern``, dense or sparse, whichever is cheaper."""
-    c = pattern.multiplicity
-    if not _is_sparse(pattern):
+    """Return ``v -> H v`` in the entries of ``pattern``."""
+    c, product = pattern.multiplicity, product_on(pattern)
+    if product is None:
         return lambda v: c * pattern.gather(W @ pattern.scatter(v) @ W)
-    rows, cols, m = pattern.rows, pattern.cols, pattern.size
-
-    def product(v: FloatArray) -> FloatArray:
-        WV = np.ascontiguousarray((pattern.sparse(v) @ W).T)
-        out = np.empty(m)
-        for a in range(0, m, _BLOCK):
-            # (W V W)_ij, row i of one factor with row j of the other: blocks that stay in cache.
-            block = slice(a, a + _BLOCK)
-            np.einsum("ak,ak->a", W[rows[block]], WV[cols[block]], out=out[block])
-        return c * out
-
-    return product
-
-
-_BLOCK = 32
+    return lambda v: c * product(W, v)
 
 
 def hessian_diagonal(W: FloatArray, pattern: Pattern) -> FloatArray:

@@ -20,7 +20,7 @@ class Pattern:
     entry occurs in the matrix, 1 on the diagonal and 2 off it.
     """
 
-    __slots__ = ("_flat", "_mirror", "cols", "multiplicity", "order", "rows")
+    __slots__ = ("_adjacency", "_flat", "_mirror", "cols", "multiplicity", "order", "rows")
 
     def __init__(self, order: int, rows: IntArray, cols: IntArray) -> None:
         self.order: int = order
@@ -29,6 +29,7 @@ class Pattern:
         self.multiplicity: FloatArray = np.where(rows == cols, 1.0, 2.0)
         self._flat = rows * order + cols
         self._mirror = cols * order + rows
+        self._adjacency: tuple[IntArray, IntArray, IntArray] | None = None
 
     @property
     def size(self) -> int:
@@ -55,6 +56,19 @@ class Pattern:
         i = np.concatenate([self.rows, self.cols[off]])
         j = np.concatenate([self.cols, self.rows[off]])
         return sparse.csr_array((data, (i, j)), shape=(self.order, self.order))
+
+    @property
+    def adjacency(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the rows of the symmetric matrix: where each begins, its columns, its entries."""
+        if self._adjacency is None:
+            off = np.flatnonzero(self.rows != self.cols)
+            rows = np.concatenate([self.rows, self.cols[off]])
+            order = np.argsort(rows, kind="stable")
+            pointers = np.searchsorted(rows[order], np.arange(self.order + 1))
+            columns = np.concatenate([self.cols, self.rows[off]])[order]
+            entries = np.concatenate([np.arange(self.size), off])[order]
+            self._adjacency = pointers, columns, entries
+        return self._adjacency
 
     def components(self) -> tuple[int, IntArray]:
         """Return the number of connected components and the component of each variable."""

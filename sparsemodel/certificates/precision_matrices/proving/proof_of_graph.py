@@ -18,6 +18,7 @@ from sparsemodel.certificates.precision_matrices.certificate_of_precision import
 from sparsemodel.certificates.precision_matrices.certify_precision import (
     certified_until,
     certify_precision,
+    no_worse,
     proved_by_search,
     witnessed_bound,
 )
@@ -63,6 +64,7 @@ def prove_precision(
     backend: str = "",
     progress: Callable[[Snapshot], object] | None = None,
     resume: PrecisionCertificate | None = None,
+    last: PrecisionCertificate | None = None,
 ) -> PrecisionCertificate:
     """Search graphs until none can be better than the best one by more than ``gap``.
 
@@ -85,6 +87,8 @@ def prove_precision(
     resume
         The certificate of an earlier proof of this problem. Its parts are evaluated again, those
         that it closed stay closed, and the search goes on with the others.
+    last
+        What was certified before: a proof starts from its bound.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def prove_precision(
     fits = tree is not None or Budget(deadline).fits(_NODE * eigenvector_cost(form.order))
     limit = 5.0 if time_limit is None else min(5.0, (_AT_ROOT if fits else 1.0) * time_limit)
     at_root = Budget(began + limit)
-    first = certified_until(form, x, at_root, gap, backend)
+    first = no_worse(form, certified_until(form, x, at_root, gap, backend), last)
     if at_root.interrupted and tree is not None:
         raise KeyboardInterrupt  # nothing is known yet of what the earlier proof says
     closed = first.open_share <= gap or not math.isfinite(first.bound)
@@ -250,7 +254,7 @@ class _Graph:
                 form, x, time_limit=1.0, target=first.target, backend=first.backend
             )
         if tree is None:
-            return first
+            return no_worse(form, first, self.first)
         try:
             nats = graph_bound(form, upper, tree)
             first, nats = self._no_less(first, nats, upper, tree)
@@ -273,23 +277,23 @@ class _Graph:
     def _no_less(
         self, first: PrecisionCertificate, nats: float, upper: float, tree: dict[str, Any]
     ) -> tuple[PrecisionCertificate, float]:
-        """Return what is proved from the level of the earlier proof, where that is more.
+        """Return what is proved from the level of the first point or of the earlier proof.
 
         A better matrix makes other enclosures, in which what was written for the earlier ones may
         prove a little less.
         """
-        form, earlier = self.form, self.earlier
+        form, best = self.form, (first, nats)
         here = max(scaled(form, nats, -1.0), first.bound)
-        if earlier is None or not earlier.bound > here:
-            return first, nats
-        level = earlier.witness.above(evaluate_point(form, earlier.x).upper)
-        best = first, nats
-        for start in (None, level):
-            witness = replace(earlier.witness, level=start, restricted=first.witness.restricted)
-            at_root = witnessed_bound(form, upper, witness)
-            again = nats if start is None else graph_bound(form, level, tree)
-            found = scaled(form, max(again, at_root), -1.0)
-            if here < found <= scaled(form, upper, -1.0):
-                bound, here = max(first.trivial_bound, scaled(form, at_root, -1.0)), found
-                best = replace(first, bound=bound, witness=witness), again
+        for earlier in (self.first, self.earlier):
+            if earlier is None or not earlier.bound > here:
+                continue
+            level = earlier.witness.above(evaluate_point(form, earlier.x).upper)
+            for start in (None, level):
+                witness = replace(earlier.witness, level=start, restricted=first.witness.restricted)
+                at_root = witnessed_bound(form, upper, witness)
+                again = nats if start is None else graph_bound(form, level, tree)
+                found = scaled(form, max(again, at_root), -1.0)
+                if here < found <= scaled(form, upper, -1.0):
+                    bound, here = max(first.trivial_bound, scaled(form, at_root, -1.0)), found
+                    best = replace(first, bound=bound, witness=witness), again
         return best
