@@ -19,7 +19,8 @@ _K = """\
         intercept), so that units do not matter; coefficients are in those of the columns. Beside
         Huber's, pinball and other losses of residuals that are no squares it is multiplied by
         :math:`\\tfrac4\\pi L / d^2`, with ``d`` the mean distance of the target from its median
-        and ``L`` the mean loss there, so that its unit does not matter either. Bounds
+        and ``L`` the mean loss there, and beside a logarithmic link by the curvature at the mean
+        (of counts their mean), so that the target's unit does not matter either. Bounds
         and certificates need it positive where there are more features than samples.
 """
 
@@ -65,8 +66,9 @@ _CHOICE = """\
         How to split; a number is so many shuffled folds (stratified for classes and by events),
         None five.
     scoring : str or callable, default=None
-        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge.
-        Weights of samples are passed on to scorers that take them, those of classes never.
+        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge,
+        weighted as the fit is. Weights of samples are passed on to scorers that take them, those of
+        classes never.
     one_standard_error : bool, default=False
         Take the smallest candidate, and of its ridges the largest, within one standard error of
         the best mean score: smaller models that predict less well. In any case 0 is left only where

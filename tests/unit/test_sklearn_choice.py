@@ -18,10 +18,12 @@ import sparsemodel as sm
 from sparsemodel.selection import further
 from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.sklearn import (
+    SparseGeneralizedRegression,
     SparseHuberRegression,
     SparseLinearRegression,
     SparseLinearRegressionCV,
     SparseLogisticRegressionCV,
+    SparsePoissonRegression,
     SparsePrecisionCV,
     SparseQuantileRegression,
 )
@@ -204,6 +206,19 @@ def test_units_of_a_target_do_not_matter_where_the_loss_is_no_square() -> None:
         assert np.abs(apart.coef_ / unit - one.coef_).max() > 0.1 * np.abs(one.coef_).max()
 
 
+def test_rates_are_shrunk_as_counts_are() -> None:
+    counts = np.random.default_rng(0).poisson(np.exp(Y / 2.0)).astype(np.float64)
+    model = SparsePoissonRegression(k=2, ridge=0.5)
+    one = clone(model).fit(X, counts)
+    for exposure in (2.0**-12, 2.0**12):
+        np.testing.assert_allclose(
+            clone(model).fit(X, counts / exposure).coef_, one.coef_, rtol=1e-5
+        )
+    gamma = SparseGeneralizedRegression(k=2, ridge=0.5, loss="gamma")
+    rates = [clone(gamma).fit(X, unit * (counts + 0.5)).coef_ for unit in (1.0, 2.0**12)]
+    np.testing.assert_allclose(*rates, rtol=1e-5)
+
+
 def test_an_end_of_given_candidates_is_said() -> None:
     for ks, end in (([0, 1], "k = 1, the largest"), ([3, 4, 6], "k = 3, the smallest")):
         with pytest.warns(UserWarning, match=end):
@@ -265,16 +280,31 @@ def test_scorers_that_know_no_weights(weights: Any) -> None:
     np.testing.assert_array_equal(named.scores_, called.scores_)
 
 
-def test_class_weights_are_of_the_training_part_and_not_in_the_score() -> None:
+def test_class_weights_are_of_the_training_part() -> None:
     y = (Y > 0.8).astype(int)
     model = SparseLogisticRegressionCV([1], ridges=0.1, cv=3, class_weight="balanced").fit(X, y)
+    scored = clone(model).set_params(scoring="neg_log_loss").fit(X, y)
     seeded = StratifiedKFold(3, shuffle=True, random_state=0)
     for row, (train, test) in enumerate(seeded.split(X, y)):
         alone = SparseLogisticRegressionCV([1], ridges=0.1, cv=2)
         weights = compute_sample_weight("balanced", y[train])
         alone.fit(X[train], y[train], sample_weight=weights)
         chosen = alone.predict_proba(X[test])[np.arange(test.size), y[test]]
-        assert model.scores_[row, 0] == pytest.approx(np.log(chosen).mean(), rel=1e-6)
+        held = (0.5 / np.bincount(y[train]))[y[test]]
+        expected = np.average(np.log(chosen), weights=held)
+        assert model.scores_[row, 0] == pytest.approx(expected, rel=1e-6)
+        # Scorers are not given the weights of classes.
+        assert scored.scores_[row, 0] == pytest.approx(np.log(chosen).mean(), rel=1e-6)
+
+
+def test_rare_classes_that_are_weighed_up_do_not_take_every_feature() -> None:
+    rng = np.random.default_rng(1)
+    wide = rng.standard_normal((300, 12))
+    chance = 1.0 / (1.0 + np.exp(4.0 - 2.0 * wide[:, 3] + 2.0 * wide[:, 8]))
+    y = (rng.random(300) < chance).astype(int)
+    model = SparseLogisticRegressionCV([0, 1, 2, 4, 8, 12], ridges=1e-2, class_weight="balanced")
+    assert model.fit(wide, y).k_ <= 4
+    assert set(model.get_support(indices=True)) >= {3, 8}
 
 
 def test_the_model_is_found_as_those_in_the_folds() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import DataFit, FloatArray, Loss, Quadratic, TargetKind
+from sparsemodel.interfaces import Curved, DataFit, FloatArray, Loss, Quadratic, TargetKind
 
 
 def squared_scales(X: Any, *, centred: bool, weights: FloatArray | None = None) -> FloatArray:
@@ -56,7 +56,9 @@ def target_scale(loss: DataFit, y: FloatArray, weights: FloatArray, *, centred: 
     the unit, so that one ridge was nothing for a target in millionths, and left no coefficient of
     one in millions. With :math:`d` the mean distance of the target from its median, and :math:`L`
     the mean loss there, it is :math:`\tfrac4\pi L / d^2`: of normal targets 1 for squares.
-    It is 1 for squares, for losses with a link, and where a loss of 0 is not the best.
+    Beside a logarithmic link it is the mean curvature at the logarithm of the mean: of counts
+    their mean, so that counts and rates of any exposure are shrunk alike. It is 1 for squares, for
+    classes, and where neither is known.
 
     Parameters
     ----------
@@ -76,16 +78,33 @@ def target_scale(loss: DataFit, y: FloatArray, weights: FloatArray, *, centred: 
     >>> [round(target_scale(QuantileLoss(0.5), a * y, weights, centred=True), 2) for a in (1, 100)]
     [0.96, 0.01]
     """
-    plain = isinstance(loss, Loss) and loss.target_kind is TargetKind.NUMBERS
-    if not plain or isinstance(loss, Quadratic) or type(loss).mean is not DataFit.mean:
+    if not isinstance(loss, Loss) or isinstance(loss, Quadratic):
         return 1.0
+    if loss.target_kind is not TargetKind.NUMBERS:
+        return 1.0
+    if type(loss).mean is not DataFit.mean:
+        return _curvature(loss, y, weights)
     if loss.total(y, y, weights) != 0.0:
         return 1.0
     order = np.argsort(y, kind="stable")
     middle = int(np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum()))
     constant = np.full(y.shape, y[order[min(middle, y.size - 1)]] if centred else 0.0)
     distance, lost = float(weights @ np.abs(y - constant)), loss.total(constant, y, weights)
-    scale = 4.0 / np.pi * lost / distance**2 if distance > 0.0 else 1.0
+    return _positive(4.0 / np.pi * lost / distance**2 if distance > 0.0 else 1.0)
+
+
+def _curvature(loss: Loss, y: FloatArray, weights: FloatArray) -> float:
+    """Return the mean curvature at the best constant of a loss with a logarithmic link."""
+    mean = float(weights @ y) / float(weights.sum())
+    if not isinstance(loss, Curved) or not mean > 0.0:
+        return 1.0
+    u = np.full(y.shape, np.log(mean))
+    if not np.allclose(loss.mean(u), mean):
+        return 1.0
+    return _positive(float(weights @ loss.second_derivative(u, y)))
+
+
+def _positive(scale: float) -> float:
     return float(_same_everywhere(np.array(scale))) if 0.0 < scale < np.inf else 1.0
 
 
