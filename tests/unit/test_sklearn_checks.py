@@ -30,6 +30,9 @@ from sparsemodel.sklearn import (
     SparseSVCCV,
 )
 
+# Two candidates are quick to check, and one of them is always an end.
+pytestmark = pytest.mark.filterwarnings("ignore:cross-validation chooses:UserWarning")
+
 ONE_K = [
     SparseLinearRegression(),
     SparseLogisticRegression(),
