@@ -107,8 +107,10 @@ class GraSP(IterativeBackend[GraSPState]):
 
     def step(self, objective: Objective, state: GraSPState, context: Context) -> GraSPState:
         point = state.point
-        following = state.support.merged(point)
-        if self.debias:
+        if not self.debias:
+            following = state.support.merged(point, tol=None)
+        else:
+            following = state.support.merged(point)
             following = context.restricted(objective, following.support, following)
         return GraSPState(
             following,

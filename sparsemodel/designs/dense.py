@@ -26,6 +26,9 @@ _FEW = 0.3
 _NARROW = 256
 """Columns up to which Gram matrices of blocks of rows are made at the same time, then added."""
 
+_EXACT_NORM = 2**27
+"""Operations that a spectral norm may take; those of a larger matrix are estimated."""
+
 _FAINT = 1e-20
 """Weights below this fraction of the largest may be lost in the rounding of a Gram matrix."""
 
@@ -270,7 +273,7 @@ class DenseDesign(Design):
 
     def spectral_norm(self) -> NormBound:
         n, p = self.shape
-        if min(n, p) <= 64:
+        if min(n, p) <= 64 or n * p * min(n, p) <= _EXACT_NORM:
             a = self._a.astype(np.float64, copy=False)
             return NormBound(float(np.linalg.norm(a, 2)) if a.size else 0.0, "exact")
         return super().spectral_norm()

@@ -53,6 +53,15 @@ def test_a_cycle_of_nhtp_halves_its_step(hard):
     assert backend.step(objective, weary, context).eta == 0.5 * state.eta
 
 
+def test_the_step_of_two_over_l_is_exact(problem_of):
+    """An estimate of the norm, from below, leaves the printed iterates by up to a thousandth."""
+    A = np.random.default_rng(0).standard_normal((90, 120))
+    objective = problem_of(A, A[:, 0], 2).objective()
+    for backend in (PGD.as_published(), HTSVRG.as_published()):
+        step = begun(backend, objective)[0].step_size
+        assert step == pytest.approx(2.0 / np.linalg.eigvalsh(A.T @ A)[-1], rel=1e-12)
+
+
 def test_the_steps_of_chtp_begin_at_twice_the_exact_one_and_are_halved(halved, run, H):
     """The first support that is better, of the steps ``2 eta, eta, eta / 2, ...``."""
     x, lengths = np.zeros(halved.A.shape[1]), set()

@@ -137,16 +137,17 @@ class GreedySupport:
                 return self._newton(self._objective.point(support, point.x[support]), support)
         return self._restricted(self._objective, support, point, tol=_WARM)
 
-    def merged(self, point: Point) -> Point:
+    def merged(self, point: Point, tol: float | None = _MERGED) -> Point:
         """Return the ``k`` largest units of a minimiser over ``point`` and ``2k`` large gradients.
 
-        The step of GraSP, before its result is minimised again.
+        The step of GraSP, before its result is minimised again. ``tol`` is how exact that
+        minimiser is: enough to rank its units, or None for full accuracy.
         """
         objective, sparsity = self._objective, self._objective.cardinality
         k = min(sparsity.budget, sparsity.units)
         found = top_k(self.gradient_scores(point), min(2 * k, sparsity.units))
         units = np.union1d(support_units(sparsity, point.support), found)
-        middle = self._restricted(objective, sparsity.coordinates(units), point, tol=_MERGED)
+        middle = self._restricted(objective, sparsity.coordinates(units), point, tol=tol)
         kept = sparsity.coordinates(top_k(self.sizes(middle), k))
         return objective.point(kept, middle.x[kept])
 
