@@ -64,7 +64,8 @@ class FoBa(IterativeBackend[FoBaState]):
     of the costs for others. Ends when the support is full.
 
     Literal mode compares :math:`|g_i|`; ``tol`` (times the first gain) is the paper's
-    :math:`\epsilon`.
+    :math:`\epsilon`. It is the printed algorithm for squared losses, which the paper is about; for
+    others the quadratic model may remove another unit than the one that is cheapest.
     """
 
     nu: float = 0.5

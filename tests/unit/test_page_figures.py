@@ -42,7 +42,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "LGm4 or LGm5: 112 to learn from, 250 to test",
         "(2018): 256 unknowns",
         "keep 9 K entries",
-        "after 200 stages here and after 10,000 there",
+        "after 400 stages here and after 10,000 there",
         "100 measurements, four nonzeros",
         "k = 36, m = 300 and a step of 0.3 but for one",
         "a step of 3 diverges",
