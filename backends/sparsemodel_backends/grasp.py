@@ -107,11 +107,11 @@ class GraSP(IterativeBackend[GraSPState]):
 
     def step(self, objective: Objective, state: GraSPState, context: Context) -> GraSPState:
         point = state.point
-        if not self.debias:
-            following = state.support.merged(point, tol=None)
-        else:
+        if self.debias:
             following = state.support.merged(point)
             following = context.restricted(objective, following.support, following)
+        else:
+            following = state.support.merged(point, tol=None)
         return GraSPState(
             following,
             state.support,
