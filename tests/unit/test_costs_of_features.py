@@ -300,3 +300,18 @@ def test_a_relaxation_within_a_budget_is_that_of_the_best_price(loss):
     found = bound(objective, [chosen <= most])
     assert found >= best - 1e-5
     assert found > bound(objective, [sm.card(w) <= 6]) + 0.01
+
+
+@pytest.mark.parametrize("limit", ["budget", "parts"])
+def test_what_no_allowed_support_satisfies_is_infeasible_and_what_one_does_is_found(limit):
+    w = sm.Variable(P)
+    if limit == "budget":
+        limits = [np.arange(1.0, P + 1) @ sm.chosen(w) <= 4.0]
+    else:
+        limits = [sm.card(w) <= 3, sm.card(w[:3]) <= 1, sm.card(w[3:]) <= 1]
+    goal, high = sm.minimize(sm.squared_loss(A @ w, B)), np.repeat([0.3, 0.6], [3, P - 3])
+    with pytest.raises(InfeasibleError, match="nonzeros was found"):
+        sm.Problem(goal, limits, w.sum() == 1.0, w <= high).solve()
+    high[3] = 2.0  # in the budget alone, or with one of the first three
+    sm.Problem(goal, limits, w.sum() == 1.0, w <= high, w >= 0.0).solve()
+    assert w.value[3] >= 0.7

@@ -10,6 +10,13 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
+from sparsemodel.certificates.arithmetic.row_prices import with_stiffness
+from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.certificates.certify import with_multipliers
+from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
+from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.numbers import constraints_of
+from sparsemodel.numerics import RegressionObjective
 from sparsemodel.testing.referee import judge
 
 RNG = np.random.default_rng(5)
@@ -130,3 +137,34 @@ def test_norms_are_kept_in_any_units(order, scale):
         part = F @ (unit * w.value) - 0.1
         assert np.linalg.norm(part, order) == pytest.approx(0.4, rel=1e-8)  # active
     assert values[1] == pytest.approx(values[0], rel=1e-8)
+
+
+def test_multipliers_of_a_norm_are_those_of_free_entries_as_well() -> None:
+    rng = np.random.default_rng(68)
+    A, C = 5.0 * rng.standard_normal((5, 3)), rng.standard_normal((3, 3))
+    w = sm.Variable(3)
+    goal = sm.minimize(sm.squared_loss(A @ w, A @ [2.0, -3.0, 1.0]) + sm.ridge(w, 1.0))
+    problem = sm.Problem(goal, sm.card(sm.diff(w)) <= 2, sm.norm(C @ w - 0.1) <= 1.0)
+    problem.solve()  # the level is free, has no ridge of its own, and is held by the norm alone
+    form, x = problem.form, np.append(np.diff(w.value), w.value[0])
+    assert form.sparsity.free.tolist() == [2]
+    held = with_multipliers(survey(form, x), x, own=True, sloped=True).multipliers
+    objective = RegressionObjective(form)
+    left = objective.gradient(objective.point_from(x))
+    pushed = constraints_of(form).design.rmatvec(held.slopes)
+    assert np.linalg.norm(left) > 1.0
+    assert left + pushed == pytest.approx(0.0 * left, abs=1e-6 * np.linalg.norm(left))
+
+
+def test_stiffness_moves_into_the_slopes_of_rows_beside_norms() -> None:
+    w = sm.Variable(P)
+    goal = sm.minimize(sm.squared_loss(T @ w, Y) + sm.ridge(w, 0.1))
+    limits = [F[0] @ w == 0.2, F[1] @ w <= 0.5, sm.norm(F @ w - SHIFT) <= 0.4]
+    problem = sm.Problem(goal, sm.card(w) <= P, limits)
+    problem.solve()
+    form = with_multipliers(survey(problem.form, w.value), w.value, own=True, sloped=True).below
+    duals = from_point(form, w.value + 0.1).duals
+    moved = with_stiffness(form, duals)
+    bounds = [evaluate(form, Witness(each)).value for each in (duals, moved)]
+    assert np.isfinite(bounds[0])
+    assert bounds[0] < bounds[1]

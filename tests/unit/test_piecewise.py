@@ -154,3 +154,16 @@ def test_entries_that_are_zero_or_away_from_it_keep_away(loss) -> None:
     values = [problem.solve(name).value for name in (None, "exhaustive")]
     assert values[0] == pytest.approx(values[1], rel=1e-9)
     assert np.all((w.value == 0.0) | ((w.value >= 0.1) & (w.value <= 0.3)))
+
+
+@pytest.mark.parametrize("units", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("kind", ["absolute", "quantile"])
+def test_where_all_can_be_fitted_the_ridge_chooses_the_fit(kind: str, units: float) -> None:
+    rng = np.random.default_rng(25)
+    A, y = rng.standard_normal((2, 5)), units * rng.standard_normal(2)
+    w, shortest = sm.Variable(5), np.linalg.pinv(A) @ y  # optimal: its multipliers are small
+    ridge = 1e-3 / units
+    assert np.all(np.abs(ridge * np.linalg.solve(A @ A.T, y)) < 0.3 / 2)
+    _, point = _minimised(_loss(kind, A @ w, y, None) + sm.ridge(w, ridge), [])
+    assert point.x == pytest.approx(shortest, rel=1e-6, abs=1e-9 * units)
+    assert point.value == pytest.approx(0.5 * ridge * float(shortest @ shortest), rel=1e-9)

@@ -210,3 +210,22 @@ def test_a_certificate_belongs_to_the_radius_of_its_1_norm():
     verify(certificate, form(0.5))
     with pytest.raises(CertificateError, match=r"problem\.region"):
         verify(certificate, form(5.0))
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss, sm.absolute_loss])
+@pytest.mark.parametrize("units", [1e-3, 1.0, 1e3])
+def test_entries_that_constraints_hold_at_zero_are_zero_and_the_others_are_found(
+    loss, units: float
+) -> None:
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((40, 4)) / [units, 1.0, 1.0, 1.0]
+    y = np.sign(A @ [0.5 * units, 1.0, -1.0, 2.0])
+    ties = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, -3.0, 0.0, 0.0], [0.3, 0.2, 1.0, -0.7]])
+    w, few = sm.Variable(4), sm.Variable(2)
+    fit = loss(A @ w, y) + sm.ridge(w, 0.01)
+    rest = sm.minimize(loss(A[:, 2:] @ few, y) + sm.ridge(few, 0.01))
+    alone = sm.Problem(rest, sm.card(few) <= 2, few[0] == 0.7 * few[1]).solve()
+    for tied in (ties @ w == 0.0, [ties @ w <= 0.0, ties @ w >= 0.0]):
+        found = sm.Problem(sm.minimize(fit), sm.card(w) <= 4, tied).solve()
+        assert found.value == pytest.approx(alone.value, rel=1e-7)
+        assert w.value[:2].tolist() == [0.0, 0.0]

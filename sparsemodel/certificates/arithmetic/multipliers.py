@@ -24,7 +24,7 @@ from sparsemodel.certificates.arithmetic.limits import ACTIVE, Limit, NormLimit,
 from sparsemodel.certificates.arithmetic.rounding import TINY, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.arithmetic.tall import Survey
-from sparsemodel.certificates.dual_bounds.witness import from_point
+from sparsemodel.certificates.dual_bounds.witness import derivatives, from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import (
     Rows,
@@ -158,7 +158,11 @@ def multipliers_at(
         if term.traits.square:
             sizes += term.design.column_square_norms(term.squares()[1])
     wide = whole or replace(rows, norms=norms)
-    y, mu = slopes_at(form, wide, x, from_point(form, x).duals)
+    free = form.sparsity.free
+    # Coordinates that are free but for the constraints are balanced by their slopes.
+    held = wide.design.to_array()[:, free].any()
+    duals = tuple(derivatives(form.terms, x)) if held else from_point(form, x).duals
+    y, mu = slopes_at(form, wide, x, duals)
     y = y if whole else wide.divided(y)[0]
     stiff, equal = np.zeros(rows.lower.size), rows.lower == rows.upper
     squares = np.square(rows.matrix)

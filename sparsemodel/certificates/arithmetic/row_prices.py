@@ -102,5 +102,6 @@ def with_stiffness(
     y, r = duals[place], duals[place + 1]
     if y is None or r is None:
         return duals
-    moved = y + form.terms[place + 1].weights * r
+    moved = y.copy()  # slopes of norms come after those of the rows
+    moved[: r.size] += form.terms[place + 1].weights * r
     return (*duals[:place], moved, np.zeros(r.shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -106,7 +106,7 @@ def _candidates(
     if region is not None and region.linear and not form.matrix:
         for x in _sparse_vertices(form):
             units = sparsity.active_units(x)
-            if units.size <= sparsity.budget:  # what is zero may have to stay so
+            if sparsity.within(units):  # what is zero may have to stay so
                 yield sparsity.coordinates(units)
             yield select(sparsity, x)
     elif region is not None:
@@ -201,15 +201,17 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
         scale = float(np.abs(x).max(initial=0.0)) or 1.0
         cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
     units, budget = form.sparsity.units, form.sparsity.budget
-    sizes = range(budget, budget + 1)
+    sizes = range(budget if form.sparsity.plain else 1, budget + 1)
     if form.box is not None and form.box.least is not None:
         sizes, chosen = range(1, budget + 1), form.box.chosen
         bounds = _both_signs(np.column_stack([chosen.lower, chosen.upper]) / unit)
     if sum(math.comb(units, count) for count in sizes) > _FEW:
         return
-    for on in (each for count in sizes for each in combinations(range(units), count)):
-        off = np.ones(size, dtype=bool)
-        off[form.sparsity.coordinates(np.array(on, dtype=np.intp))] = False
+    for each in chain.from_iterable(combinations(range(units), count) for count in sizes):
+        on, off = np.array(each, dtype=np.intp), np.ones(size, dtype=bool)
+        if not form.sparsity.within(on):
+            continue
+        off[form.sparsity.coordinates(on)] = False
         program = solved(cost, np.where(np.tile(off, 2)[:, None], 0.0, bounds))
         if program.status == 0:
             yield unit * (program.x[:size] - program.x[size:])

@@ -137,8 +137,9 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
         function.proximal = 0.5 * function.proximal
         if left.over() and (_within(constraints) or _stands(form, support, start)):
             break  # never without a feasible point: that would be reported as infeasible
-    point = objective.point(support, v)
+    v = _held_at_zero(function, constraints, v, (curvature, lower, upper)) if possible else v
     feasible = possible and _within(constraints)
+    point = objective.point(support, v)
     if not feasible and _stands(form, support, start):
         feasible, point = True, objective.point(support, start.x[support])
     elif not feasible:
@@ -150,6 +151,26 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
         normal = sum((c.normal(form.sparsity.size) for c in constraints), np.zeros(1))
         point = replace(point, normal=normal)
     return Solved(point, tuple(part.dual() for part in terms), feasible)
+
+
+def _held_at_zero(
+    function: _Augmented,
+    constraints: Sequence[ConstraintEnvelope],
+    v: FloatArray,
+    known: tuple[FloatArray, FloatArray, FloatArray],
+) -> FloatArray:
+    """Return ``v``, where it is not feasible with zero for what is rounding.
+
+    Entries that constraints hold at zero have nothing else in their rows. ``known`` are curvatures
+    and bounds.
+    """
+    if _within(constraints):
+        return v
+    units = np.sqrt(known[0])
+    natural = np.max(units * np.abs(v), initial=0.0) / units
+    v = np.clip(np.where(np.abs(v) <= _EXACT * natural, 0.0, v), known[1], known[2])
+    function.evaluate(v)
+    return v
 
 
 def _drawn_in(

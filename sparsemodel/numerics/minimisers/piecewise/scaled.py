@@ -160,15 +160,20 @@ class _Parts:
     def solved(self, v: FloatArray, goal: float) -> tuple[FloatArray, FloatArray]:
         """Return a minimiser and the slopes that prove it one, from the residuals at ``v``."""
         r = self._away + self._A @ v
-        t = _exponent(np.abs(r).max())
         steepest = self._c * np.maximum(np.abs(self._lower), np.abs(self._upper))
+        largest = float(np.abs(r).max())
+        ridged = 0.5 * float(np.dot(self._ridge * v, v))
+        if ridged > 0.5 * self.value(v):
+            # Residuals of a fit through all observations are rounding, not what a ridge leaves.
+            largest = max(largest, float((np.abs(self._A) @ np.abs(v)).max()))
+        t = _exponent(largest)
         bent = np.divide(
-            self._c * np.abs(r).max(), self._soft, out=np.full_like(r, np.inf), where=self._soft > 0
+            self._c * largest, self._soft, out=np.full_like(r, np.inf), where=self._soft > 0
         )
         tall = _exponent(np.minimum(steepest, bent).max())
         wide = t - _exponent(np.abs(self._A).max(axis=0))
-        ridged = self._ridge > 0.0
-        wide = np.where(ridged, np.minimum(wide, (t + tall - _exponent(self._ridge)) // 2), wide)
+        cheap = (t + tall - _exponent(self._ridge)) // 2
+        wide = np.where(self._ridge > 0.0, np.minimum(wide, cheap), wide)
         moving = self._low < self._high
         wide, at = wide[moving], np.ldexp(v[moving], -wide[moving])
         ridge = np.ldexp(self._ridge[moving], 2 * wide - t - tall)
