@@ -12,7 +12,7 @@ from sparsemodel.cli.options import ModelOptions
 from sparsemodel.cli.printing import distinct
 from sparsemodel.cli.reading import Table
 from sparsemodel.designs import as_design
-from sparsemodel.interfaces import DataError, DataFit, ModelError, TargetKind
+from sparsemodel.interfaces import DataError, DataFit, TargetKind
 from sparsemodel.interfaces.errors import closest
 from sparsemodel.modelling import Problem, Variable, card, loss_term, minimize, ridge
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales, target_scale
@@ -92,10 +92,7 @@ def _loss(options: ModelOptions, named: str) -> DataFit:
             raise UsageError(f"--{name} belongs to --loss {' or '.join(losses)}.")
         if value is not None:
             given[name] = value
-    try:
-        made = loss_class(named)(**given)
-    except ModelError as error:  # no such loss, or a broken plug-in
-        raise UsageError(f"--loss {named}: {error}") from error
+    made = loss_class(named)(**given)
     if made.target_kind is TargetKind.TIMES:
         raise UsageError(
             f"--loss {named} needs two columns as a target, times and events, and the "

@@ -15,6 +15,8 @@ from sparsemodel.cli.files import check_free
 from sparsemodel.cli.reading import FORMATS, Columns, Table, read_table
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.designs.tables.encoding import Encoding
+from sparsemodel.interfaces import ModelError
+from sparsemodel.registry import loss_class
 
 if TYPE_CHECKING:
     from sparsemodel.modelling import Problem, Solution
@@ -106,6 +108,15 @@ def ridges_of(text: str) -> list[float]:
     return sorted({nonnegative(part) for part in text.split(",")})
 
 
+def loss_name(text: str) -> str:
+    """Return the name of a loss, which is there; found out before any data are read."""
+    try:
+        loss_class(text)
+    except ModelError as error:  # no such loss, or a broken plug-in
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
 # ---- what several commands ask for -----------------------------------------------------------
 
 
@@ -185,6 +196,7 @@ class ModelOptions:
         "negative-binomial, gamma, tweedie, or the loss of a plug-in (default: squared; "
         "of text logistic for two classes, multinomial for more)",
         metavar="LOSS",
+        kind=loss_name,
     )
     tau: float | None = option(
         "the level of --loss quantile or expectile (default: 0.5)", metavar="T", kind=float

@@ -71,7 +71,9 @@ class Parser(argparse.ArgumentParser):
                 for name, one in self.commands.items()
                 if strange[1] in one._option_string_actions
             ]
-            close = closest(strange[1], self._known(), cutoff=0.5)
+            known = self._known()
+            longer = [one for one in known if one.startswith(strange[1].removesuffix("s"))]
+            close = closest(strange[1], longer or known, cutoff=0.0 if longer else 0.5)
             message += f"; did you mean {close}?" if close and not owners else ""
             message += f"; it is an option of {' and '.join(owners)}" if owners else ""
         if unknown:
@@ -131,6 +133,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"sparsemodel {__version__}")
     parser.set_defaults(module=None)
     commands: Any = parser.add_subparsers(
+        prog="sparsemodel",
         metavar="COMMAND",
         title="commands",
         description=table([(module.NAME, module.SUMMARY) for module in COMMANDS]),

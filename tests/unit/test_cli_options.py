@@ -165,3 +165,22 @@ def test_dependent_columns_are_named(folder: Path, capsys: pytest.CaptureFixture
             line = f"precision e.csv --edges 2 --no-certificate {remedy}"
             assert main(line.split()) == 0, capsys.readouterr().err
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "solve d.csv --target y --k 2 --loss squard",
+            "--loss: There is no loss 'squard'",
+        ),
+        ("solve d.csv --target y --k 2 --groups a,b", "did you mean --group-prefix?"),
+        ("solve d.csv --target y --k two", "sparsemodel solve: argument --k: 'two' is not a whole"),
+    ],
+)
+def test_a_misspelt_line_is_refused_before_any_data_are_read(
+    line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    name = str(tmp_path / "d.csv")  # is not there
+    assert main([part if part != "d.csv" else name for part in line.split()]) == 2
+    assert said in capsys.readouterr().err
