@@ -170,6 +170,18 @@ def test_every_answer_leaves_the_libraries_as_they_were(method, rng, monkeypatch
     assert counts() == [2] * len(POOLS)
 
 
+def test_a_summary_has_one_thread_as_well(rng, monkeypatch):
+    A, w, seen = rng.standard_normal((60, 4)), sm.Variable(4), []
+    b = np.where(A[:, 0] + rng.standard_normal(60) > 0.0, 1.0, -1.0)
+    solution = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, b)), sm.card(w) <= 2).solve()
+    original = np.linalg.inv
+    monkeypatch.setattr(np.linalg, "inv", lambda *a: (seen.append(counts()), original(*a))[1])
+    solution.summary()
+    assert seen
+    assert all(found == [1] * len(POOLS) for found in seen)
+    assert counts() == [2] * len(POOLS)
+
+
 def test_scipy_loaded_during_a_run_is_kept_to_one_thread_too():
     code = """
 import sys, numpy as np

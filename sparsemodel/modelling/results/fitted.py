@@ -12,6 +12,7 @@ from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.predicting import Kind, Predictor, predictor_of
 from sparsemodel.modelling.results.summary import Summary
+from sparsemodel.threads import small_work
 
 
 @final
@@ -113,6 +114,7 @@ class Fitted(Signposted):
             raise predictor
         return predictor(new, kind)
 
+    @small_work()
     def summary(self) -> Summary:
         """Return measures of the fit, and standard errors of the coefficients on their support.
 
