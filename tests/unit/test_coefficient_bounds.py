@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, certify, verify
+from sparsemodel.certificates.dual_bounds import bound_search
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import (
     METHOD,
     STATEMENT,
@@ -296,3 +297,86 @@ def test_four_of_more_columns_than_observations_are_proved_support_by_support() 
     left = [np.linalg.lstsq(x[:, list(on)], y)[1][0] for on in combinations(range(9), 4)]
     assert proof.relative_gap <= 1e-4
     assert proof.bound <= 0.5 * min(left) / 7 * (1.0 + 1e-12)
+
+
+def _correlated(
+    radius: float | None, n: int = 60, p: int = 40, k: int = 3
+) -> tuple[sm.Problem, FloatArray, FloatArray]:
+    r = np.random.default_rng(8)
+    x = r.standard_normal((n, p))
+    for j in range(1, p):
+        x[:, j] = 0.6 * x[:, j - 1] + 0.8 * x[:, j]
+    y = x[:, :k].sum(axis=1) + 2.0 * r.standard_normal(n)
+    w = sm.Variable(p, name="w")
+    bounds = [] if radius is None else [w >= -radius, w <= radius]
+    return sm.Problem(sm.minimize(sm.squared_loss(x @ w, y)), sm.card(w) <= k, *bounds), x, y
+
+
+def test_declared_bounds_that_hold_nothing_cost_no_bound(tmp_path: Path) -> None:
+    plain = _correlated(None)[0]
+    plain.solve()
+    known = bounds_of(form_of(plain))
+    assert isinstance(known, CoefficientBounds)
+    assert known.neighbours.size  # statement 1 alone gives none
+    reach = float(np.max(known.radius))
+    one, x, y = _correlated(1.2 * reach)
+    one.solve()
+    form, certificate = form_of(one), one.certify()
+    assert certificate.bound == pytest.approx(plain.certify().bound, rel=1e-6)
+    held = certificate.witness.bounds
+    assert held is not None
+    assert held.neighbours.size
+    loaded = Certificate.load(certificate.save(tmp_path / "wide.json"))
+    verify(loaded, form)
+    np.savez(tmp_path / "wide.npz", x=x, y=y)
+    files = [str(tmp_path / "wide.json"), str(tmp_path / "wide.npz")]
+    assert main(files) == 0
+    # With bounds that may hold a minimiser the same claim is refused.
+    narrow = form_of(_correlated(0.99 * reach)[0])
+    assert "may hold them" in fault(narrow, held, primal(narrow, np.zeros(narrow.shape)))
+    small = bounds_of(narrow)
+    assert not (isinstance(small, CoefficientBounds) and small.neighbours.size)
+
+
+def test_a_box_from_the_data_takes_the_place_of_the_search_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    relax = bound_search.relax_extracted
+
+    def counted(*arguments: object, **named: object) -> object:
+        calls.append(arguments)
+        return relax(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bound_search, "relax_extracted", counted)
+    one = _correlated(30.0)[0]
+    one.solve()
+    calls.clear()
+    assert METHOD in one.certify().bound_method
+    assert len(calls) == 1
+
+
+def test_bounds_that_take_too_much_work_leave_time_for_a_bound() -> None:
+    x, y = data(30, 400)
+    form = form_of(problem(x, y, k=4, ridge=0.03))
+    at_zero = primal(form, np.zeros(400))
+    assert "work" in str(from_data(form, at_zero, work=1e5, deadline=None))
+    assert isinstance(bounds_of(form_of(problem(x, y, k=2))), CoefficientBounds)
+
+
+def test_a_search_that_can_gain_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, relax = [], bound_search.solve_relaxation
+
+    def watched(*arguments: object, **named: object) -> object:
+        found.append(relax(*arguments, **named))  # type: ignore[arg-type]
+        return found[-1]
+
+    monkeypatch.setattr(bound_search, "solve_relaxation", watched)
+    x, y = data(100, 300)
+    w = sm.Variable(300, name="w")
+    loss = sm.logistic_loss(x @ w, np.where(np.sin(50.0 * y) > 0.0, 1.0, -1.0))
+    one = sm.Problem(sm.minimize(loss), sm.card(w) <= 5, w >= -80.0, w <= 80.0)
+    one.solve()
+    found.clear()
+    assert one.certify().bound <= 1e-4
+    assert found[0].iterations < 1000

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 from sparsemodel.certificates.arithmetic.scaling import scaling
-from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, safe, simple_diagonals
 from sparsemodel.certificates.dual_bounds.diagonal_shift import applies, hessian, squares_hold
 from sparsemodel.certificates.dual_bounds.witness import (
@@ -35,6 +36,12 @@ from sparsemodel.progress import report as tell
 _ROUNDED = 8.0
 """Multiple of the objective's rounding allowance below which no bound is looked for."""
 
+_DOUBTFUL = 0.5
+"""Relative gap that curvature at the point leaves from which on its relaxation seldom closes it."""
+
+_HOPELESS = 1e-4
+"""Share of what is open at the losses' infimum that a relaxation has to be able to close."""
+
 _WORTH = 1e-3
 """Share of what is open that a round of the relaxation of a loss with kinks is worth."""
 
@@ -60,6 +67,9 @@ class Found:
     """Whether the user stopped it; what was found until then is here."""
 
 
+Instead = Callable[[Candidate], Found]
+
+
 def search(
     form: SparseRegression,
     x: FloatArray,
@@ -71,8 +81,13 @@ def search(
     relax: bool,
     began: float,
     target: float = OPTIMAL_GAP,
+    instead: Instead | None = None,
 ) -> Found:
-    """Return bounds in the order of their cost; stops when one closes the gap."""
+    """Return bounds in the order of their cost; stops when one closes the gap.
+
+    ``instead`` looks in a smaller box, given the best bound that needs no search, and what it
+    finds takes the place of a search that may be in vain.
+    """
     found: list[Candidate] = []
     progress: list[Progress] = []
     try:
@@ -88,6 +103,7 @@ def search(
             relax=relax,
             began=began,
             target=target,
+            instead=instead,
         )
     except KeyboardInterrupt:
         return Found(tuple(found), tuple(progress), interrupted=True)
@@ -107,6 +123,7 @@ def _search(
     relax: bool,
     began: float,
     target: float,
+    instead: Instead | None,
 ) -> None:
     """Add candidates to ``found`` until one closes the gap."""
     goal, constant = max(target, OPTIMAL_GAP), constant_part(form)
@@ -160,13 +177,41 @@ def _search(
         return offer(other.witness(witness), source)
 
     curved = extractable(inner, deadline)
-    if curved and _with_curvature(inner, start, offer_found, report, deadline):
+    boxed = partial(_in_a_smaller_box, at_point.upper, found, progress, instead)
+    if curved and _with_curvature(inner, start, offer_found, report, deadline, boxed):
         return
-    relaxed = solve_relaxation(inner, start, report=report, deadline=deadline, worth=_WORTH)
+    hopeful = _while_hopeful(report, infimum_bound(form).value, at_point.upper)
+    relaxed = solve_relaxation(inner, start, report=hopeful, deadline=deadline, worth=_WORTH)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
         if relaxed.interrupted:
             raise KeyboardInterrupt  # what it found is kept
+
+
+def _in_a_smaller_box(
+    upper: float, found: list[Candidate], progress: list[Progress], instead: Instead | None
+) -> bool:
+    """Add what ``instead`` finds where much is open; return whether it found anything."""
+    best = max(found, key=lambda c: c.bound.value)
+    if instead is None or relative_gap_of(upper, best.bound.value) < _DOUBTFUL:
+        return False
+    other = instead(best)
+    found.extend(other.candidates)
+    progress.extend(other.progress)
+    if other.interrupted:
+        raise KeyboardInterrupt  # what it found is kept
+    return bool(other.candidates)
+
+
+def _while_hopeful(
+    report: Callable[[float, float], bool], lowest: float, upper: float
+) -> Callable[[float, float], bool]:
+    """Return a report that also ends where the value, which no bound exceeds, is too low."""
+
+    def ends(value: float, bound: float) -> bool:
+        return report(value, bound) or value - lowest <= _HOPELESS * (upper - lowest)
+
+    return ends
 
 
 def _with_curvature(
@@ -175,10 +220,12 @@ def _with_curvature(
     offer: Callable[[Witness, str, FloatArray | None], bool],
     report: Callable[[float, float], bool],
     deadline: float | None,
+    instead: Callable[[], bool],
 ) -> bool:
     """Try what the data's curvature gives; return whether the plain relaxation is now pointless.
 
-    Nothing is begun that would not end before the deadline.
+    Nothing is begun that would not end before the deadline. ``instead`` is tried before the
+    relaxation, and returns whether it takes its place.
     """
     budget, p = Budget(deadline), form.sparsity.size
     sums = sum(term.design.gram_operations for term in form.terms)
@@ -201,6 +248,8 @@ def _with_curvature(
             extracted(form, x, extraction.diagonal), "curvature of the data, at the point", h
         ):
             return True
+    if instead():
+        return True
     if not applies_to(form) or not budget.fits(3.0 * cholesky_cost(p)):
         return False
     relaxed = relax_extracted(form, taken, diagonals, x, report=report, deadline=deadline)

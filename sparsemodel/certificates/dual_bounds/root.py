@@ -68,6 +68,13 @@ def root_bound(
     candidates += [evaluated(form, c, at_point, norms) for c in known]
     progress: list[Progress] = []
 
+    boxes = list[Found]()
+
+    def in_box(best: Candidate) -> Found:
+        found = search_within(form, x, at_point, best, norms=norms, deadline=deadline, began=began)
+        boxes.append(found)
+        return found
+
     def look(gradients: Sequence[tuple[FloatArray, ...]], relax: bool) -> Found:
         return search(
             form,
@@ -79,6 +86,7 @@ def root_bound(
             relax=relax,
             began=began,
             target=target,
+            instead=in_box if relax else None,
         )
 
     def take(found: Found) -> Found:
@@ -90,11 +98,8 @@ def root_bound(
     # where curvature cannot be taken out.
     boxable = relax and not extractable(form, deadline)
     last = take(look(duals, relax and not boxable))
-    if relax and not last.interrupted:
-        best = max(candidates, key=lambda c: c.bound.value)
-        last = take(
-            search_within(form, x, at_point, best, norms=norms, deadline=deadline, began=began)
-        )
+    if relax and not (last.interrupted or boxes):
+        last = take(in_box(max(candidates, key=lambda c: c.bound.value)))
         if boxable and not (last.candidates or last.interrupted):
             last = take(look((), True))
     best = max(candidates, key=lambda c: c.bound.value)

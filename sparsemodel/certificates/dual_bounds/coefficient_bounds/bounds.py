@@ -106,17 +106,20 @@ def from_data(
         return "no counted column is seen beside the coordinates that are always in"
     e = replace(e, unit=CAUTION * e.unit)  # a check rounds otherwise, and allows for once as much
     level = _level(form, at_point)
-    declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
-    known = _ceiling(form, e, level) * (1.0 + _SLACK)
-    found = find(
-        e,
-        most_coordinates(form),
-        declared,
-        fallback=known,
-        eliminate=signs_only(form),
-        work=work,
-        deadline=deadline,
-    )
+    found: tuple[FloatArray, Neighbours] | str | None
+    found = _free_of_bounds(form, e, work, deadline)
+    if found is None:
+        declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
+        known = _ceiling(form, e, level) * (1.0 + _SLACK)
+        found = find(
+            e,
+            most_coordinates(form),
+            declared,
+            fallback=known,
+            eliminate=signs_only(form),
+            work=work,
+            deadline=deadline,
+        )
     if isinstance(found, str):
         return found
     m, neighbours = found
@@ -160,7 +163,7 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         form.box is None and not at_point.violations and at_point.upper <= bounds.level
     ):
         return f"no feasible point with an objective of {bounds.level!r} is known"
-    if bounds.neighbours.size and not signs_only(form):
+    if bounds.neighbours.size and not signs_only(form, bounds.radius):
         return "neighbours are eliminated although bounds may hold them"
     e = eliminated(form, thorough=True)
     if isinstance(e, str):
@@ -202,15 +205,40 @@ def most_coordinates(form: SparseRegression) -> int:
     return int(sizes[: sparsity.budget].sum())
 
 
-def signs_only(form: SparseRegression) -> bool:
+def signs_only(form: SparseRegression, radius: float | FloatArray = math.inf) -> bool:
     """Return whether bounds on counted coordinates are signs, or none, without least sizes.
 
-    A coordinate that is held at its least size is no equation, as at any other bound.
+    A coordinate that is held at its least size is no equation, as at any other bound. Bounds
+    beyond ``radius``, which restricted minimisers without them lie within, hold none.
     """
     if form.box is not None and form.box.least is not None and np.any(form.box.least):
         return False
-    low, high = (side[form.sparsity.counted] for side in _sides(form))
-    return bool(np.all((low == 0.0) | np.isinf(low)) and np.all((high == 0.0) | np.isinf(high)))
+    counted = form.sparsity.counted
+    within = np.broadcast_to(radius, counted.shape)[counted]
+    ends = [np.abs(side[counted]) for side in _sides(form)]
+    return all(bool(np.all((end == 0.0) | np.isinf(end) | (end > within))) for end in ends)
+
+
+def _free_of_bounds(
+    form: SparseRegression, e: Eliminated, work: float, deadline: float | None
+) -> tuple[FloatArray, Neighbours] | None:
+    """Return what holds without the bounds that are declared, where these lie beyond it all.
+
+    None where they hold minimisers, or where there are no bounds but signs.
+    """
+    if signs_only(form):
+        return None
+    radius = np.full(form.sparsity.size, np.inf)
+    radius[e.counted] = np.abs(e.linear) / (np.diag(e.gram) + e.ridge) * e.scale
+    if not signs_only(form, radius):
+        return None  # what a coordinate has by itself is held already
+    every = np.full(e.counted.size, np.inf)
+    k = most_coordinates(form)
+    found = find(e, k, every, fallback=every, eliminate=True, work=work, deadline=deadline)
+    if isinstance(found, str):
+        return None
+    radius[e.counted] = found[0] * e.scale
+    return found if signs_only(form, radius) else None
 
 
 def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:

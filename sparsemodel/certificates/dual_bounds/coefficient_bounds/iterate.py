@@ -88,7 +88,7 @@ def find(
     while True:
         neighbours = strongest(e.gram, counts)
         start = None if best is None else best[0]
-        sweep = Sweep(e, k, neighbours, deadline)
+        sweep = Sweep(e, k, neighbours, deadline, work=max(work - spent, 0.0))
         cheap = _LOOKS * float(counts.sum()) * size <= _SHARE * work
         slack = _LITTLE if cheap else _SLACK
         found = _fixed_point(e, sweep, ceiling, start, slack=slack, last=False)
@@ -165,7 +165,7 @@ def _fixed_point(
     for number in range(_PASSES):
         out = sweep(m, floor=floor, slack=0.5 * slack)
         if out is None:
-            return "time was up"
+            return "the work they would take is too much"
         failed = np.isinf(out) & (ceiling > m)
         if failed.any() and not last:
             return m, False, failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import final
 
@@ -30,9 +31,11 @@ class Sweep:
         neighbours: Neighbours,
         deadline: float | None,
         most: int = MOST,
+        work: float = math.inf,
     ) -> None:
+        """``work`` are the products after which it gives up, and ``most`` the parts of a row."""
         self._e, self._k, self._neighbours = e, k, neighbours
-        self._deadline, self._most = deadline, most
+        self._deadline, self._most, self._work = deadline, most, work
         size, width = e.counted.size, max(k - 1, 0)
         self.spent: float = 0.0
         """Products so far."""
@@ -42,7 +45,7 @@ class Sweep:
         self.factors = np.zeros((size, width))
 
     def __call__(self, m: FloatArray, *, floor: float, slack: float = 0.0) -> FloatArray | None:
-        """Return the bounds that follow from ``m``, rounded up; None when time is up.
+        """Return the bounds that follow from ``m``, rounded up; None when it gives up.
 
         The worst cases of the last pass count again, whether or not the rows need them, and half of
         ``slack`` more: where nothing is above that, nothing is looked at more closely.
@@ -54,7 +57,7 @@ class Sweep:
         return self._pass(m, floor, low, np.full(m.size, np.inf))
 
     def holds(self, m: FloatArray, ceiling: FloatArray) -> BoolArray | None:
-        """Return for which rows bounds below ``m`` follow from ``m``; None when time is up.
+        """Return for which rows bounds below ``m`` follow from ``m``; None when it gives up.
 
         Nothing is asked of rows with ``m`` at the ceiling. Once a row fails, some of the rest count
         as failed, too.
@@ -74,7 +77,8 @@ class Sweep:
         step, following = _FEW, 0
         while following < size:
             first, began = following, time.perf_counter()
-            if self._deadline is not None and began >= self._deadline:
+            late = self._deadline is not None and began >= self._deadline
+            if late or self.spent > self._work:
                 return None
             looks = rows(
                 e.gram,
