@@ -9,10 +9,11 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, verify
-from sparsemodel.certificates.arithmetic.multipliers import slopes_at
+from sparsemodel.certificates.arithmetic.multipliers import slopes_at, violation
 from sparsemodel.certificates.dual_bounds.witness import from_point
-from sparsemodel.certificates.statements.numbers import rows_of
+from sparsemodel.certificates.statements.numbers import Rows, rows_of
 from sparsemodel.checker.__main__ import main
+from sparsemodel.interfaces import Box
 
 
 def test_certificates_about_an_equation_and_a_norm_are_read_again():
@@ -72,3 +73,10 @@ def test_hinges_that_vanish_up_to_rounding_are_zero_to_the_checker(tmp_path):
             assert main([str(path), str(tmp_path / "data.npz")]) == 0
             judged += 1
     assert judged
+
+
+def test_a_part_whose_bounds_exclude_each_other_has_a_violation() -> None:
+    rows = Rows(np.array([[1.0, 1.0]]), np.array([3.0]), np.array([5.0]))
+    empty = Box(np.array([1.0, 0.0]), np.array([0.5, 1.0]))  # a least size above a limit
+    found = violation(rows, empty, np.array([0, 1]))
+    assert found == pytest.approx([-1.0])

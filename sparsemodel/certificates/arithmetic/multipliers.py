@@ -290,6 +290,7 @@ def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
     m, low, high = rows.lower.size, np.full(on.size, -np.inf), np.full(on.size, np.inf)
     if box is not None:
         low, high = box.lower[on], box.upper[on]
+        high = np.maximum(low, high)  # of a part without a point whatever follows is true
     ends = np.append(low, rows.lower), np.append(high, rows.upper)
     fixed = ends[0] == ends[1]  # the least squares need room
     parts = np.hstack([rows.matrix[:, on], -np.eye(m)])
