@@ -60,7 +60,7 @@ def main():
 
     cases = [
         (name, after, loss, design)
-        for name, after in (("solve", 6), ("path", 3), ("certify", 9))
+        for name, after in (("solve", 4), ("path", 3), ("certify", 9))
         for loss, design in ((sm.logistic_loss, here), (sm.squared_loss, there))
     ]
     for name, after, loss, design in cases:
