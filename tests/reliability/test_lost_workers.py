@@ -59,8 +59,8 @@ def main():
         return watched
 
     cases = [
-        (name, after, loss, design)
-        for name, after in (("solve", 4), ("path", 3), ("certify", 9))
+        (name, after[loss is sm.squared_loss], loss, design)
+        for name, after in (("solve", (6, 2)), ("path", (3, 2)), ("certify", (9, 9)))
         for loss, design in ((sm.logistic_loss, here), (sm.squared_loss, there))
     ]
     for name, after, loss, design in cases:
