@@ -44,7 +44,6 @@ from sparsemodel.numerics.minimisers.newton import (
     newton_solver,
 )
 from sparsemodel.numerics.minimisers.service import minimise_restricted
-from sparsemodel.numerics.objectives.quadratic_model import quadratic_model
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,
@@ -119,7 +118,6 @@ __all__ = [
     "project",
     "project_dual",
     "pruned",
-    "quadratic_model",
     "quadratic_of",
     "relative_change",
     "relaxed_budget",

@@ -218,9 +218,9 @@ def test_the_memory_of_a_solve_is_about_right(n: int, p: int, k: int) -> None:
     goal = sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3)
     problem = sm.Problem(sm.minimize(goal), sm.card(w) <= k)
     reduced = problem._compiled().analysis()[1]
-    problem.solve("newton_swaps", max_iter=1)  # imports and compiled code are not of the solve
+    problem.solve("exchange", max_iter=1)  # imports and compiled code are not of the solve
     tracemalloc.start()
-    problem.solve("gomp > newton_swaps", max_iter=3)
+    problem.solve("gomp > exchange", max_iter=3)
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert used / 3.0 <= _working_memory(reduced.form) <= 3.0 * used

@@ -270,6 +270,6 @@ def test_fifty_steps_cost_a_few_single_solves() -> None:
         return sm.Problem(goal, sm.card(w) <= k)
 
     path = problem(5).path(range(1, 51), effort="low")
-    one = problem(10).solve("gp > newton_swaps")
+    one = problem(10).solve("gp > exchange")
     assert path.passes < 4.0 * one.passes
     assert path.objective[9] <= 1.01 * one.value
