@@ -282,3 +282,20 @@ def test_trades_within_a_budget_leave_the_start(seed):
     assert proof.relative_gap <= 1e-4
     assert one.solve("exchange").value == pytest.approx(proof.value, rel=2e-4)
     assert two.solve().value == pytest.approx(proof.value, rel=2e-4)
+
+
+def test_entries_whose_difference_is_zero_are_equal_to_the_last_digit() -> None:
+    rng = np.random.default_rng(3)
+    A, b = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    w = sm.Variable(6)
+    tree = [(1, 0), (2, 1), (4, 1), (5, 4), (3, 5)]
+    differences = [w[i] - w[j] for i, j in tree]
+    goal = sm.minimize(sm.squared_loss(A @ w, b))
+    for counted, k in (([*differences, 3.0 * w[0]], 2), (differences, 1)):
+        solution = sm.Problem(goal, sum(sm.card(each) for each in counted) <= k).solve()
+        v = np.asarray(w.value)
+        different = sum(v[i] != v[j] for i, j in tree)
+        assert different + (len(counted) > len(tree) and v[0] != 0.0) <= k
+        rounded = np.round(v, 9)
+        assert different == sum(rounded[i] != rounded[j] for i, j in tree)
+        assert solution.value == pytest.approx(np.mean((A @ v - b) ** 2) / 2.0, rel=1e-9)

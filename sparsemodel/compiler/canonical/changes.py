@@ -147,11 +147,15 @@ def _completed(images: list[Image], size: int) -> tuple[Change, list[IntArray]]:
     back = np.concatenate([q[:, :r] @ inverse, q[:, r:]], axis=1)
     forward = np.concatenate([matrix, q[:, r:].T])
     places = np.split(number, np.cumsum([len(part) for part in rows])[:-1])
-    single = np.flatnonzero(np.count_nonzero(matrix, axis=1) == 1)
+    some = np.count_nonzero(matrix, axis=1)
+    single = np.flatnonzero(some == 1)
     entry = np.argmax(matrix[single] != 0.0, axis=1)
-    designs, label = (DenseDesign(forward), DenseDesign(back)), _label(images)
     entries = single, entry, matrix[single, entry]
-    return Change(*designs, shift, np.arange(r), label, entries), places
+    difference = np.flatnonzero((some == 2) & (matrix.sum(axis=1) == 0.0))
+    two = np.nonzero(matrix[difference])[1].reshape(-1, 2)
+    pairs = difference, two[:, 0], two[:, 1]
+    designs, label = (DenseDesign(forward), DenseDesign(back)), _label(images)
+    return Change(*designs, shift, np.arange(r), label, entries, pairs), places
 
 
 def _difference(blocks: tuple[Block, ...], size: int) -> float:

@@ -204,16 +204,23 @@ class Change:
     """The expression in words."""
     entries: tuple[IntArray, IntArray, FloatArray] | None = None
     """Coordinates that are single entries of ``v``, which entries, and times what."""
+    pairs: tuple[IntArray, IntArray, IntArray] | None = None
+    """Coordinates that are multiples of a difference of two entries of ``v``, and which two."""
 
     def value(self, z: FloatArray) -> FloatArray:
-        """Return the variable; single entries without the rounding of ``back``."""
+        """Return the variable: single entries, and entries that are equal, without rounding."""
         moved = z - self.shift
         if self.back is None:
             return moved
         v = self.back.matvec(moved)
+        single = np.empty(0, dtype=np.intp)
         if self.entries is not None:
-            coordinates, entries, factors = self.entries
-            v[entries] = moved[coordinates] / factors
+            coordinates, single, factors = self.entries
+            v[single] = moved[coordinates] / factors
+        if self.pairs is not None:
+            coordinates, first, second = self.pairs
+            same = moved[coordinates] == 0.0
+            v = _made_equal(v, first[same], second[same], single)
         return v
 
     def coordinates(self, v: FloatArray) -> FloatArray:
@@ -226,6 +233,19 @@ class Change:
         size = np.abs(v).max(initial=0.0) + np.abs(self.shift)
         z = z + self.shift
         return np.where(np.abs(z) <= 1e-12 * size, 0.0, z)
+
+
+def _made_equal(v: FloatArray, first: IntArray, second: IntArray, exact: IntArray) -> FloatArray:
+    """Return ``v`` with one value for entries that pairs connect: an exact one where there is."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = sparse.coo_array((np.ones(first.size), (first, second)), shape=(v.size, v.size))
+    number, part = connected_components(pairs, directed=False)
+    last_first = np.concatenate([np.arange(v.size)[::-1], exact])
+    leader = np.empty(number, dtype=np.intp)
+    leader[part[last_first]] = last_first
+    return v[leader[part]]
 
 
 @final
