@@ -108,13 +108,6 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return np.asarray(c / total)
 
-    def _factors(self, y: Any, c: FloatArray, at: Any) -> FloatArray | float:
-        """Return what weights of samples with the targets ``at`` are multiplied by.
-
-        ``y`` and ``c`` are the targets and weights of the samples that are fitted.
-        """
-        return 1.0
-
     @abstractmethod
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         """Return the problem solved for the k and the ridge to take, and the solution."""

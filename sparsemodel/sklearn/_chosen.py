@@ -219,9 +219,7 @@ def _fold(
         raise ValueError("A fold of the cross-validation holds samples of weight zero only.")
     fitted = copy.copy(model)
     declared = model._declared(data, train)
-    held_out, y = data.X[test], data.y[test]
-    c = data.c[test] * model._factors(data.y[train], data.c[train], y)
-    c = c / c.sum() if c.sum() > 0.0 else data.c[test] / share
+    held_out, y, c = data.X[test], data.y[test], data.c[test] / share
     target = model._targets(data.target[test], data.outputs)
     params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
     scores = np.empty((ks.size, model.ridges_.size))

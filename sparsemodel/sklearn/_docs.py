@@ -66,9 +66,8 @@ _CHOICE = """\
         How to split; a number is so many shuffled folds (stratified for classes and by events),
         None five.
     scoring : str or callable, default=None
-        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge,
-        weighted as the fit is. Weights of samples are passed on to scorers that take them, those of
-        classes never.
+        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge.
+        Weights of samples are passed on to scorers that take them, those of classes never.
     one_standard_error : bool, default=False
         Take the smallest candidate, and of its ridges the largest, within one standard error of
         the best mean score: smaller models that predict less well. In any case 0 is left only where

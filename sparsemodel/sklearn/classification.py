@@ -66,22 +66,19 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
                 "All samples with a positive sample_weight are of one class, "
                 f"{counted.tolist()[0]!r}; {type(self).__name__} needs two."
             )
-        c = c * self._factors(y, c, y)
+        if self.class_weight is None:
+            return c
+        if self.class_weight == "balanced":
+            # The classes' shares are those of the weighted samples.
+            codes = np.searchsorted(self.classes_, y)
+            totals = np.bincount(codes, weights=c, minlength=self.classes_.size)
+            c = c / np.where(totals > 0.0, totals, 1.0)[codes]
+        else:
+            c = c * compute_sample_weight(self.class_weight, y)
         total = c.sum()
         if not total > 0.0:
             raise ValueError("The weights of the samples and the classes leave nothing to fit.")
         return np.asarray(c / total)
-
-    def _factors(self, y: Any, c: FloatArray, at: Any) -> FloatArray | float:
-        if self.class_weight is None:
-            return 1.0
-        if self.class_weight != "balanced":
-            return np.asarray(compute_sample_weight(self.class_weight, at))
-        # The classes' shares are those of the weighted samples.
-        codes = np.searchsorted(self.classes_, y)
-        totals = np.bincount(codes, weights=c / c.sum(), minlength=self.classes_.size)
-        factors = 1.0 / np.where(totals > 0.0, totals, 1.0)
-        return np.asarray(factors[np.searchsorted(self.classes_, at)])
 
     def _take(self, found: tuple[FloatArray, Any], outputs: int) -> None:
         coef, intercept = found
@@ -235,8 +232,8 @@ class SparseLogisticRegression(_Logistic, GivenK):
 class SparseLogisticRegressionCV(_Logistic, ChosenK):
     """Logistic regression whose ``k`` and ridge are cross-validated together.
 
-    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and to the loss
-    on what it leaves out, but not to scores of ``scoring``.
+    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
+    scores.
 
     Examples
     --------
@@ -290,6 +287,6 @@ class SparseSVC(_SupportVectors, GivenK):
 class SparseSVCCV(_SupportVectors, ChosenK):
     """Linear support vector machine whose ``k`` and ridge are cross-validated together.
 
-    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and to the loss
-    on what it leaves out, but not to scores of ``scoring``.
+    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
+    scores.
     """
