@@ -245,7 +245,7 @@ def _made_equal(v: FloatArray, first: IntArray, second: IntArray, exact: IntArra
     last_first = np.concatenate([np.arange(v.size)[::-1], exact])
     leader = np.empty(number, dtype=np.intp)
     leader[part[last_first]] = last_first
-    return v[leader[part]]
+    return np.asarray(v[leader[part]])
 
 
 @final
