@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -207,6 +208,8 @@ def _while_hopeful(
     report: Callable[[float, float], bool], lowest: float, upper: float
 ) -> Callable[[float, float], bool]:
     """Return a report that also ends where the value, which no bound exceeds, is too low."""
+    if not math.isfinite(lowest):
+        return report
 
     def ends(value: float, bound: float) -> bool:
         return report(value, bound) or value - lowest <= _HOPELESS * (upper - lowest)
