@@ -63,3 +63,20 @@ def test_a_search_over_columns_of_mixed_scales_is_short_and_finds_more(
     solution = make_trial(recipe).problem()[0].solve()
     assert solution.value < 0.1  # 0.148 where columns of other units hold the small ones back
     assert evaluations < 80_000  # 206 000 there
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(2, 16), (2, 25), (1, 0), (1, 12)])
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.huber_loss, sm.absolute_loss])
+def test_a_norm_is_kept_as_exactly_in_any_unit_beside_an_intercept(
+    loss: Any, kind: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((18, 6))
+    y = A[:, :3] @ rng.standard_normal(3) * 2.0 + rng.standard_normal(18) + 3.0
+    values = []
+    for unit in (1.0, 1e-5, 1e-8):
+        w, c = sm.Variable(6), sm.Variable()
+        goal = sm.minimize(loss((A * unit) @ w + c, y))
+        problem = sm.Problem(goal, sm.card(w) <= 3, sm.norm(w, kind) <= 0.8 / unit)
+        values.append(problem.solve().value)
+    assert values == pytest.approx([values[0]] * 3, rel=1e-9)

@@ -19,7 +19,7 @@ class NormBallEnvelope(DistanceEnvelope):
     :math:`\frac\sigma2 \|z - P(z)\|_2^2` at the shifted argument ``z``.
     """
 
-    def __init__(self, ball: Ball | OneNormBall, support: IntArray, curvature: float) -> None:
+    def __init__(self, ball: Ball | OneNormBall, support: IntArray, curvature: FloatArray) -> None:
         self._ball = ball
         _, places, self._inside = np.intersect1d(
             ball.index, support, assume_unique=True, return_indices=True
@@ -31,7 +31,8 @@ class NormBallEnvelope(DistanceEnvelope):
             self._radius = self._left(np.delete(ball.center, places))
             self.center = ball.center[places]
         self._size = support.size
-        self._sigma = 10.0 * curvature
+        # The other unknowns, an intercept for one, may have other units.
+        self._sigma = 10.0 * (float(curvature[self._inside].mean()) if places.size else 1.0)
         self._y = self._excess = np.zeros(places.size)
         self._part: FloatArray = self._y
         self._z: FloatArray = self._y
@@ -169,7 +170,7 @@ class ImageEnvelope(ConstraintEnvelope):
         # What moving the image by one costs the objective, whatever the units of the unknowns.
         yields = float((np.square(self._matrix) @ (1.0 / curvature)).max(initial=0.0))
         kind, ball = (BallEnvelope, Ball) if part.order == 2 else (OneNormEnvelope, OneNormBall)
-        cost = 1.0 / yields if yields > 0.0 else 1.0
+        cost = np.full(rows.size, 1.0 / yields if yields > 0.0 else 1.0)
         self._ball: NormBallEnvelope = kind(ball(rows, part.radius, -part.shift), rows, cost)
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:

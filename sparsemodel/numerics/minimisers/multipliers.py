@@ -100,7 +100,7 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     v = start.x[support].copy()
     terms = _terms(form, objective, support, v)
     function = _Augmented(list(terms), form.ridge[support], v)
-    curvature, scale = function.prepare(v, terms)
+    curvature, inner, scale = function.prepare(v, terms)
     constraints = _constraints(form, support, curvature)
     function.parts += constraints
     lower, upper = _bounds(form, support)
@@ -109,10 +109,10 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
     stuck, idle, least = 0, 0, np.inf
     for _ in range(_ROUNDS if possible else 0):
         function.center = v
-        v = box_newton(function, v, lower, upper, tol=1e-13 * scale, far=far, max_iter=60)
+        v = inner.minimiser(v, lower, upper, tol=1e-13 * scale, far=far)
         if float(np.linalg.norm(v)) > far:
             break
-        moved = float(np.linalg.norm(function.proximal * (v - function.center)))
+        moved = float(np.linalg.norm(inner.units * function.proximal * (v - function.center)))
         function.evaluate(v)
         gap, size = sum(part.gap() for part in terms), sum(part.size() for part in terms)
         residual = max((part.residual() for part in constraints), default=0.0)
@@ -194,16 +194,16 @@ class _Augmented:
         self.proximal: FloatArray = np.zeros_like(ridge)
         self._ridge = ridge
 
-    def prepare(self, v: FloatArray, terms: Sequence[TermEnvelope]) -> tuple[FloatArray, float]:
-        """Set the proximal weights; return the unknowns' curvatures and the size of gradients.
+    def prepare(
+        self, v: FloatArray, terms: Sequence[TermEnvelope]
+    ) -> tuple[FloatArray, _InUnits, float]:
+        """Set the proximal weights; return curvatures, the function in units, and its steepness.
 
         A curvature that is small at ``v`` is judged by the column's size, not by the curvature of
-        the other columns: these may have other units.
+        the other columns: these may have other units. In those that are chosen, powers of two, all
+        curvatures are near one.
         """
-        sizes = []
-        for at in (np.zeros_like(v), v):
-            gradient = self.evaluate(at)[1]
-            sizes.append(float(np.linalg.norm(gradient)))
+        gradients = [self.evaluate(at)[1] for at in (np.zeros_like(v), v)]
         diagonal = np.diag(self.hessian(v))
         mean = float(diagonal.mean()) if diagonal.size and diagonal.mean() > 0.0 else 1.0
         squares = sum((part.squares() for part in terms), np.zeros(v.size))
@@ -213,7 +213,9 @@ class _Augmented:
         flat = self._ridge < 1e-6 * typical
         curvature = np.maximum(diagonal, 1e-3 * typical)
         self.proximal = np.where(flat, 1e-3 * curvature, 0.0)
-        return curvature, max(*sizes, 1e-300)
+        units = np.exp2(-np.round(0.5 * np.log2(np.clip(curvature, 1e-300, 1e300))))
+        sizes = [float(np.linalg.norm(units * gradient)) for gradient in gradients]
+        return curvature, _InUnits(self, units), max(*sizes, 1e-300)
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
         step = v - self.center
@@ -230,6 +232,30 @@ class _Augmented:
         for part in self.parts:
             total += part.hessian()
         return total
+
+
+@final
+class _InUnits:
+    """A function of unknowns in other units: ``u -> f(units * u)``."""
+
+    def __init__(self, function: _Augmented, units: FloatArray) -> None:
+        self._function, self.units = function, units
+
+    def evaluate(self, u: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = self._function.evaluate(self.units * u)
+        return value, self.units * gradient
+
+    def minimiser(
+        self, v: FloatArray, lower: FloatArray, upper: FloatArray, *, tol: float, far: float
+    ) -> FloatArray:
+        """Return a minimiser between bounds from ``v``, all in the units outside."""
+        units = self.units
+        ends, beyond = (lower / units, upper / units), far / float(units.min(initial=np.inf))
+        return units * box_newton(self, v / units, *ends, tol=tol, far=beyond, max_iter=60)
+
+    def hessian(self, u: FloatArray) -> FloatArray:
+        both = self.units[:, None] * self.units
+        return both * self._function.hessian(self.units * u)
 
 
 def require_steps(form: SparseRegression) -> None:
@@ -263,9 +289,8 @@ def _constraints(
     if form.region is None:
         return []
     rows = [RowsEnvelope(part, support, curvature) for part in form.region.linear]
-    mean = float(curvature.mean()) if curvature.size else 1.0
-    balls = [BallEnvelope(part, support, mean) for part in form.region.balls]
-    diamonds = [OneNormEnvelope(part, support, mean) for part in form.region.one_norms]
+    balls = [BallEnvelope(part, support, curvature) for part in form.region.balls]
+    diamonds = [OneNormEnvelope(part, support, curvature) for part in form.region.one_norms]
     images = [ImageEnvelope(part, support, curvature) for part in form.region.images]
     spectra = [SpectrumEnvelope(part, support, curvature) for part in form.region.spectra]
     return [*rows, *balls, *diamonds, *images, *spectra]
