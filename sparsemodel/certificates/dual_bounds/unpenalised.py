@@ -28,9 +28,12 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.interfaces.numeric import least_squares
+from sparsemodel.numerics.budget import budget, gram_cost, inverse_cost
 
 _SHARES = (0.1, 1e-3, 1e-6, 1e-9)
 _NEWTON_STEPS = 60
+_LEAST_SQUARES = 3.0
+"""What solving by singular values costs, in inverses."""
 _ROOM = 1e-12
 """Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
 _NEAR = 1.0 - 1e-9
@@ -64,6 +67,8 @@ def exact_neighbour(
 
     ``already`` are the distances within which the dual point is known so far.
     """
+    if not budget().fits(gram_cost(sum(len(c) for c in columns), columns[0].shape[1])):
+        return "there is no time to balance so many coordinates without ridge"
     scaled = distinct(columns)
     residual = _residuals(form, scaled, duals, already)
     if not residual.any():
@@ -267,6 +272,9 @@ def _balance_newton(
         if np.linalg.norm(residual) <= 4.0 * U * float(c @ np.abs(clipped)):
             break
         inside = (t > lower) & (t < upper)
+        rows, q = int(np.count_nonzero(inside)), theta.size
+        if not budget().fits(gram_cost(rows, q), _LEAST_SQUARES * inverse_cost(q)):
+            break  # what is left over is part of the bound
         hessian = columns[inside].T @ (c[inside][:, None] * columns[inside])
         hessian += 1e-12 * np.eye(theta.size) * (1.0 if inside.any() else 1e12)
         step = -least_squares(hessian, residual)

@@ -52,7 +52,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
-from sparsemodel.numerics.budget import Budget, ending_by, inverse_cost
+from sparsemodel.numerics.budget import Budget, ending_by
 from sparsemodel.numerics.objectives.closing import contradiction
 
 
@@ -153,9 +153,8 @@ def prove(
     quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
     products = sum(term.design.gram_operations for term in form.terms)
     left = Budget(deadline)
-    beside = inverse_cost(form.sparsity.size)
-    if quick and tree is None and not (left.fits(products, beside) and loadable(deadline)):
-        # Matrices of all coordinates or compiled code would take longer: this is all there is.
+    if quick and tree is None and not (left.fits(products) and loadable(deadline)):
+        # The Gram matrix or the compiled code alone would take longer: this is all there is.
         return certify(
             declared,
             x,
