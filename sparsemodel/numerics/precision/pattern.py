@@ -51,11 +51,9 @@ class Pattern:
         """Return the same matrix in compressed rows."""
         from scipy import sparse  # slow to load, and every backend is loaded with this
 
-        off = self.rows != self.cols
-        data = np.concatenate([values, values[off]])
-        i = np.concatenate([self.rows, self.cols[off]])
-        j = np.concatenate([self.cols, self.rows[off]])
-        return sparse.csr_array((data, (i, j)), shape=(self.order, self.order))
+        pointers, columns, entries = self.adjacency
+        shape = (self.order, self.order)
+        return sparse.csr_array((values[entries], columns, pointers), shape=shape)
 
     @property
     def adjacency(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -63,11 +61,11 @@ class Pattern:
         if self._adjacency is None:
             off = np.flatnonzero(self.rows != self.cols)
             rows = np.concatenate([self.rows, self.cols[off]])
-            order = np.argsort(rows, kind="stable")
+            columns = np.concatenate([self.cols, self.rows[off]])
+            entries = np.concatenate([np.arange(self.size), off])
+            order = np.lexsort((columns, rows))
             pointers = np.searchsorted(rows[order], np.arange(self.order + 1))
-            columns = np.concatenate([self.cols, self.rows[off]])[order]
-            entries = np.concatenate([np.arange(self.size), off])[order]
-            self._adjacency = pointers, columns, entries
+            self._adjacency = pointers, columns[order], entries[order]
         return self._adjacency
 
     def components(self) -> tuple[int, IntArray]:
