@@ -160,7 +160,7 @@ def multipliers_at(
     wide = whole or replace(rows, norms=norms)
     free = form.sparsity.free
     # Coordinates that are free but for the constraints are balanced by their slopes.
-    held = wide.design.to_array()[:, free].any()
+    held = wide.on(free).design.to_array().any()
     duals = tuple(derivatives(form.terms, x)) if held else from_point(form, x).duals
     y, mu = slopes_at(form, wide, x, duals)
     y = y if whole else wide.divided(y)[0]
