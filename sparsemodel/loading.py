@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
+
+from sparsemodel.interfaces import MissingDependencyError
+
+
+class Numba(Protocol):
+    """What is used of Numba."""
+
+    def njit(self, **options: Any) -> Callable[[Any], Any]:
+        """Return a decorator that compiles a function when it is first called."""
+        ...
 
 
 @contextmanager
@@ -35,3 +45,23 @@ def networkx() -> Any:
     with uninterrupted():
         import networkx
     return networkx
+
+
+def numba() -> Numba:
+    """Return ``numba``, which compiles kernels.
+
+    Raises
+    ------
+    MissingDependencyError
+        Where it cannot be imported, for example because it does not go with the version of NumPy.
+    """
+    try:
+        with uninterrupted():
+            import numba
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"Numba, which compiles the search of proofs, cannot be imported ({error}): "
+            "pip install --upgrade numba. Solutions and certificates do without it."
+        ) from error
+    found: Any = numba
+    return found  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel import loading
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey
 from sparsemodel.certificates.dual_bounds.root import contradicts
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap_of
@@ -59,7 +60,7 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
     if _root_cost(form) > _OPERATIONS or budget().deadline is not None:
         return None
     try:
-        import sparsemodel.certificates.proving.gram.numba_compiled  # noqa: F401
+        loading.numba()
     except MissingDependencyError:
         return None
     from sparsemodel.certificates.proving.attempts import own_slopes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, MissingDependencyError
 
 _COMPILED = 2_000_000
 """Products of entries from which a Gram matrix is worth compiled code (8 ms of SciPy's)."""
@@ -93,11 +94,12 @@ class SparseDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         a = self._a.astype(np.float64, copy=False)
         if self._products() >= _COMPILED:
-            from sparsemodel.designs.sparse_gram_compiled import gram_of_rows
+            with suppress(MissingDependencyError):
+                from sparsemodel.designs.sparse_gram_compiled import gram_of_rows
 
-            rows = self._by_rows().astype(np.float64, copy=False)
-            weights = np.ones(self.shape[0]) if h is None else np.ascontiguousarray(h)
-            return gram_of_rows(rows.indptr, rows.indices, rows.data, weights, self.shape[1])
+                rows = self._by_rows().astype(np.float64, copy=False)
+                weights = np.ones(self.shape[0]) if h is None else np.ascontiguousarray(h)
+                return gram_of_rows(rows.indptr, rows.indices, rows.data, weights, self.shape[1])
         # The product over a support is small and usually full.
         return np.asarray((a.T @ _weighted(a, h).tocsr()).todense())
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel import loading
 from sparsemodel.interfaces import FloatArray, IntArray
-from sparsemodel.loading import uninterrupted
 
-with uninterrupted():
-    import numba
+numba = loading.numba()
 
 
 @numba.njit(cache=True)

@@ -114,6 +114,11 @@ omega = sm.Variable((12, 12), symmetric=True, name="Omega")
 graph = sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=A)), sm.card(sm.offdiag(omega)) <= 8)
 graph.solve()
 assert graph.certify().bound <= graph.value
+
+from scipy import sparse
+
+X = rng.standard_normal((200, 110)) * (rng.random((200, 110)) < 0.95)
+assert np.allclose(sm.as_design(sparse.csr_array(X)).gram(), X.T @ X)
 """
 
 

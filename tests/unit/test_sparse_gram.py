@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemodel.certificates.dual_bounds.diagonal_shift import is_sparse, weighted_gram
 from sparsemodel.certificates.relaxation.squares import Squares
 from sparsemodel.designs import DenseDesign, sparse
 from sparsemodel.designs.composed import StackedDesign, TransformedDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
+from sparsemodel.numerics.objectives.one_reading import is_sparse, weighted_gram
 
 
 @st.composite

@@ -17,13 +17,12 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, gamma
 from sparsemodel.compiler.reductions.near import Near
-from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.interfaces import (
-    Design,
     FloatArray,
     SparseRegression,
     SquaredDistance,
 )
+from sparsemodel.numerics.objectives.one_reading import weighted_gram
 from sparsemodel.progress import doing
 
 LIMIT = 4000
@@ -91,30 +90,6 @@ def hessian(form: SparseRegression) -> FloatArray:
             if term.traits.square:
                 total += weighted_gram(term.design, term.squares()[1])
     return total
-
-
-def is_sparse(design: Design) -> bool:
-    """Return whether stored entries are so few that sums of products of dense rows take longer.
-
-    Not where columns are sums of several blocks' first: products of these would cancel.
-    """
-    n, p = design.shape
-    apart = not (isinstance(design, StackedDesign) and design.overlapping)
-    return apart and design.gram_operations < 1.0 * n * p * p
-
-
-def weighted_gram(design: Design, c: FloatArray) -> FloatArray:
-    """Return ``A.T @ diag(c) @ A`` in float64 (``c`` nonnegative)."""
-    p = design.shape[1]
-    stacked, sparse = isinstance(design, StackedDesign), is_sparse(design)
-    if (stacked or isinstance(design, DenseDesign)) and not sparse:
-        root, out = np.sqrt(c), None
-        for rows, entries in design.row_blocks(max(256, 2**22 // max(p, 1))):
-            scaled = root[rows][:, None] * entries
-            out = scaled.T @ scaled if out is None else np.add(out, scaled.T @ scaled, out=out)
-        return np.zeros((p, p)) if out is None else out
-    # Columns that are taken out are in float64; beside each other they are multiplied as they are.
-    return (design.restrict(np.arange(p)) if stacked else design).gram(c)
 
 
 def verified(form: SparseRegression, extraction: Extraction, h: FloatArray | None = None) -> bool:

@@ -6,7 +6,6 @@ from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.certificates.dual_bounds.diagonal_shift import is_sparse, weighted_gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth, QuadraticSmooth, Smooth, schur
 from sparsemodel.interfaces import (
     Access,
@@ -17,6 +16,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.numerics.budget import Budget, inverse_cost
+from sparsemodel.numerics.objectives.one_reading import is_sparse, weighted_gram
 from sparsemodel.threads import cross_product
 
 LIMIT = 6000

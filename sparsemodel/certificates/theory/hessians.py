@@ -8,11 +8,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.arithmetic.products import adjoint_product, matrix_free, predictions
-from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT, weighted_gram
+from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.theory.constants import Curvatures
 from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, eigenvalue_cost, gram_cost
+from sparsemodel.numerics.objectives.one_reading import weighted_gram
 
 _POOL = 1000
 """Columns that are looked at where there are too many for a Gram matrix of all."""

@@ -6,6 +6,8 @@ from typing import cast
 
 import numpy as np
 
+from sparsemodel.designs import StackedDesign
+from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.interfaces import Curved, Design, FloatArray, IntArray, SparseRegression
 from sparsemodel.threads import cross_product
 
@@ -51,14 +53,26 @@ def hessian_rows(
     return out, diagonal
 
 
+def is_sparse(design: Design) -> bool:
+    """Return whether stored entries are so few that sums of products of dense rows take longer.
+
+    Not where columns are sums of several blocks' first: products of these would cancel.
+    """
+    n, p = design.shape
+    apart = not (isinstance(design, StackedDesign) and design.overlapping)
+    return apart and design.gram_operations < 1.0 * n * p * p
+
+
 def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
-    """Return ``A.T @ diag(h) @ A``, for weights of at least 0."""
+    """Return ``A.T @ diag(h) @ A`` in float64, for weights of at least 0."""
     p = design.shape[1]
+    stacked, inner = isinstance(design, StackedDesign), getattr(design, "inner", design)
+    if is_sparse(design) or not isinstance(inner, (DenseDesign, StackedDesign)):
+        # Columns that are taken out are in float64; beside each other they are multiplied as they
+        # are.
+        return (design.restrict(np.arange(p)) if stacked else design).gram(h)
     out = np.zeros((p, p))
     uniform = bool(h.size) and bool(np.all(h == h[0]))
-    for rows, block in design.row_blocks(max(1, _ENTRIES // p)):
-        if uniform:
-            out += cross_product(block)
-        else:
-            out += cross_product(np.sqrt(h[rows])[:, None] * block)
+    for rows, block in design.row_blocks(max(256, _ENTRIES // max(p, 1))):
+        out += cross_product(block if uniform else np.sqrt(h[rows])[:, None] * block)
     return float(h[0]) * out if uniform else out

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray
-from sparsemodel.loading import uninterrupted
+from sparsemodel import loading
+from sparsemodel.interfaces import FloatArray, MissingDependencyError
 from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.precision.pattern import Pattern
 
@@ -52,9 +52,8 @@ def product_on(pattern: Pattern) -> Callable[[FloatArray, FloatArray], FloatArra
 def _compiled() -> Any:
     """Return the compiled kernel; None where Numba cannot be imported."""
     try:
-        with uninterrupted():
-            import numba
-    except ImportError:  # also raised where Numba does not go with the version of NumPy
+        numba = loading.numba()
+    except MissingDependencyError:
         return None
     # Reordered sums use vector instructions.
     return numba.njit(cache=True, fastmath=True, nogil=True)(_product)

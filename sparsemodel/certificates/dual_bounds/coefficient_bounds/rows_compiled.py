@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel import loading
 from sparsemodel.certificates.proving.compiling import interruptible, warmed
-from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
+
+numba = loading.numba()
 
 _U = 2.0**-53
 _BLOCK = 1024

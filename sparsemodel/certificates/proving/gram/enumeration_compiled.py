@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel import loading
 from sparsemodel.certificates.proving.compiling import interruptible
-from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.interfaces import FloatArray, IntArray
+
+numba = loading.numba()
 
 
 @numba.njit(cache=True)

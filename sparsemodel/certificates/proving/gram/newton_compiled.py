@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.certificates.proving.gram.numba_compiled import numba
+from sparsemodel import loading
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
     cholesky,
     clipped,
@@ -15,6 +15,8 @@ from sparsemodel.certificates.proving.gram.penalty_compiled import (
     penalty,
     substitute,
 )
+
+numba = loading.numba()
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -24,9 +24,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sparsemodel import loading
 from sparsemodel.certificates.proving.compiling import interruptible
 from sparsemodel.certificates.proving.gram.newton_compiled import newton_step
-from sparsemodel.certificates.proving.gram.numba_compiled import numba
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
     budget,
     clipped,
@@ -36,6 +36,8 @@ from sparsemodel.certificates.proving.gram.penalty_compiled import (
 )
 from sparsemodel.certificates.proving.gram.top_compiled import filled, top
 from sparsemodel.interfaces import FloatArray
+
+numba = loading.numba()
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.certificates.proving.gram.numba_compiled import numba
+from sparsemodel import loading
+
+numba = loading.numba()
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -20,11 +20,12 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.products import adjoint_product, column_norms, spread
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
-from sparsemodel.certificates.dual_bounds.diagonal_shift import squares_hold, weighted_gram
+from sparsemodel.certificates.dual_bounds.diagonal_shift import squares_hold
 from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_square_over
 from sparsemodel.certificates.proving.node import Minorant
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression, Term
+from sparsemodel.numerics.objectives.one_reading import weighted_gram
 
 
 @final

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel import loading
 from sparsemodel.interfaces import MissingDependencyError
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Return a function compiled, or itself where Numba cannot be imported."""
     try:
-        from sparsemodel.certificates.proving.gram.numba_compiled import numba
+        numba = loading.numba()
     except MissingDependencyError:
         return function
     return numba.njit(cache=True, error_model="numpy")(function)
