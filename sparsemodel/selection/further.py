@@ -71,14 +71,16 @@ def solve_path(
 
 
 def _moved(near: Sequence[PathPoint], reduced: Reduced) -> Followed:
-    """Return the supports of another ridge's solutions, minimised on."""
+    """Return the supports of another ridge's solutions, minimised on, or that with fewer units."""
     form = cast("SparseRegression", reduced.form)
     most = max(point.k for point in near)
     free = replace(form, sparsity=replace(form.sparsity, k=most, price=0.0))
     objective, restricted = objective_of(free, reduced.gradient), restricted_of(free)
-    points = []
+    points: list[PathPoint] = []
     for point in near:
         start = objective.point_from(reduced.carry(point.x))
         moved = restricted(objective, start.support, start)
-        points.append(PathPoint(point.k, reduced.restore(moved.x), moved.value))
+        here = PathPoint(point.k, reduced.restore(moved.x), moved.value)
+        fewer = replace(points[-1], k=point.k) if points else here
+        points.append(min(fewer, here, key=lambda one: one.value))
     return Followed(points, objective.work.passes * reduced.shrinkage)

@@ -228,6 +228,18 @@ def test_losses_with_kinks_follow_ridges() -> None:
         path.select()
 
 
+@pytest.mark.parametrize("seed", [4, 5])
+def test_objectives_fall_along_every_ridge_of_a_loss_with_kinks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((12, 20)), rng.integers(0, 3, 12).astype(float)
+    w, c = sm.Variable(20), sm.Variable()
+    goal = sm.minimize(sm.absolute_loss(X @ w + c, y) + sm.ridge(w, 1.0))
+    path = sm.Problem(goal, sm.card(w) <= 1).path(
+        [0, 1, 2, 3, 5, 8, 10], ridges=[1e-3, 0.1, 1.0], effort="low"
+    )
+    assert np.diff(path.objective, axis=0).max() <= 1e-9
+
+
 def test_ridges_that_mean_nothing() -> None:
     problem, w = ridged()
     with pytest.raises(sm.ModelError, match=r"from 0 on"):
