@@ -11,8 +11,9 @@ from sklearn.base import RegressorMixin
 
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss
 from sparsemodel.losses import HuberLoss, QuantileLoss, SquaredLoss
+from sparsemodel.modelling.loss_terms.squared_scales import spread
 from sparsemodel.modelling.regression.measures import deviance_explained
-from sparsemodel.sklearn._base import GivenK, SparseLinearModel
+from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
     PARAMETERS,
@@ -20,6 +21,9 @@ from sparsemodel.sklearn._docs import (
     cross_validated,
     filled,
 )
+
+_OF_SPREAD = 1.35
+"""Residuals of so many standard deviations are ordinary to the Huber loss."""
 
 # ---- what is fitted ------------------------------------------------------------------------------
 
@@ -107,10 +111,16 @@ class _LeastSquares(Regression):
 @dataclass(eq=False, repr=False)
 class _Huber(Regression):
     _: KW_ONLY
-    delta: float = 1.35
+    delta: float | None = None
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Data:
+        data = super()._read(X, y, sample_weight)
+        usual = _OF_SPREAD * spread(data.target, data.c)
+        self.delta_ = usual if self.delta is None else self.delta
+        return data
 
     def _loss(self) -> Loss:
-        return HuberLoss(self.delta)
+        return HuberLoss(getattr(self, "delta_", _OF_SPREAD))
 
 
 @dataclass(eq=False, repr=False)
@@ -195,12 +205,18 @@ class SparseHuberRegression(_Huber, GivenK):
     Parameters
     ----------
     <parameters>
-    delta : float, default=1.35
-        Where the loss becomes linear, in the units of ``y``.
+    delta : float, default=None
+        Where the loss becomes linear, in the units of ``y``. None takes 1.35 times the spread of
+        ``y``, 1.4826 times the median distance from its median, and so the same model in any unit:
+        as wide as that, it bounds single targets that are far off, and hardly another residual.
+        1.35 times the spread of the noise, where that is known, bounds more of them, and costs 5 %
+        of efficiency if the noise is normal (Huber 1964).
 
     Attributes
     ----------
     <attributes>
+    delta_ : float
+        The ``delta`` of the fit.
 
     Examples
     --------

@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 import sklearn
 from joblib import parallel_config
+from scipy.stats import median_abs_deviation
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
 
 import sparsemodel as sm
+from sparsemodel.losses import HuberLoss
+from sparsemodel.modelling.loss_terms.squared_scales import spread, target_scale
 from sparsemodel.selection import further
 from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.sklearn import (
     SparseGeneralizedRegression,
     SparseHuberRegression,
+    SparseHuberRegressionCV,
     SparseLinearRegression,
     SparseLinearRegressionCV,
     SparseLogisticRegressionCV,
@@ -204,6 +208,31 @@ def test_units_of_a_target_do_not_matter_where_the_loss_is_no_square() -> None:
             np.testing.assert_allclose(moved.coef_, unit * one.coef_, rtol=1e-5)
         apart = clone(model).set_params(plain_ridge=True).fit(X, unit * Y)
         assert np.abs(apart.coef_ / unit - one.coef_).max() > 0.1 * np.abs(one.coef_).max()
+
+
+@pytest.mark.parametrize("model", [SparseHuberRegression(k=2), SparseHuberRegressionCV([0, 2, 3])])
+def test_what_is_ordinary_to_the_huber_loss_has_the_unit_of_the_target(model: Any) -> None:
+    rough = Y.copy()
+    rough[:3] += 1e3
+    one = clone(model).fit(X, rough)
+    assert one.delta_ == pytest.approx(1.35 * median_abs_deviation(rough, scale="normal"), rel=1e-4)
+    for unit in (2.0**-14, 2.0**14):
+        moved = clone(model).fit(X, unit * rough)
+        np.testing.assert_allclose(moved.coef_, unit * one.coef_, rtol=1e-5)
+
+
+def test_weights_are_repetitions_to_scales_of_targets() -> None:
+    rng = np.random.default_rng(104)
+    counts, y = rng.integers(0, 5, 12), rng.standard_normal(12)
+    copies = np.repeat(y, counts)
+    scales = [
+        target_scale(HuberLoss(0.5), target, weights / weights.sum(), centred=True)
+        for target, weights in ((y, counts), (copies, np.ones(copies.size)))
+    ]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-9)  # the median is any of an interval
+    assert spread(y, counts) == pytest.approx(spread(copies, np.ones(copies.size)), rel=1e-9)
+    assert spread(np.array([0.0, 0.0, 0.0, 4.0]), np.ones(4)) == pytest.approx(1.2533)
+    assert spread(np.ones(3), np.ones(3)) == 1.0
 
 
 def test_rates_are_shrunk_as_counts_are() -> None:

@@ -8,6 +8,9 @@ import numpy as np
 
 from sparsemodel.interfaces import Curved, DataFit, FloatArray, Loss, Quadratic, TargetKind
 
+_EVEN = 1e-9
+"""Rounding of a share of the weights, within which two halves are equal."""
+
 
 def squared_scales(X: Any, *, centred: bool, weights: FloatArray | None = None) -> FloatArray:
     r"""Return :math:`s_j^2`: the columns' variances, or mean squares, to three digits.
@@ -86,11 +89,26 @@ def target_scale(loss: DataFit, y: FloatArray, weights: FloatArray, *, centred: 
         return _curvature(loss, y, weights)
     if loss.total(y, y, weights) != 0.0:
         return 1.0
-    order = np.argsort(y, kind="stable")
-    middle = int(np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum()))
-    constant = np.full(y.shape, y[order[min(middle, y.size - 1)]] if centred else 0.0)
+    constant = np.full(y.shape, _median(y, weights) if centred else 0.0)
     distance, lost = float(weights @ np.abs(y - constant)), loss.total(constant, y, weights)
     return _positive(4.0 / np.pi * lost / distance**2 if distance > 0.0 else 1.0)
+
+
+def spread(y: FloatArray, weights: FloatArray) -> float:
+    """Return 1.4826 times the median distance of ``y`` from its median, which is sigma if normal.
+
+    1.2533 times the mean distance where more than half of ``y`` are equal, 1 where all are.
+
+    Examples
+    --------
+    >>> round(spread(np.array([-1.0, 0.0, 1.0, 100.0]), np.ones(4)), 3)
+    1.483
+    """
+    if not weights.any():
+        return 1.0
+    away = np.abs(y - _median(y, weights))
+    mean = float(weights @ away) / float(weights.sum())
+    return 1.4826 * _median(away, weights) or 1.2533 * mean or 1.0
 
 
 def _curvature(loss: Loss, y: FloatArray, weights: FloatArray) -> float:
@@ -102,6 +120,14 @@ def _curvature(loss: Loss, y: FloatArray, weights: FloatArray) -> float:
     if not np.allclose(loss.mean(u), mean):
         return 1.0
     return _positive(float(weights @ loss.second_derivative(u, y)))
+
+
+def _median(y: FloatArray, weights: FloatArray) -> float:
+    """Return the middle of all medians: rounded weights do not choose between the two ends."""
+    order = np.argsort(y, kind="stable")
+    reached = np.cumsum(weights[order]) / weights.sum()
+    ends = np.searchsorted(reached, [0.5 - _EVEN, 0.5 + _EVEN])
+    return float(y[order[np.minimum(ends, y.size - 1)]].mean())
 
 
 def _positive(scale: float) -> float:
