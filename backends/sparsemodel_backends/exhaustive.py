@@ -44,6 +44,8 @@ _JUDGED, _ACCURACY = 1e-3, 1e-8
 other supports are minimised on."""
 _STEPS, _HALVINGS = 30, 12
 """Newton steps at most where many supports are fitted at a time, and halvings of each."""
+_FALL = 0.25
+"""What the next step promises beside the one before, where Newton's method converges."""
 
 
 @final
@@ -65,7 +67,7 @@ class Exhaustive(Backend):
     on all supports come from blocks of the Hessian first, thousands at a time, and only supports
     that are as good as the best up to rounding are minimised. For other curved sums over
     observations without constraints Newton's method runs on hundreds of supports at a time, and
-    gives up those where ten times what the next step promises would not make them the best. The
+    gives up those where ten times what the last step promised would not make them the best. The
     result is optimal up to the accuracy of both; the claim is still only made by a certificate.
 
     No literal mode: enumeration is literal.
@@ -221,7 +223,9 @@ class _Blocks:
 class _Fits:
     """Newton's method on many supports at a time, for sums over observations; remembers the best.
 
-    A support is given up where ten times what its next step promises would not make it the best.
+    A support is given up where ten times what its last step promised would not make it the best.
+    Promises count once they fall from step to step: far from a minimum, of a logarithm for
+    instance, they stay what they are for many steps.
     """
 
     def __init__(
@@ -250,6 +254,7 @@ class _Fits:
         """Return which of the supports, ``(b, k)``, may be the best as far as this can tell."""
         going, x = np.arange(len(supports)), np.zeros(supports.shape)
         values, promises = np.full(len(supports), self._zero), np.full(len(supports), np.inf)
+        foreseen = np.zeros(len(supports), dtype=bool)
         for _ in range(_STEPS):
             columns = [array[supports[going]] for array in self._arrays]
             slope, hessian = self._model(supports[going], columns, x[going])
@@ -257,7 +262,7 @@ class _Fits:
                 step = -np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
             except np.linalg.LinAlgError:
                 break
-            promises[going] = -np.einsum("bi,bi->b", slope, step)
+            promised, promises[going] = promises[going], -np.einsum("bi,bi->b", slope, step)
             t, left = np.ones(len(going)), np.arange(len(going))
             for _ in range(_HALVINGS):
                 at = x[going[left]] + t[left, None] * step[left]
@@ -270,10 +275,13 @@ class _Fits:
                     break
             self._best = min(self._best, float(np.fmin.reduce(values[going])))
             open_ = promises[going] > _ACCURACY * (self._zero - values[going])
-            going = np.setdiff1d(going[open_ & self._may_win(values, promises)[going]], going[left])
+            falls = np.isfinite(promised) & (promises[going] <= _FALL * promised)
+            foreseen[going] = ~open_ | falls
+            may_win = ~foreseen | self._may_win(values, promises)
+            going = np.setdiff1d(going[open_ & may_win[going]], going[left])
             if not going.size:
                 break
-        return self._may_win(values, promises)
+        return ~foreseen | self._may_win(values, promises)
 
     def _may_win(self, values: FloatArray, promises: FloatArray) -> BoolArray:
         slack = _ACCURACY * (self._zero - self._best)

@@ -38,10 +38,20 @@ class Budget:
     cut: bool = False
     """Whether anything was left out, or broken off, to save time."""
     interrupted: bool = False
+    outer: Budget | None = None
+    """What this one is within."""
 
     def interrupt(self) -> None:
         """End it now, by Ctrl-C."""
         self.deadline, self.interrupted = -np.inf, True
+
+    def extend(self, seconds: float) -> None:
+        """Put off the deadline, and those around it, by what took long and does not count."""
+        within: Budget | None = self
+        while within is not None:
+            if within.deadline is not None:
+                within.deadline += seconds
+            within = within.outer
 
     @property
     def left(self) -> float:
@@ -89,7 +99,7 @@ def ending_by(deadline: float | None) -> Iterator[Budget]:
     outer = budget()
     if outer.deadline is not None:
         deadline = outer.deadline if deadline is None else min(deadline, outer.deadline)
-    inner = Budget(deadline)
+    inner = Budget(deadline, outer=outer)
     token = _BUDGET.set(inner)
     try:
         yield inner

@@ -56,6 +56,23 @@ def test_the_best_groups_are_proved_as_by_brute_force(seed, reach, tmp_path):
     assert main([str(tmp_path / "c.json"), str(tmp_path / "d.npz")]) == 0
 
 
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.expectile_loss])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_groups_have_different_ridges_inside(loss, zeros, tmp_path):
+    a, b = drawn(7)
+    ridges = 10.0 ** np.random.default_rng(1).uniform(-3.0, 0.0, P)
+    ridges[[0, 4]] *= not zeros
+    w = sm.Variable(P)
+    goal = sm.minimize(loss(a @ w, b) + sm.ridge(w, ridges))
+    found = sm.Problem(goal, sm.card(w, groups=GROUPS) <= 2).prove()
+    # The squared loss is half of the mean square, the expectile loss of level 1/2 as well.
+    best = least(np.vstack([a, np.diag(np.sqrt(ridges * N))]), np.append(b, np.zeros(P)), 2, np.inf)
+    assert (1.0 - 2e-4) * best <= found.bound <= (1.0 + 1e-9) * best
+    found.save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", a=a, b=b)
+    assert main([str(tmp_path / "c.json"), str(tmp_path / "d.npz")]) == 0
+
+
 def test_wide_data_are_proved_in_a_few_parts():
     rng = np.random.default_rng(0)
     a = rng.standard_normal((200, 240))

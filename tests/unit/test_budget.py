@@ -11,6 +11,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates.dual_bounds import bound_search as search
 from sparsemodel.certificates.dual_bounds import curvature
+from sparsemodel.certificates.proving import compiling
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.gram import stage
 from sparsemodel.designs.chunked import ChunkedDesign
@@ -101,3 +102,19 @@ def test_files_are_not_gathered_where_the_time_would_pass(tmp_path: Any) -> None
     assert in_memory(form).terms[0].design is not term.design
     with ending_by(time.perf_counter()):
         assert in_memory(form).terms[0].design is term.design
+
+
+def test_compiling_is_not_counted_by_any_deadline_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiling, "LOADING", 0.0)
+    began = time.perf_counter()
+    with ending_by(began + 10.0) as outer, ending_by(began + 5.0) as inner:
+        compiling.warmed(lambda: time.sleep(0.02))
+        assert budget() is inner
+        assert inner.deadline is not None
+        assert inner.deadline >= began + 5.02
+        with ending_by(None) as later:
+            assert later.deadline == inner.deadline
+    assert outer.deadline is not None
+    assert began + 10.02 <= outer.deadline < began + 11.0

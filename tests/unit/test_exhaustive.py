@@ -124,6 +124,23 @@ def test_fits_of_many_supports_find_what_single_ones_find(loss: Any, seed: int) 
     assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("loss", "link"), [(sm.poisson_loss, "sqrt"), (sm.gamma_loss, "inverse")])
+def test_fits_far_from_their_minimum_are_not_given_up(loss: Any, link: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, groups = np.abs(rng.standard_normal((20, 6))), [0, 0, 1, 2, 2, 2]
+    b = rng.poisson(3.0 + A[:, 3]) + 1.0
+    w, c = sm.Variable(6), sm.Variable()
+    goal = loss(A @ w + c, b, link=link) + sm.ridge(w, 1e-3)
+    problem = sm.Problem(sm.minimize(goal), sm.card(w, groups=groups) <= 2)
+    singles = [
+        sm.Problem(sm.minimize(goal), w[[j for j in range(6) if groups[j] == out]] == 0).solve()
+        for out in range(3)
+    ]
+    best = min(one.value for one in singles)
+    assert problem.solve("exhaustive").value == pytest.approx(best, rel=1e-9)
+
+
 def test_more_supports_are_tried_where_many_are_fitted_at_a_time() -> None:
     A, w = np.random.default_rng(0).standard_normal((60, 12)), sm.Variable(12)
     for loss, backend in ((sm.logistic_loss, "exhaustive"), (sm.hinge_loss, "exchange")):

@@ -9,6 +9,7 @@ from functools import WRAPPER_ASSIGNMENTS, wraps
 from importlib.util import find_spec
 from typing import Any
 
+from sparsemodel.numerics.budget import budget
 from sparsemodel.progress import doing
 
 LOADING = 0.8
@@ -59,8 +60,8 @@ def loadable(deadline: float | None) -> bool:
 def warmed(call: Callable[[], object]) -> float:
     """Call what compiles when it is first called; return the seconds that compiling took.
 
-    They do not count as search, and are logged where they are many; loading what was compiled
-    before counts.
+    They do not count as search: the deadline of :func:`~sparsemodel.numerics.budget.budget` is put
+    off. They are logged where they are many; loading what was compiled before counts.
     """
     global _loaded
     began = time.perf_counter()
@@ -68,6 +69,7 @@ def warmed(call: Callable[[], object]) -> float:
         call()
     _loaded = True
     seconds = max(time.perf_counter() - began - LOADING, 0.0)
+    budget().extend(seconds)
     if seconds > _LONG:
         logging.getLogger("sparsemodel").info(
             "compiled the search for proofs in %.1f s, which is not counted as search", seconds

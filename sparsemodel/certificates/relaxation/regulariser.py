@@ -47,13 +47,6 @@ def objection(form: SparseRegression, curvature: FloatArray) -> str:
             "counted coordinates have neither ridge nor bounds, and for these losses none follow "
             "from the data; add a ridge, sm.ridge(w, 1e-3), or bounds, w <= 10 and w >= -10"
         )
-    if sparsity.groups is not None:
-        index = sparsity.groups[counted]
-        largest, smallest = np.zeros(sparsity.units), np.full(sparsity.units, np.inf)
-        np.maximum.at(largest, index, curvature[counted])
-        np.minimum.at(smallest, index, curvature[counted])
-        if np.any(largest != smallest):
-            return "groups with different ridges inside"
     return ""
 
 
@@ -107,8 +100,9 @@ class Regulariser:
         self.counted: BoolArray = local >= 0
         self.single: bool = form.sparsity.groups is None and not form.matrix
         self._local = local[self.counted]
-        self.unit_ridge: FloatArray = np.zeros(self.shape.units)
-        self.unit_ridge[self._local] = self.curvature[self.counted]
+        # Of different ridges in a group the relaxation knows the least; bounds know them all.
+        self.unit_ridge: FloatArray = np.full(self.shape.units, np.inf)
+        np.minimum.at(self.unit_ridge, self._local, self.curvature[self.counted])
         self.box: Box | None = None
         if form.box is not None:
             lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
